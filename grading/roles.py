@@ -8,6 +8,7 @@ _EVERYTHING = [
     "agent",
     "artifact",
     "artifactrule",
+    "categoryrule",
     "evidence",
     "flag",
     "alarm",
@@ -59,6 +60,7 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
         ("grading", "change_reviewitem"),
         ("grading", "delete_session"),
         ("grading", "delete_artifactrule"),
+        *[("grading", f"{verb}_categoryrule") for verb in ("add", "change", "delete")],
         *[("bandit", f"{verb}_{name}") for verb in ("add", "change") for name in ("arm", "armalias", "bandit")],
     ],
 }

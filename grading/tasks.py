@@ -18,6 +18,7 @@ from grading.evidence import care, retention, transcripts
 from grading.health import periodic
 from grading.health.liveness import Component
 from grading.intake import first_word, naming
+from grading.intake.categories import changes as categories
 from grading.judging.rubrics import rejudge
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
@@ -98,6 +99,11 @@ def name_models() -> None:
     naming.catch_up()
 
 
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def categorise() -> None:
+    categories.catch_up()
+
+
 def backup() -> None:
     making.at_night()
 
@@ -111,6 +117,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "prioritise": prioritise,
     "catch up": judging.catch_up,
     "name models": name_models,
+    "categorise": categorise,
     "dead man's call": deadman.call,
     "tidy": tidy,
     "at night": at_night,

@@ -117,6 +117,25 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
     ),
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
+    "admin:categories": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {
+            "do": "save",
+            "field-0": "words",
+            "test-0": "contains",
+            "values-0": "inbox",
+            "category": "triage",
+        },
+        queries=("", "?edit=new", "?edit={rule_pk}"),
+    ),
+    "admin:categories_set": Address(
+        opens=REVIEWER,
+        acts=REVIEWER,
+        data=lambda world: {"session": world["session_pk"], "category": "infra"},
+        queries=("?session={session_pk}", "?session={session_pk}&category=infra", ""),
+    ),
+    "admin:category_undo": Address(opens=REVIEWER, kind=MOVED, acts=REVIEWER, of="category_change"),
     "admin:proposal": Address(
         opens=REVIEWER, kind=ACT, acts=REVIEWER, of="proposal", data=lambda world: {"do": "turn down"}
     ),

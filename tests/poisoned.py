@@ -36,6 +36,7 @@ from grading.models import (
     Alarm,
     Artifact,
     ArtifactRule,
+    CategoryRule,
     Comment,
     DamagedBlob,
     Flag,
@@ -52,11 +53,14 @@ from grading.models import (
     SavedView,
     Session,
     SessionLog,
+    SessionTraits,
 )
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
 from grading.reward import one_scale, rewards
+from grading.signals import conditions
+from grading.signals.traits import Traits
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast, world
 from tests.addresses import World
@@ -176,6 +180,7 @@ def make() -> tuple[World, set[str]]:
         rubric = _judging(sessions, olga)
         _people(sessions)
         _seeded(poisoner)
+        _categories(sessions)
     made.rows |= {
         "session": sessions[0],
         "session_pk": sessions[0].pk,
@@ -306,6 +311,18 @@ def _people(sessions: list[Session]) -> None:
             object_id=str(session.agent_id),
             action_flag=CHANGE,
         )
+
+
+def _categories(sessions: list[Session]) -> None:
+    """Rules of hostile patterns, and sessions without a category that meet them."""
+    news = Arm.objects.get(bandit__name="category", name="news")
+    lines = [line[: conditions.LONGEST] for line in LINES if line.isprintable()]
+    for position, line in enumerate(lines[:4], 2):
+        said = [{"field": "branch", "test": "contains", "values": [line]}]
+        CategoryRule.objects.create(conditions=said, category=news, position=position)
+    for session in sessions:
+        hostile = Traits(task="\n".join(LINES), branch=" ".join(lines), repositories=tuple(lines), folder=lines[0])
+        SessionTraits.objects.create(session=session, data=hostile.as_dict())
 
 
 def _seeded(poisoner: Poisoner) -> None:

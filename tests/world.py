@@ -21,11 +21,13 @@ from bandit.models import (
 )
 from bandit.selection import select
 from grading import monitoring, review
+from grading.intake.categories import changes
 from grading.judging.rubrics import rejudge, versions
 from grading.models import (
     Alarm,
     ApiToken,
     ArtifactRule,
+    CategoryRule,
     Proposal,
     ReviewAnswer,
     ReviewItem,
@@ -83,6 +85,9 @@ def make() -> World:
     drawn = _assignment(session)
     told = judge_cast.session()
     told_file = judge_cast.give(told, "journal", b"DB_PASSWORD=correct-horse-7\n")
+    category = Arm.objects.get(bandit__name="category", name="code")
+    said = [{"field": "words", "test": "contains", "values": ["retry", "guard"]}]
+    rule = CategoryRule.objects.create(conditions=said, category=category)
     chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
     return World(
         rows={
@@ -96,6 +101,8 @@ def make() -> World:
             "named": f"bob/{session.external_id}",
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,
+            "rule_pk": rule.pk,
+            "category_change": changes.set_by_hand([told.pk], category, olga, reason="It wrote code."),
             "waiting": waiting,
             "free": free,
             "answer": ReviewAnswer.objects.filter(session=other).get(),

@@ -8,6 +8,7 @@ from pydantic import ConfigDict
 
 from grading.api.uploads import EVIDENCE_PARTS
 from grading.intake.submission import LESSONS_LIMIT, Line, SubmittedSession
+from grading.models.sessions import CategoryOrigin
 
 
 class ProblemOut(Schema):
@@ -117,6 +118,14 @@ class EvidenceOut(Schema):
     detail: str
 
 
+class CategoryGivenOut(Schema):
+    """Whose word a session's category is, and why. `inferred`: nobody said it of this very session."""
+
+    by: CategoryOrigin
+    why: str
+    inferred: bool
+
+
 class SessionOut(Schema):
     """A session with its whole chain: `chain` explains the reward source by source."""
 
@@ -124,6 +133,7 @@ class SessionOut(Schema):
     session_id: str
     title: str
     category: str | None
+    category_given: CategoryGivenOut | None
     harness: str | None
     model: str
     started_at: dt.datetime | None

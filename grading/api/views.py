@@ -32,6 +32,7 @@ from grading.api.schemas import (
     multipart,
 )
 from grading.intake import erased
+from grading.intake.categories.given import given
 from grading.intake.first_word import Speaker
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Grade, Session, Settlement
@@ -133,7 +134,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
     if row is None:
         raise Http404
-    reward, grades = live(row), list(row.grades.all())
+    reward, grades, said = live(row), list(row.grades.all()), given(row)
     reader = one_scale.ScaleReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
@@ -141,6 +142,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason")},
         "session_id": row.external_id,
         "category": row.category and row.category.name,
+        "category_given": said and {"by": said.origin, "why": said.why, "inferred": said.is_inferred},
         "harness": row.harness and row.harness.name,
         "started_at": row.started_at,
         "ended_at": row.ended_at,

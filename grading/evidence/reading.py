@@ -1,7 +1,7 @@
 """Reading what was received, before anything is graded: is this transcript the session's own, and can it be read?"""
 
 import datetime as dt
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO
 
 from django.utils import timezone
@@ -15,6 +15,7 @@ from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
+from grading.signals.traits import Traits, Watched
 from grading.vocabulary import Reason
 
 # The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
@@ -53,6 +54,7 @@ class EvidenceReading:
     started_at: dt.datetime | None = None
     ended_at: dt.datetime | None = None
     signals: Signals | None = None
+    traits: Traits | None = None
     changes: Patch | None = None
     problem: Reason = Reason.NONE
     detail: str = ""
@@ -66,6 +68,7 @@ class ParsedLog:
     header: TranscriptHeader
     report: ParseReport
     signals: Signals
+    traits: Traits
     records: Records
 
 
@@ -73,12 +76,14 @@ def parse(stream: BinaryIO, filename: str) -> ParsedLog:
     """Read a log to its end. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
     noted = records.Noted(reader)
-    found = signals.extract(noted.events())
+    watched = Watched(noted.events())
+    found = signals.extract(watched.events())
     return ParsedLog(
         format=reader.format,
         header=reader.header,
         report=reader.report,
         signals=found,
+        traits=watched.traits(reader.header, found),
         records=noted.records(found),
     )
 
@@ -103,6 +108,8 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
     """What a log means for the session that it is said to be of. What says whose its records are is kept."""
     header, report = log.header, log.report
     problem, detail = _judged(row, claim, header, report)
+    # An address may have a key in it; of the repository, rules have the name.
+    header = replace(header, repository=None)
     records.keep(row, log.records)
     summary = {
         name: value.isoformat() if isinstance(value, dt.datetime) else value
@@ -115,6 +122,7 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
         started_at=_plausible(header.started_at),
         ended_at=_plausible(header.ended_at),
         signals=log.signals,
+        traits=log.traits,
         problem=problem,
         **plain_row(
             LIMITS, report=summary, model=header.model or "", title=header.title or log.signals.task, detail=detail

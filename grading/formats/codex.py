@@ -139,6 +139,7 @@ class Codex(Parser):
             model=self.model or self._current_model or None,
             cwd=optional(meta.get("cwd")),
             branch=optional(mapping(meta.get("git")).get("branch")),
+            repository=optional(mapping(meta.get("git")).get("repository_url")),
             harness_version=optional(meta.get("cli_version")),
             started_at=self.started_at,
             ended_at=self.ended_at,

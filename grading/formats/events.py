@@ -121,8 +121,8 @@ class Boundary(Event):
 class TranscriptHeader:
     """What a transcript says of itself. Every field is None where the format does not carry it.
 
-    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `parent_id`: the
-    session that started this one, where `is_subagent`.
+    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `repository` is
+    the address of the remote. `parent_id`: the session that started this one, where `is_subagent`.
     """
 
     harness: str
@@ -130,6 +130,7 @@ class TranscriptHeader:
     model: str | None = None
     cwd: str | None = None
     branch: str | None = None
+    repository: str | None = None
     harness_version: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -4,26 +4,36 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import selection
 from bandit.models import Arm, UnknownArm
 from grading.evidence.reading import EvidenceReading
 from grading.intake import naming
+from grading.intake.categories import given
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
+from grading.models.sessions import CategoryOrigin
 from grading.vocabulary import Outcome
 from grading.witness import Witness
 
 
 def describe(
-    session: Session, said: SubmittedSession, transcript: EvidenceReading, *, witness: Witness, outranks: bool = False
+    session: Session,
+    said: SubmittedSession,
+    transcript: EvidenceReading,
+    *,
+    witness: Witness,
+    origin: CategoryOrigin,
+    by: User | None = None,
 ) -> tuple[bool, list[Problem]]:
     """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13).
 
-    `witness` vouches for an exit code. `outranks`: a runner or a person says it, and a category that the graded had
-    said first gives way.
+    `witness` vouches for an exit code. `origin` is whose word it is, by which the category is weighed against others';
+    `by` the person, where it is one's.
     """
+    outranks = by is not None or witness.is_runner
     before = _state(session)
     session.title = session.title or said.title or transcript.title
     session.model = transcript.model or session.model or said.model or ""
@@ -45,19 +55,22 @@ def describe(
     told = {
         naming.BANDIT: session.model,
         "harness": transcript.format or (said.harness if session.harness is None else None),
-        "category": said.category if session.category is None or outranks else None,
+        "category": said.category,
     }
     names = {bandit: name for bandit, name in told.items() if name}
     arms, refused = Arm.objects.resolve_all(names.items())
     found = {bandit: arm for (bandit, _name), arm in arms.items()}
     session.model_arm = found.get(naming.BANDIT)
     session.harness = found.get("harness", session.harness)
-    session.category = found.get("category", session.category)
+    if (category := found.get("category")) is not None and _is_first(session, origin, outranks=outranks):
+        given.say(session, origin, category, by=by, why="" if by is None else "adopted from what the agent said later")
+    given.take_in(session, transcript.traits)
     problems = [
         unknown(bandit, name, Arm.objects.unknown(bandit, name)) for bandit, name in refused if bandit != naming.BANDIT
     ]
     if said.selection_id and session.selection is None:
-        problems += _selection(session, said)
+        unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
+        problems += _selection(session, said, is_known=not unknown_to_runner)
     changed = before != _state(session)
     if changed:
         session.save()
@@ -91,8 +104,19 @@ def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
-def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
-    """Close the decision with the arm that ran. A category that nobody knows is not taken for the one chosen."""
+def _is_first(session: Session, origin: CategoryOrigin, *, outranks: bool) -> bool:
+    """Whether a word on the category is heard: a person's and a runner's always, the graded's own the first time."""
+    if outranks:
+        return True
+    is_from_before = session.category is not None and not session.category_from
+    return not is_from_before and not any(word.origin == origin for word in given.words_of(session))
+
+
+def _selection(session: Session, said: SubmittedSession, *, is_known: bool) -> Iterator[Problem]:
+    """Close the decision with the arm that ran: the one chosen, unless a runner or a person said another.
+
+    A category of theirs that nobody knows is not taken for the one chosen.
+    """
     chosen = selection.asked("category", session.agent.name, said.selection_id or "")
     if chosen is None:
         yield Problem(
@@ -103,13 +127,16 @@ def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
             todo="send the decision_id that POST /api/v1/selections was called with, or leave it out",
         )
         return
-    if session.category is None and not said.category:
-        session.category = chosen.arm
-    if session.category is None:
+    # One that another session closed says nothing of this one.
+    is_free = chosen.completed_at is None or chosen.observation == session.observation
+    if is_free and is_known:
+        given.say(session, CategoryOrigin.DECISION, chosen.arm, why=f"decision {chosen.decision_id}")
+    if is_free and session.category is None:
         return
+    executed = chosen.arm if session.category is None else session.category
     try:
         session.selection = selection.complete(
-            chosen, observation=session.observation, executed_arm=session.category.name, now=timezone.now()
+            chosen, observation=session.observation, executed_arm=executed.name, now=timezone.now()
         )
     except selection.AlreadyCompleted as error:
         yield Problem(

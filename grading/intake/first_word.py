@@ -25,6 +25,7 @@ from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress, at_hand
 from grading.models.agents import TokenScope
+from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
 from grading.redaction import redact_json
 from grading.vocabulary import Source, Status
@@ -61,6 +62,12 @@ class Speaker:
     @property
     def witness(self) -> Witness:
         return Witness.UNKNOWN if self.token is None else self.token.witness
+
+    @property
+    def origin(self) -> CategoryOrigin:
+        """Whose word on a session's category it is: its runner's or the site's own operator's, or the agent's."""
+        is_trusted = self.token is None or self.witness.is_runner
+        return CategoryOrigin.RUNNER if is_trusted else CategoryOrigin.AGENT
 
     @property
     def scope(self) -> TokenScope:
@@ -260,7 +267,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
         else:
             said = SubmittedSession.model_validate({"session_id": session.external_id, **proposal.value})
             _changed, wrong = describing.describe(
-                session, said, EvidenceReading(), witness=Witness.OBSERVED, outranks=True
+                session, said, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.PERSON, by=by
             )
             _, more = lessons.record(session, said)
             if refused := [each for each in (*wrong, *more) if each.is_error]:

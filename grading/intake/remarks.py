@@ -7,10 +7,19 @@ from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem
 from grading.models import Session
 from grading.models.evidence import LINKS, EvidenceKind, Origin
+from grading.vocabulary import NO_REWARD
 
 
 def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
     """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
+    if session.category is None and session.outcome not in NO_REWARD:
+        yield _remark(
+            "no_category",
+            part="category",
+            expected="a category: from the runner, the decision that it answers to, a rule of the site, or the agent",
+            got="none" if not session.category_claimed else "a name that the site doesn't know",
+            todo="nothing, if a person sets it; else send `category`, or have an operator add a rule for such sessions",
+        )
     keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
     claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
     for row in claims.exclude(owned_by=session).select_related("owned_by") if keys else ():

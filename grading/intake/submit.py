@@ -116,7 +116,7 @@ def take_in(
         claims = observed.keep(session, facts_file.row, facts)
     outranks = speaker.witness.is_runner
     changed, unknown = describing.describe(
-        session, held.metadata, added.telling, witness=speaker.witness, outranks=outranks
+        session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
     )
     lessons_changed, lesson_problems = lessons.record(session, held.metadata)
     problems += [*facts.problems, *unknown, *lesson_problems]

@@ -6,6 +6,7 @@ Start with `sessions`, then `grades`: what one source said, and what the chain m
 
 from grading.models.agents import Agent, ApiToken
 from grading.models.audit import AuditEvent
+from grading.models.categories import CategoryChange, CategoryRule, CategoryWord, SessionTraits
 from grading.models.evidence import (
     Artifact,
     ArtifactMark,
@@ -41,6 +42,9 @@ __all__ = [
     "ArtifactRule",
     "ArtifactSketch",
     "AuditEvent",
+    "CategoryChange",
+    "CategoryRule",
+    "CategoryWord",
     "Comment",
     "DamagedBlob",
     "Evidence",
@@ -72,6 +76,7 @@ __all__ = [
     "SessionShares",
     "SessionSignals",
     "SessionState",
+    "SessionTraits",
     "Settlement",
     "Submission",
     "SubmissionAddress",

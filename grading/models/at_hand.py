@@ -16,8 +16,8 @@ from grading.models.sessions import Session
 HELD, NEW = "_is_held", "_is_new"
 # What is read of a session that was there before; and what it is known besides that a new one has none of.
 READ = ("evidence", "grades", "artifacts", "flags", "judge_jobs", "sketches", "proposals", "lessons__arm__merged_into")
-NONE = (*(name.partition("__")[0] for name in READ), "anchors", "parts", "settlements")
-SINGLE = ("log", "state", "extracted", "shares", "review_item")
+NONE = (*(name.partition("__")[0] for name in READ), "anchors", "parts", "settlements", "category_words")
+SINGLE = ("log", "state", "extracted", "shares", "review_item", "traits")
 
 
 def hold(session: Session, *, is_new: bool) -> None:

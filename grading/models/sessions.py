@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Any
 
 from django.db import models
@@ -19,6 +20,36 @@ from grading.witness import Witness
 # What the bandits know sessions by: this and the session's key.
 OBSERVATION = "session:"
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class CategoryOrigin(StrEnum):
+    """Who says of which category a session is, the strongest first: what one says holds against all after it."""
+
+    PERSON = "person"
+    RUNNER = "runner"
+    DECISION = "decision"
+    RULE = "rule"
+    AGENT = "agent"
+
+    @property
+    def rank(self) -> int:
+        """The smaller, the stronger."""
+        return list(CategoryOrigin).index(self)
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether nobody said it of this very session."""
+        return self in {CategoryOrigin.DECISION, CategoryOrigin.RULE}
+
+    @property
+    def words(self) -> str:
+        return {
+            CategoryOrigin.PERSON: "set by a person",
+            CategoryOrigin.RUNNER: "given by its runner",
+            CategoryOrigin.DECISION: "the arm that was selected",
+            CategoryOrigin.RULE: "set by a rule",
+            CategoryOrigin.AGENT: "the agent’s own word",
+        }[self]
 
 
 def reward_columns(session: str = "") -> dict[str, models.F]:
@@ -65,6 +96,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """Locked, with all that a settlement asks of it."""
         return self.select_for_update(of=("self",)).with_people().select_related("state")
 
+    def uncategorised(self) -> "SessionQuerySet":
+        """Those that teach the category bandit nothing, as nobody has said what kind of work they are."""
+        return self.filter(category=None, is_sample=False)
+
     def samples(self) -> "SessionQuerySet":
         return self.filter(is_sample=True)
 
@@ -72,11 +107,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
 class Session(models.Model):
     """One finished session, identified by (agent, the agent's own session id).
 
-    `category` and `harness` are the arms that ran; None where they are not known (yet). `category_claimed` is what the
-    caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and `model_arm` the
-    name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is ingestion time.
-    `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the caller said of it.
-    `exit_witness` saw its `exit_code`.
+    `category` and `harness` are the arms that ran; None where they are not known (yet). `category_from` says whose word
+    on the category holds, empty where there is none or where it is from before the site kept that. `category_claimed`
+    is what the caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and
+    `model_arm` the name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is
+    ingestion time. `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the
+    caller said of it. `exit_witness` saw its `exit_code`.
     """
 
     # Other indexes begin with the agent and with the category.
@@ -86,6 +122,7 @@ class Session(models.Model):
     category = models.ForeignKey(
         "bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    category_from = enum_field(CategoryOrigin, blank=True, default="")
     category_claimed = redacted_char(max_length=200, blank=True)
     harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=120, blank=True)

@@ -20,7 +20,7 @@ FIELDS = {
     "category": (
         Q(category=None),
         "the category bandit learns nothing from them",
-        "Have the agent send `category`, under a name that the site knows; add the name, or an alias, if it should",
+        "Add a rule under Settings, Categories; or have the runner send `category`, under a name the site knows",
     ),
     "harness": (
         Q(harness=None),

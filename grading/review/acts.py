@@ -12,6 +12,7 @@ from bandit.models import Rectifier
 from grading.models import (
     Alarm,
     AuditEvent,
+    CategoryChange,
     Comment,
     Flag,
     JudgePolicy,
@@ -24,6 +25,7 @@ from grading.models import (
 )
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
+from grading.models.sessions import CategoryOrigin
 from grading.reward.explain import number
 
 
@@ -40,6 +42,7 @@ class HistoryKind(StrEnum):
     RUN = "run"
     QUOTA = "quota"
     RECTIFIER = "rectifier"
+    CATEGORY = "category"
     SETTING = "setting"
     SIGN_IN = AuditKind.SIGN_IN.value
     TOKEN = AuditKind.TOKEN.value
@@ -63,6 +66,7 @@ _KINDS = {
     HistoryKind.RUN: "judged again",
     HistoryKind.QUOTA: "quota and its policy",
     HistoryKind.RECTIFIER: "rectifier versions",
+    HistoryKind.CATEGORY: "categories set",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
     HistoryKind.TOKEN: "tokens",
@@ -243,6 +247,26 @@ def of_setting(row: LogEntry) -> HistoryEntry:
         who=str(row.user),
         what=f"{verb} the {name} {row.object_repr}",
         why=row.get_change_message(),
+    )
+
+
+def of_category_change(row: CategoryChange) -> HistoryEntry:
+    how = "by the rules" if row.origin == CategoryOrigin.RULE else "by hand"
+    what = f"set the {row} {how}"
+    return HistoryEntry(
+        at=row.created_at, kind=HistoryKind.CATEGORY, pk=row.pk, who=str(row.by), what=what, why=row.reason
+    )
+
+
+def of_category_undone(row: CategoryChange) -> HistoryEntry:
+    at = row.undone_at or row.created_at
+    return HistoryEntry(
+        at=at,
+        kind=HistoryKind.CATEGORY,
+        pk=row.pk,
+        who=str(row.undone_by),
+        what=f"undid “set the {row}”",
+        why=row.undone_why,
     )
 
 

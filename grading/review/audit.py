@@ -16,6 +16,7 @@ from grading.days import midnight
 from grading.models import (
     Alarm,
     AuditEvent,
+    CategoryChange,
     Comment,
     Flag,
     JudgePolicy,
@@ -209,6 +210,20 @@ _TABLES = (
         at="at",
         by="who",
         kinds=tuple(HistoryKind(kind) for kind in AuditKind),
+    ),
+    _Table(
+        rows=lambda: CategoryChange.objects.select_related("by"),
+        read=acts.of_category_change,
+        at="created_at",
+        by="by__username",
+        kinds=(HistoryKind.CATEGORY,),
+    ),
+    _Table(
+        rows=lambda: CategoryChange.objects.filter(undone_at__isnull=False).select_related("undone_by"),
+        read=acts.of_category_undone,
+        at="undone_at",
+        by="undone_by__username",
+        kinds=(HistoryKind.CATEGORY,),
     ),
 )
 

@@ -20,6 +20,8 @@ from grading.screens.arms import view as arms
 from grading.screens.bandit import page as bandits
 from grading.screens.bulk import view as bulk
 from grading.screens.calibration import view as calibration
+from grading.screens.categories import by_hand
+from grading.screens.categories import view as categories
 from grading.screens.context import page_context
 from grading.screens.costs import view as costs
 from grading.screens.dashboard import view as dashboard
@@ -56,6 +58,9 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
+    ("categories/", "categories", categories.show, VIEW),
+    ("categories/set/", "categories_set", by_hand.show, CORRECT),
+    ("categories/changes/<int:pk>/undo/", "category_undo", by_hand.undo, CORRECT),
     ("proposals/<int:pk>/", "proposal", late_words.answer, CORRECT),
     ("sessions/<int:pk>/reveal/", "reveal", raw.reveal, CORRECT),
     ("files/<int:pk>/raw/", "raw", raw.show, OPERATE),

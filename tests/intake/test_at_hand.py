@@ -19,7 +19,7 @@ from tests.intake.test_intake import PR, SHA, submit
 pytestmark = pytest.mark.django_db
 
 # What an upload of a log, a journal and a patch may ask of the database.
-STATEMENTS = 40
+STATEMENTS = 42
 
 
 def columns(row) -> dict:

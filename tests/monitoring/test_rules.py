@@ -147,7 +147,7 @@ def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy():
     found = look(Incomplete())
     assert list(found) == ["bob: category"]
     assert found["bob: category"].startswith("3 of 3 sessions of bob in seven days came without a category")
-    assert "Have the agent send `category`" in found["bob: category"]
+    assert "Add a rule under Settings, Categories" in found["bob: category"]
 
 
 def test_a_few_missing_fields_among_many_are_usual():

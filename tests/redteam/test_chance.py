@@ -191,7 +191,14 @@ def test_nobody_completes_the_decision_of_another(eve, alice):
     assert own.session.selection == Selection.objects.get()
 
 
-def test_decisions_completed_by_another_arm_shut_nobody_else_out(eve, alice):
+def test_an_agents_own_word_names_no_other_arm_than_its_decision(eve):
+    eve.ask("d-1", supply={"code": 1})
+    session = eve.send("s-1", category="news", selection_id="d-1", journal=journal(1)).session
+    assert (session.category.name, session.category_from) == ("code", "decision")
+
+
+def test_decisions_completed_by_another_arm_shut_nobody_else_out(alice):
+    eve = Agent("eve", TokenScope.RUNNER)
     for number in range(4):
         eve.ask(f"d-{number}", supply={"code": 1})
         eve.send(f"s-{number}", category="news", selection_id=f"d-{number}", journal=journal(number))

@@ -59,6 +59,8 @@ PAGES = {
     "admin:sessions": 28,
     "admin:session": 50,
     "admin:events": 6,
+    "admin:categories": 40,
+    "admin:categories_set": 40,
     "admin:raw": 10,
     "admin:find": 6,
     "admin:undo": 10,

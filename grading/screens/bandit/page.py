@@ -21,6 +21,7 @@ from grading.screens.bandit.asked import QueryRefused
 from grading.screens.bandit.drawing import TrialDraw
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
+from grading.screens.categories.view import uncategorised
 from grading.screens.moves import in_words
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
@@ -58,6 +59,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
         "bandits": bandits,
+        "uncategorised": uncategorised() if bandit.name == "category" and not at.is_past else {},
         "sources": charts.STACK[:-1],
         "problems": problems,
         "moments": at,

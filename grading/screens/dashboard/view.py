@@ -19,6 +19,7 @@ from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
+from grading.screens.categories.view import uncategorised
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
 from grading.screens.desk.page import person
@@ -59,6 +60,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
+        "uncategorised": uncategorised(),
         "trust": figures,
         "answer": answer(facts),
         "chart": grades_by_day(figures, first, now),

@@ -16,6 +16,7 @@ from grading import review
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.review.claims import CLAIM
+from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
 
@@ -79,6 +80,7 @@ def render(
         "title": f"Review {session.category or 'a session'} {session.short_id}",
         "session": session,
         "item": item,
+        "category": by_hand.of_session(session),
         "settlement": held,
         "blind": hides,
         "hold": hold,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bandit.models import LedgerEntry
-from grading.models import Evidence, Flag, Grade, Session, Settlement, Submission
+from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlement, Submission
 from grading.models.agents import TokenScope
 from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import usd
@@ -40,6 +40,7 @@ def of(
     flags: Iterable[Flag],
     entries: Iterable[LedgerEntry],
     submissions: Iterable[Submission] = (),
+    categories: Iterable[CategoryWord] = (),
 ) -> list[HistoryLine]:
     """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
     kinds = ", ".join(row.kind for row in received) or "metadata"
@@ -50,6 +51,11 @@ def of(
         changed = [f"{name.replace('_', ' ')} {value}" for name, value in said.after.items() if value not in ("", None)]
         detail = "; ".join([*([f"new: {', '.join(said.added)}"] if said.added else []), *changed]) or "nothing new"
         lines.append(HistoryLine(at=said.received_at, what=f"Submitted by {who}{token}", detail=detail))
+    for word in categories:
+        by = "" if word.by is None else f", {word.by.get_username()}"
+        taken_back = "" if word.undone_at is None else "; taken back since"
+        what = f"Category {word.category}: {word.get_origin_display()}{by}"
+        lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}"))
     lines += [_grade(grade) for grade in grades]
     for settlement in settlements:
         how = "without a reward" if settlement.value is None else f"at {number(settlement.value)}"

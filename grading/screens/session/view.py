@@ -31,6 +31,7 @@ from grading.reward.decide import (
     value_of,
 )
 from grading.reward.explain import StepState, number, weight
+from grading.screens.categories import by_hand
 from grading.screens.feed import marks_of
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
@@ -123,8 +124,10 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         comes=comes,
     )
     reader = one_scale.ScaleReader()
+    category = by_hand.of_session(session)
     scaled = calibrated(session, settlement, grades, reader)
     context = {
+        "category": category,
         "lost": material.gone({row.kind: row.sha256 for row in received}),
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
@@ -168,6 +171,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
             flags=flags,
             entries=entries,
             submissions=session.submissions.select_related("token"),
+            categories=category["words"],
         ),
         "live": _live(entries, reader),
         **_reasons(request, known),

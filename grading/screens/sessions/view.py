@@ -25,6 +25,9 @@ class SessionFilterForm(forms.Form):
     category = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
     )
+    categorised = forms.ChoiceField(
+        required=False, label="Has category", choices=[("", "any"), ("no", "no category"), ("yes", "has one")]
+    )
     harness = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="any"
     )
@@ -92,6 +95,8 @@ class SessionFilterForm(forms.Form):
                     "flagged": Q(state__flags__gt=0) if choice == "yes" else Q(state__flags=0),
                     "stale": Q(is_stale=choice == "yes"),
                 }[name]
+            elif name == "categorised":
+                condition = Q(category=None) if choice == "no" else Q(category__isnull=False)
             elif name == "samples":
                 condition = Q(is_sample=choice == "only")
             else:

@@ -1,0 +1,56 @@
+"""The rules that are on, in their order, ready to be asked of sessions."""
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from grading.models import CategoryRule
+from grading.signals.conditions import InvalidCondition, Matcher
+from grading.signals.traits import Traits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A rule that a session meets, by its place among the rules that are on, and what of the session meets it."""
+
+    place: int
+    rule: CategoryRule
+    met: str
+
+    @property
+    def why(self) -> str:
+        return f"rule {self.rule.position}: {self.met}"
+
+
+class Rules:
+    """Rules in their order; one that cannot work is met by nothing."""
+
+    def __init__(self, rows: Iterable[CategoryRule]) -> None:
+        self.rows = [row for row in rows if row.is_on]
+        self._matchers = [(row, _matcher(row)) for row in self.rows]
+
+    @classmethod
+    def in_force(cls, before: dt.datetime | None = None) -> "Rules":
+        """The site's rules; only those that were as they are `before` that moment, where one is given."""
+        rows = CategoryRule.objects.select_related("category__merged_into")
+        return cls(rows if before is None else rows.filter(changed_at__lte=before))
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def all(self, traits: Traits) -> Iterator[Match]:
+        """Every rule that a session meets, the first that wins first."""
+        for place, (rule, matcher) in enumerate(self._matchers):
+            met = "" if matcher is None else matcher.why(traits)
+            if met:
+                yield Match(place=place, rule=rule, met=met)
+
+    def first(self, traits: Traits) -> Match | None:
+        return next(self.all(traits), None)
+
+
+def _matcher(row: CategoryRule) -> Matcher | None:
+    try:
+        return Matcher(row.conditions)
+    except InvalidCondition:
+        return None

@@ -1,0 +1,100 @@
+"""Setting the category of one session or many by hand: what it would do first, and undoing it."""
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from grading.intake.categories import changes, given, preview
+from grading.intake.categories.changes import MOST, ChangeRefused
+from grading.models import CategoryChange, Session
+from grading.screens.categories.draft import categories, key_of
+
+BACK = {"session": "admin:session", "review": "admin:review_session"}
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """The sessions that were ticked, and what the category would do; a POST sets it."""
+    asked = request.POST if request.method == "POST" else request.GET
+    ids = list(dict.fromkeys(key for text in asked.getlist("session") if (key := key_of(text)) is not None))
+    category = categories().filter(name=asked.get("category", "")[:200]).first()
+    if request.method == "POST":
+        if category is None:
+            messages.error(request, "Choose a category first; nothing was changed.")
+        else:
+            try:
+                change = changes.set_by_hand(
+                    ids,
+                    category,
+                    request.user,  # type: ignore[arg-type] # the screen needs a login
+                    reason=asked.get("reason", ""),
+                    name=_name(asked.get("name", "")),
+                )
+            except ChangeRefused as error:
+                messages.error(request, str(error))
+            else:
+                count = f"{change.total} session{'' if change.total == 1 else 's'}"
+                messages.success(request, f"{count} set to {category}. No judge was asked, and it can be undone.")
+        back = BACK.get(asked.get("back", ""))
+        if back is not None and len(ids) == 1:
+            return redirect(back, pk=ids[0])
+        return redirect(f"{reverse('admin:categories')}#changes")
+    rows = list(Session.objects.with_people().filter(pk__in=ids[: MOST + 1]))
+    context: dict[str, Any] = {
+        "title": "Set the category",
+        "rows": rows,
+        "total": len(ids),
+        "most": MOST,
+        "too_many": len(ids) > MOST,
+        "chosen": category,
+        "categories": categories(),
+        "name": uuid.uuid4(),
+        "told": None,
+    }
+    if category is not None and rows and not context["too_many"]:
+        context["told"] = preview.preview({each.pk: category for each in rows}, timezone.now())
+        context["changing"] = [each for each in rows if each.category is None or each.category.current != category]
+    return TemplateResponse(request, "categories/set.html", context)
+
+
+def undo(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take back what a person did to categories."""
+    change = get_object_or_404(CategoryChange, pk=pk)
+    there = f"{reverse('admin:categories')}#changes"
+    if request.method == "POST":
+        try:
+            changes.undo(change, request.user, request.POST.get("reason", ""))  # type: ignore[arg-type] # as above
+        except ChangeRefused as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "Undone: what held before holds again, exactly.")
+        back, key = BACK.get(request.POST.get("back", "")), key_of(request.POST.get("session", ""))
+        if back is not None and key is not None:
+            return redirect(back, pk=key)
+    return redirect(there)
+
+
+def of_session(session: Session) -> dict[str, Any]:
+    """A session's category, whose word it is and why, what else was said, and what it can be set to."""
+    words = given.words_of(session)
+    holding = given.holding(words)
+    return {
+        "given": given.given(session, words),
+        "words": words,
+        "undo": None if holding is None or holding.change is None else holding.change,
+        "overruled": [word for word in words if word.undone_at is None and word is not holding],
+        "categories": categories(),
+        "name": uuid.uuid4(),
+    }
+
+
+def _name(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return ""

@@ -1,0 +1,95 @@
+"""A rule as it is typed: its conditions, its category, and why it cannot be as it stands."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from django.http import QueryDict
+
+from bandit.models import Arm
+from grading.models import CategoryRule
+from grading.signals import conditions
+from grading.signals.conditions import Field, Test
+
+LARGEST = 2**63
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A rule that is added (`rule` None) or changed. `rows` are its conditions as typed, blank ones for more."""
+
+    rule: CategoryRule | None = None
+    rows: list[dict[str, str]] = field(default_factory=list)
+    category: Arm | None = None
+    others: bool = False
+    problem: str = ""
+
+    @classmethod
+    def of(cls, rule: CategoryRule | None) -> Self:
+        """As a rule stands; blank for a new one."""
+        said = rule.conditions if rule is not None else []
+        rows = [{**each, "values": ", ".join(each["values"])} for each in said if isinstance(each, dict)]
+        return cls(rule=rule, rows=_filled(rows), category=None if rule is None else rule.category.current)
+
+    @classmethod
+    def typed(cls, given: QueryDict, rule: CategoryRule | None) -> Self:
+        """As a form says; `problem` is what is missing."""
+        rows = []
+        for number in range(conditions.MOST_CONDITIONS):
+            names = ("field", "test", "values")
+            rows.append({name: given.get(f"{name}-{number}", "").strip() for name in names})
+        category = categories().filter(name=given.get("category", "")[:200]).first()
+        typed = [row for row in rows if row["values"]]
+        draft = cls(rule=rule, rows=_filled(typed), category=category, others="others" in given)
+        try:
+            conditions.Matcher(draft.conditions)
+        except conditions.InvalidCondition as error:
+            draft.problem = str(error)
+        if not draft.problem and category is None:
+            draft.problem = "Choose the category that such sessions get."
+        return draft
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        """As a rule keeps them."""
+        typed = [row for row in self.rows if row["values"]]
+        return [{**row, "values": [each.strip() for each in row["values"].split(",") if each.strip()]} for row in typed]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a rule already."""
+        return not self.problem and bool(self.conditions) and self.category is not None
+
+    def row(self, position: int) -> CategoryRule:
+        """The rule as it would be, not saved. For a draft that is whole."""
+        assert self.category is not None  # noqa: S101 - as the docstring says
+        before = self.rule
+        return CategoryRule(
+            pk=None if before is None else before.pk,
+            position=position if before is None else before.position,
+            conditions=self.conditions,
+            category=self.category,
+            is_on=True if before is None else before.is_on,
+        )
+
+
+def categories() -> Any:
+    """The categories that a session can be given."""
+    return Arm.objects.of("category").filter(merged_into=None, retired_at=None).order_by("name")
+
+
+def key_of(text: str) -> int | None:
+    """A row's key as a form says it; None for what is none."""
+    return int(text) if text.isdecimal() and len(text) < 20 and int(text) < LARGEST else None  # noqa: PLR2004 - digits
+
+
+def choices() -> dict[str, list[tuple[str, str]]]:
+    """What a condition can be about, and how it can be asked."""
+    return {
+        "fields": [(each.value, each.words) for each in Field],
+        "tests": [(each.value, each.value) for each in Test],
+    }
+
+
+def _filled(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    blank = {"field": Field.WORDS.value, "test": Test.CONTAINS.value, "values": ""}
+    return [*rows, *({**blank} for _ in range(conditions.MOST_CONDITIONS - len(rows)))]

@@ -1,0 +1,225 @@
+"""Categories: which rules give sessions one, what each catches now, and what setting them would do."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.intake.categories import changes, preview, reach, reading
+from grading.intake.categories.changes import ChangeRefused
+from grading.intake.categories.reach import Reach, RuleReach
+from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
+from grading.models.sessions import CategoryOrigin
+from grading.screens.categories.draft import Draft, categories, choices, key_of
+from grading.signals import conditions
+
+MAY = "grading.change_categoryrule"
+# So many catches are named, and so many changes listed; sessions are counted up to so many where a line says how many.
+NAMED, LISTED, COUNTED = 3, 8, 10_000
+EFFECT = 2_000
+
+
+def uncategorised() -> dict[str, Any]:
+    """How many sessions have no category, for a line on other pages; up to 10,000. One query."""
+    count = Session.objects.uncategorised().order_by()[: COUNTED + 1].count()
+    return {"count": min(count, COUNTED), "is_more": count > COUNTED}
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """The page; a POST previews a rule, saves it, or does something to one."""
+    if request.method != "POST":
+        asked = request.GET.get("edit", "")
+        draft = None
+        if asked and request.user.has_perm(MAY):
+            draft = Draft.of(None if asked == "new" else get_object_or_404(_rules(), pk=key_of(asked)))
+        return TemplateResponse(request, "categories/categories.html", page(draft))
+    if not request.user.has_perm(MAY):
+        raise PermissionDenied
+    do, key = request.POST.get("do", ""), key_of(request.POST.get("rule", ""))
+    rule = None if key is None else get_object_or_404(_rules(), pk=key)
+    if do in {"preview", "panel", "save", "save_set"}:
+        draft = Draft.typed(request.POST, rule)
+        if do == "panel":
+            return render(request, "categories/_reach.html", page(draft))
+        if do == "preview" or draft.problem:
+            return TemplateResponse(request, "categories/categories.html", {**page(draft), "previewed": True})
+        save(request, draft)
+        messages.success(request, "Saved. New sessions that it catches get the category from now on.")
+    elif rule is not None:
+        change_rule(request, do, rule)
+    if do in {"set", "save_set"}:
+        apply(request)
+    return redirect("admin:categories")
+
+
+def page(draft: Draft | None) -> dict[str, Any]:
+    """What the page shows: the rules with what each catches, with the draft in its place, and what setting would do."""
+    rows = list(_rules())
+    if draft is not None and draft.is_whole:
+        own = draft.row(len(rows) + 1)
+        rows = [own if row.pk == own.pk else row for row in rows] if own.pk else [*rows, own]
+    found = reach.uncategorised(rows)
+    others = reach.others(rows)
+    reaches = [found, *([others] if draft is not None and draft.others else [])]
+    shown = {id(row): (each, more) for row, each, more in _reached(rows, found, others)}
+    own_reach = own_more = None
+    lines = []
+    for row in rows:
+        reached, more = shown.get(id(row), (RuleReach(), RuleReach()))
+        is_draft = draft is not None and (row.pk is None or (draft.rule is not None and row.pk == draft.rule.pk))
+        if is_draft:
+            own_reach, own_more = reached, more
+        lines.append({"rule": row, "conditions": _words(row), "reach": reached, "is_draft": is_draft})
+    count = sum(each.count for each in reaches)
+    wanted = {pk: match.rule.category for each in reaches for pk, match in each.why.items()}
+    told = (
+        None
+        if draft is not None and draft.problem
+        else preview.preview(dict(list(wanted.items())[:EFFECT]), timezone.now())
+    )
+    example = dict(list(found.why.items())[:NAMED])
+    return {
+        "title": "Categories",
+        "lines": [line for line in lines if not (line["is_draft"] and line["rule"].pk is None)],
+        "draft": draft,
+        "draft_number": draft.rule.position if draft and draft.rule else len(_saved(rows)) + 1,
+        "own": own_reach,
+        "own_more": own_more,
+        "caught": Session.objects.filter(pk__in=own_reach.caught[:NAMED]) if own_reach else (),
+        "caught_rest": max(0, own_reach.count - NAMED) if own_reach else 0,
+        "found": found,
+        "others": others,
+        "count": count,
+        "told": told if count else None,
+        "all": Session.objects.filter(is_sample=False).count(),
+        "unread": reading.unread().count(),
+        "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
+        "sum": " + ".join(str(each.count) for each in found.rules if each.count),
+        "changes": recent(),
+        "categories": categories(),
+        "name": uuid.uuid4(),
+        **choices(),
+    }
+
+
+def _saved(rows: Sequence[CategoryRule]) -> list[CategoryRule]:
+    return [row for row in rows if row.pk is not None]
+
+
+def _reached(
+    rows: Sequence[CategoryRule], found: Reach, others: Reach
+) -> list[tuple[CategoryRule, RuleReach, RuleReach]]:
+    """Each rule that is on, with what it catches, of sessions without a category and of the others."""
+    on = [row for row in rows if row.is_on]
+    return list(zip(on, found.rules, others.rules, strict=True))
+
+
+def _words(row: CategoryRule) -> list[conditions.Condition]:
+    try:
+        return list(conditions.parse(row.conditions))
+    except conditions.InvalidCondition:
+        return []
+
+
+def _rules() -> Any:
+    return CategoryRule.objects.select_related("category__merged_into")
+
+
+def save(request: HttpRequest, draft: Draft) -> None:
+    """Keep a rule as it was typed, and who did."""
+    with transaction.atomic():
+        row = draft.row(CategoryRule.objects.count() + 1)
+        row.changed_at = timezone.now()
+        row.save(force_insert=draft.rule is None)
+        _note(request, row, ADDITION if draft.rule is None else CHANGE)
+
+
+def change_rule(request: HttpRequest, do: str, rule: CategoryRule) -> None:
+    """Move a rule up or down, switch it on or off, delete it. No session's category changes by that."""
+    with transaction.atomic():
+        rows = list(CategoryRule.objects.select_for_update().order_by("position", "pk"))
+        at = next(index for index, row in enumerate(rows) if row.pk == rule.pk)
+        held = rows[at]
+        match do:
+            case "up" | "down" if 0 <= (to := at + (1 if do == "down" else -1)) < len(rows):
+                rows[at], rows[to] = rows[to], rows[at]
+                for moved in (rows[at], rows[to]):
+                    moved.changed_at = timezone.now()
+                _note(request, held, CHANGE, f"moved {do}")
+            case "on" | "off":
+                held.is_on, held.changed_at = do == "on", timezone.now()
+                _note(request, held, CHANGE, f"switched {do}")
+            case "delete":
+                _note(request, held, DELETION)
+                rows.remove(held)
+                held.delete()
+            case _:
+                return
+        for number, row in enumerate(rows, 1):
+            row.position = number
+        CategoryRule.objects.bulk_update(rows, ["position", "is_on", "changed_at"])
+
+
+def apply(request: HttpRequest) -> None:
+    """Set what the rules catch, if it is as many as were shown."""
+    expected, name = key_of(request.POST.get("expected", "")), request.POST.get("name", "")
+    try:
+        change = changes.apply_rules(
+            request.user,  # type: ignore[arg-type] # the screen needs a login
+            others="others" in request.POST,
+            expected=expected,
+            name=_uuid(name),
+        )
+    except ChangeRefused as error:
+        messages.error(request, str(error))
+        return
+    left = len(change.todo)
+    rest = f" {left} are still to do; a worker does them within minutes." if left else ""
+    done = f"{change.total} session{'' if change.total == 1 else 's'}"
+    messages.success(request, f"Categories of {done} set. It can be undone exactly, below.{rest}")
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return ""
+
+
+def recent() -> list[dict[str, Any]]:
+    """What people last did to categories. Two queries."""
+    rows = list(CategoryChange.objects.select_related("by", "undone_by")[:LISTED])
+    counted = CategoryWord.objects.filter(change__in=rows).order_by().values_list("change", "category__name")
+    named: dict[int, list[tuple[str, int]]] = {}
+    for change, category, n in counted.annotate(n=Count("pk")):
+        named.setdefault(change, []).append((category, n))
+    return [
+        {
+            "change": row,
+            "by_rules": row.origin == CategoryOrigin.RULE,
+            "categories": sorted(named.get(row.pk, []), key=lambda each: (-each[1], each[0])),
+            "left": len(row.todo),
+        }
+        for row in rows
+    ]
+
+
+def _note(request: HttpRequest, rule: CategoryRule, flag: int, message: str = "") -> None:
+    LogEntry.objects.create(
+        user=request.user,  # type: ignore[misc] # as above
+        content_type=ContentType.objects.get_for_model(CategoryRule),
+        object_id=str(rule.pk),
+        object_repr=str(rule)[:200],
+        action_flag=flag,
+        change_message=message,
+    )

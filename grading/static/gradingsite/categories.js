@@ -1,0 +1,51 @@
+// What a rule catches, as it is typed: asks the server to count, which saves nothing. Without script, "Preview" does.
+(function () {
+  'use strict';
+  const form = document.querySelector('form[data-draft]');
+  if (!form) return;
+  const panel = document.getElementById('reach');
+  const set = form.querySelector('[data-set]');
+  const add = form.querySelector('[data-add]');
+  const rows = Array.from(form.querySelectorAll('[data-cond]'));
+  let timer, last = 0;
+
+  function blank(row) { return !row.querySelector('input').value; }
+
+  // Conditions that nothing was typed into come when they are asked for.
+  rows.forEach(function (row, index) { row.hidden = index > 0 && blank(row); });
+  function more() { add.hidden = !rows.some(function (row) { return row.hidden; }); }
+  add.addEventListener('click', function () {
+    const next = rows.find(function (row) { return row.hidden; });
+    next.hidden = false;
+    next.querySelector('select').focus();
+    more();
+  });
+  more();
+
+  function show() {
+    const mine = ++last;
+    const body = new FormData(form);
+    body.set('do', 'panel');
+    form.setAttribute('aria-busy', 'true');
+    fetch(form.action, { method: 'POST', body: body, redirect: 'error' })
+      .then(function (reply) {
+        if (!reply.ok) throw new Error(reply.status);
+        return reply.text();
+      })
+      .then(function (html) {
+        if (mine !== last) return;
+        panel.innerHTML = html;
+        const count = Number(panel.firstElementChild.dataset.count) || 0;
+        form.elements.expected.value = count;
+        set.hidden = !count;
+        set.textContent = 'Save and set ' + count + (count === 1 ? ' category' : ' categories');
+      })
+      .catch(function () {})
+      .finally(function () { if (mine === last) form.removeAttribute('aria-busy'); });
+  }
+
+  form.addEventListener('input', function () {
+    clearTimeout(timer);
+    timer = setTimeout(show, 250);
+  });
+})();

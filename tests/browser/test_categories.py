@@ -1,0 +1,134 @@
+"""Rules for categories in a real Chromium: written, counted as they are typed, applied, seen on a session, undone."""
+
+import os
+
+import pytest
+
+from bandit.models import Arm, Bucket
+from grading.models import CategoryRule, Session
+from tests import cast
+from tests.browser.test_pages import listen, log_in
+from tests.casts.intake import calls, claude, submit
+
+pytestmark = pytest.mark.browser
+
+ATTACK = "<script>window.pwned = 1</script>"
+WRITE = (
+    "Write",
+    {"file_path": "/repo/infra/main.tf", "content": "x"},
+    "File created successfully at: /repo/infra/main.tf",
+)
+
+
+@pytest.fixture
+def sessions(live_site):
+    cast.person("olga", "operator")
+    tasks = ["Go through the inbox. ", "Triage the inbox. ", f"Read the news {ATTACK}. ", "Fix the retry loop. "]
+    made = []
+    for number, task in enumerate(tasks):
+        name = f"s-{number}"
+        log = claude(name, *calls(WRITE, task=task), gitBranch=f"fix/{number}")
+        made.append(submit(name, log, category=None, title=task).session)
+    return made
+
+
+def shot(page, name):
+    """A picture, for whoever asks for them."""
+    if folder := os.environ.get("SHOTS"):
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions):
+    complaints = listen(page)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    log_in(page)
+    page.goto("/")
+    page.click("text=Choose how they get one")
+    page.wait_for_selector("text=4 of 4 sessions have no category")
+    shot(page, "categories-empty")
+    page.click("text=Add the first rule")
+    page.fill("[name=values-0]", "inbox")
+    page.select_option("[name=category]", "triage")
+    page.wait_for_selector("text=This rule catches 2")
+    page.wait_for_selector("text=Save and set 2 categories")
+    assert not CategoryRule.objects.exists()
+    page.click("text=Add a condition")
+    page.select_option("[name=field-1]", "branch")
+    page.select_option("[name=test-1]", "matches")
+    page.fill("[name=values-1]", "fix/0")
+    page.wait_for_selector("text=Save and set 1 category")
+    page.fill("[name=values-1]", "fix/*")
+    page.wait_for_selector("text=Save and set 2 categories")
+    shot(page, "categories-draft")
+    page.click("text=Save and set 2 categories")
+    page.wait_for_selector("text=Categories of 2 sessions set")
+    assert Session.objects.filter(category__name="triage", category_from="rule").count() == 2
+    shot(page, "categories-set")
+    page.goto(sessions[0].get_absolute_url())
+    page.wait_for_selector("text=Category triage: set by a rule: rule 1: the task says “Go through the inbox")
+    page.click("summary:has-text('Change')")
+    shot(page, "session-category")
+    page.select_option(".category-set [name=category]", "code")
+    page.click("text=Set it")
+    page.wait_for_selector("text=Category code: set by a person, olga")
+    page.goto("/categories/")
+    while page.locator("button:has-text('Undo')").count():
+        page.locator("button:has-text('Undo')").first.click()
+        page.wait_for_selector("text=Undone: what held before")
+    assert not Session.objects.exclude(category=None).exists()
+    assert not Bucket.objects.filter(bandit__name="category", n__gt=0).exists()
+    assert complaints == []
+    assert page.evaluate("window.pwned") is None
+
+
+def test_a_rule_is_previewed_and_applied_without_script(chromium, live_site, sessions):
+    context = chromium.new_context(base_url=live_site, java_script_enabled=False)
+    page = context.new_page()
+    log_in(page)
+    page.goto("/categories/?edit=new")
+    page.fill("[name=values-0]", "news")
+    page.select_option("[name=category]", "news")
+    page.click("button:has-text('Preview')")
+    page.wait_for_selector("text=This rule catches 1")
+    page.click("text=Save and set 1 category")
+    page.wait_for_selector("text=Categories of 1 session set")
+    context.close()
+
+
+def test_sessions_that_are_ticked_are_previewed_before_they_are_set(page, sessions):
+    log_in(page)
+    page.goto("/sessions/?categorised=no")
+    page.check(f"[name=session][value='{sessions[0].pk}']")
+    page.check(f"[name=session][value='{sessions[3].pk}']")
+    page.click("text=Set the category of the ticked")
+    page.select_option("[name=category]", "code")
+    page.click("button:has-text('Preview')")
+    page.wait_for_selector("text=2 of 2")
+    shot(page, "categories-by-hand")
+    page.click("text=Set 2 categories")
+    page.wait_for_selector("text=2 sessions set to")
+    assert Session.objects.filter(category__name="code", category_from="person").count() == 2
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 800), ("light", 390)])
+def test_no_page_of_categories_is_wider_than_its_window(page, sessions, theme, width):
+    said = [{"field": "words", "test": "contains", "values": ["inbox", "a-rather-long-word-" * 6]}]
+    CategoryRule.objects.create(conditions=said, category=Arm.objects.resolve("category", "triage"))
+    log_in(page)
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    chosen = "&".join(f"session={each.pk}" for each in sessions)
+    for number, path in enumerate(
+        [
+            "/categories/",
+            "/categories/?edit=new",
+            f"/categories/set/?{chosen}&category=code",
+            f"/sessions/{sessions[0].pk}/",
+            f"/review/{sessions[0].pk}/",
+            "/",
+            "/bandits/category/",
+        ]
+    ):
+        assert page.goto(path).status == 200
+        shot(page, f"{width}-{theme}-{number}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path

@@ -1,0 +1,405 @@
+"""How sessions get their category: whose word holds, what rules catch, what people set, and undoing all of it."""
+
+import random
+
+import pytest
+from django.utils import timezone
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+from bandit.core.moves import moves
+from bandit.models import Arm, Bandit, Bucket
+from bandit.reading import posterior_of
+from bandit.whatif import what_if_moved
+from grading.intake.categories import changes, given, preview, reach, reading
+from grading.intake.categories.changes import ChangeRefused
+from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob, Session, SessionTraits
+from grading.models.agents import TokenScope
+from grading.models.sessions import CategoryOrigin
+from grading.reward import rewards
+from grading.signals.conditions import InvalidCondition, Matcher
+from grading.signals.traits import Traits
+from grading.vocabulary import Source
+from tests import cast
+from tests.casts.intake import called, calls, claude, submit
+from tests.examples import examples
+from tests.redteam.test_chance import Agent
+
+pytestmark = pytest.mark.django_db
+
+WRITE = (
+    "Write",
+    {"file_path": "/repo/infra/main.tf", "content": "x"},
+    "File created successfully at: /repo/infra/main.tf",
+)
+
+
+def arm(name):
+    return Arm.objects.resolve("category", name)
+
+
+def rule(field="words", test="contains", *values, category="triage", **fields):
+    conditions = [{"field": field, "test": test, "values": list(values or ["inbox"])}]
+    position = fields.pop("position", CategoryRule.objects.count() + 1)
+    return CategoryRule.objects.create(conditions=conditions, category=arm(category), position=position, **fields)
+
+
+def log(name, task="Go through the inbox. ", **fields):
+    return claude(name, *calls(WRITE, task=task), **fields)
+
+
+def bits():
+    """Everything that the bandits know: their sums, and what is read of them."""
+    sums = Bucket.objects.exclude(n=0).order_by("bandit", "arm", "grader", "effective_day")
+    read = {row.name: posterior_of(row.name, cast.NOON) for row in Bandit.objects.that_learn()}
+    columns = ("bandit", "arm", "grader", "effective_day", "n", "s", "q", "cost", "costed", "productive")
+    return list(sums.values_list(*columns)), repr(read)
+
+
+def graded(value=0.7, **fields):
+    """A settled session without a category unless told; each is of the harness claude-code."""
+    session = cast.session(**{"category": None, **fields})
+    cast.grade(session, Source.JUDGE, value, model="judge")
+    rewards.settle(session)
+    return session
+
+
+# --- whose word holds
+
+
+def test_a_rule_gives_a_new_session_its_category_and_says_why():
+    made = rule()
+    session = submit("s-1", log("s-1"), category=None).session
+    said = given.given(session)
+    assert (session.category.name, said.origin, said.is_inferred) == ("triage", "rule", True)
+    assert said.why == "rule 1: the task says “Go through the inbox. " + "x" * 39 + "…”"
+    assert CategoryWord.objects.get().rule == made
+
+
+def test_nobodys_word_is_no_category():
+    rule("words", "contains", "newsletter")
+    session = submit("s-1", log("s-1"), category=None).session
+    assert session.category is None
+    assert given.given(session) is None
+
+
+def test_the_agents_own_word_holds_until_a_rule_says_another():
+    agent = Agent("eve")
+    session = submit("s-1", log("s-1"), category="code", agent="eve").session
+    assert session.category_from == "runner"  # handed in at the site itself
+    own = agent.send("s-2", category="news", journal="Read the news.").session
+    assert (own.category.name, own.category_from) == ("news", "agent")
+
+
+@pytest.mark.parametrize("parts", [["both"], ["word", "log"]])
+def test_an_agent_cannot_choose_its_category_above_a_rule(parts):
+    from grading import intake
+    from grading.intake.first_word import Speaker
+
+    rule()
+    eve = Agent("eve")
+    for part in parts:
+        metadata = intake.SubmittedSession.model_validate({"session_id": "s-1", "category": "code"})
+        files = {} if part == "word" else {"transcript": __import__("io").BytesIO(log("s-1"))}
+        session = intake.submit(
+            agent=eve.token.agent, metadata=metadata, speaker=Speaker(token=eve.token), **files
+        ).session
+    assert (session.category.name, session.category_from) == ("triage", "rule")
+
+
+def test_a_decisions_arm_outranks_a_rule_and_a_runner_outranks_both():
+    rule()
+    eve, runner = Agent("eve"), Agent("eve", TokenScope.RUNNER)
+    eve.ask("d-1", supply={"infra": 1})
+    session = eve.send("s-1", selection_id="d-1", category="zzz", journal="Done.").session
+    assert (session.category.name, session.category_from) == ("infra", "decision")
+    session = runner.send("s-1", category="news").session
+    assert (session.category.name, session.category_from) == ("news", "runner")
+
+
+def test_a_decision_that_another_session_closed_gives_no_category():
+    eve = Agent("eve")
+    eve.ask("d-1", supply={"infra": 1})
+    eve.send("s-1", selection_id="d-1", journal="Done.")
+    receipt = eve.send("s-2", selection_id="d-1", journal="Done too.")
+    assert [problem.code for problem in receipt.problems if problem.part == "selection_id"] == ["selection_completed"]
+    assert receipt.session.category is None
+
+
+def test_a_person_outranks_everybody():
+    runner, reviewer = Agent("eve", TokenScope.RUNNER), cast.person("ana", "reviewer")
+    session = runner.send("s-1", category="news", journal="Done.").session
+    changes.set_by_hand([session.pk], arm("code"), reviewer)
+    session = runner.send("s-1", category="infra").session
+    assert (session.category.name, session.category_from) == ("code", "person")
+    assert [word.category.name for word in given.words_of(session)] == ["news", "code", "infra"]
+
+
+def test_a_rule_made_later_leaves_a_categorised_session_alone():
+    session = submit("s-1", log("s-1"), category="code").session
+    Session.objects.update(category_from="")
+    CategoryWord.objects.all().delete()  # as on a site that was upgraded
+    rule()
+    longer = claude("s-1", *calls(WRITE, WRITE, task="Go through the inbox. "))
+    session = submit("s-1", longer, category=None).session
+    assert session.category.name == "code"
+    assert not CategoryWord.objects.exists()
+
+
+@pytest.mark.parametrize(("witness", "origin"), [("observed", "runner"), ("claimed", "agent"), ("unknown", "agent")])
+def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submissions(witness, origin):
+    scope = {"observed": TokenScope.RUNNER, "claimed": TokenScope.AGENT, "unknown": TokenScope.UNSCOPED}[witness]
+    session = Agent("eve", scope).send("s-1", category="news", journal="Done.").session
+    CategoryWord.objects.all().delete()
+    Session.objects.update(category_from="")
+    session.refresh_from_db()
+    said = given.given(session)
+    assert (said.origin, said.why) == (origin, given.BEFORE)
+    changes.undo(
+        changes.set_by_hand([session.pk], arm("code"), cast.person("ana", "reviewer")), cast.person("b", "viewer")
+    )
+    session.refresh_from_db()
+    assert (session.category.name, session.category_from) == ("news", origin)
+
+
+# --- what a log shows, and conditions on it
+
+
+def test_traits_are_what_the_log_shows():
+    session = submit("s-1", log("s-1", gitBranch="fix/retry-loop"), category=None).session
+    traits = Traits.from_dict(session.traits.data)
+    assert traits.harness == "claude-code"
+    assert traits.repositories == ("repo",)
+    assert (traits.folder, traits.branch) == ("/repo", "fix/retry-loop")
+    assert traits.paths == ("infra/main.tf",)
+    assert {"Write", "write"} <= set(traits.tools)
+    assert traits.task.startswith("Go through the inbox. xxx")
+
+
+def test_a_logs_secrets_are_not_kept_in_its_traits():
+    key = "AKIA" + "Q7RZ2XN4PLM6KD3V"
+    session = submit("s-1", log("s-1", task=f"Use {key} for the inbox. "), category=None).session
+    assert key not in str(SessionTraits.objects.get(session=session).data)
+
+
+@pytest.mark.parametrize(
+    ("field", "test", "value", "met"),
+    [
+        ("repository", "is", "engine", "repository engine"),
+        ("repository", "is", "Ada/Engine", "repository ada/engine"),
+        ("repository", "is", "gin", ""),
+        ("path", "starts with", "infra/", "path infra/main.tf"),
+        ("path", "starts with", "main", ""),
+        ("path", "matches", "*.tf", "path infra/main.tf"),
+        ("branch", "matches", "fix/*", "branch fix/a"),
+        ("branch", "matches", "fix/??", ""),
+        ("branch", "is", ".*", ""),
+        ("words", "contains", "inbox", "the task says “the INBOX, überall news”"),
+        ("words", "contains", "box", ""),
+        ("words", "contains", "über", ""),
+        ("words", "starts with", "go through", "the task says “Go through the INBOX, überall news”"),
+        ("tool", "matches", "mcp__mail__*", "tool mcp__mail__read"),
+        ("harness", "is", "codex", "harness codex"),
+    ],
+)
+def test_what_a_condition_is_met_by(field, test, value, met):
+    traits = Traits(
+        harness="codex",
+        repositories=("ada/engine",),
+        branch="fix/a",
+        task="Go through the INBOX, überall news",
+        paths=("infra/main.tf",),
+        tools=("shell", "mcp__mail__read"),
+    )
+    found = Matcher([{"field": field, "test": test, "values": [value]}]).why(traits)
+    assert (found == "") == (met == "")
+    assert found.replace("Go through ", "").replace("the task says “the", "the task says “the") or not met
+    assert met.split(" ")[0] == found.split(" ")[0]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        "x",
+        [{"field": "reward", "test": "is", "values": ["1"]}],
+        [{"field": "words", "test": "regex", "values": ["(a+)+$"]}],
+        [{"field": "words", "test": "is", "values": []}],
+        [{"field": "words", "test": "is", "values": ["  "]}],
+        [{"field": "branch", "test": "matches", "values": ["**"]}],
+        [{"field": "branch", "test": "is", "values": ["a\0b"]}],
+        [{"field": "branch", "test": "is", "values": ["a" * 201]}],
+        [{"field": "branch", "test": "is", "values": [["a"]]}],
+        [{"field": "branch", "test": "is", "values": ["a"]}] * 7,
+    ],
+)
+def test_a_condition_that_cannot_work_is_refused(rows):
+    with pytest.raises(InvalidCondition):
+        Matcher(rows)
+
+
+@examples(100)
+@hypothesis_given(st.lists(st.text(min_size=1, max_size=200), min_size=1, max_size=3), st.text(max_size=2000))
+def test_no_pattern_breaks_the_search_and_its_own_text_is_found(values, task):
+    for test in ("is", "starts with", "contains", "matches"):
+        try:
+            matcher = Matcher([{"field": "branch", "test": test, "values": values}])
+        except InvalidCondition:
+            continue
+        matcher.why(Traits(branch=task))
+        assert matcher.why(Traits(branch=matcher.conditions[0].values[0]))
+
+
+# --- what rules would catch
+
+
+def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one():
+    for number, task in enumerate(["inbox news ", "news ", "inbox ", "nothing "]):
+        submit(f"s-{number}", log(f"s-{number}", task=task), category=None)
+    submit("s-9", log("s-9", task="inbox "), category="code")
+    rows = [rule(category="triage"), rule("words", "contains", "news", category="news")]
+    found = reach.uncategorised(rows)
+    assert (found.total, found.count, found.left) == (4, 3, 1)
+    assert [each.count for each in found.rules] == [2, 1]
+    assert found.rules[1].earlier == {1: 1}
+
+
+def test_a_rule_that_is_off_catches_nothing():
+    submit("s-1", log("s-1"), category=None)
+    assert reach.uncategorised([rule(is_on=False)]).count == 0
+    assert submit("s-2", log("s-2"), category=None).session.category is None
+
+
+def test_logs_from_before_are_read_for_the_rules():
+    session = submit("s-1", log("s-1"), category=None).session
+    SessionTraits.objects.all().delete()
+    assert reading.unread().count() == 1
+    assert reach.uncategorised([rule()]).count == 0
+    assert changes.catch_up() == 1
+    assert reach.uncategorised(CategoryRule.objects.all()).count == 1
+    session.refresh_from_db()
+    assert session.category is None
+
+
+# --- setting, applying, undoing
+
+
+def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_others_to_them():
+    site = cast.person("ana", "operator")
+    for number, category in enumerate([None, None, "code"]):
+        submit(f"s-{number}", log(f"s-{number}"), category=category)
+    eve = Agent("eve")
+    other = eve.send("s-e", category="code", journal="Done.").session
+    reading.keep(other, Traits(task="inbox"))
+    rule()
+    assert changes.apply_rules(site, expected=2).total == 2
+    assert dict(Session.objects.values_list("external_id", "category__name")) == {
+        "s-0": "triage", "s-1": "triage", "s-2": "code", "s-e": "code",
+    }  # fmt: skip
+    with pytest.raises(ChangeRefused, match="catch no session"):
+        changes.apply_rules(site)
+    with pytest.raises(ChangeRefused, match="1 sessions now, and 5"):
+        changes.apply_rules(site, others=True, expected=5)
+    changes.apply_rules(site, others=True, expected=1)
+    other.refresh_from_db()
+    assert (other.category.name, other.category_from) == ("triage", "rule")
+    assert Session.objects.get(external_id="s-2").category.name == "code"
+
+
+def test_a_category_that_is_set_moves_the_reward_there_and_asks_no_judge(settings):
+    settings.ANTHROPIC_API_KEY, settings.JUDGE_MODEL = "key", "claude-opus-4-6"
+    session, reviewer = graded(), cast.person("ana", "reviewer")
+    changes.set_by_hand([session.pk], arm("code"), reviewer, reason="It wrote code.")
+    entry = Bucket.objects.get(bandit__name="category", n__gt=0)
+    assert (entry.arm.name, entry.s) == ("code", 700_000)
+    assert not JudgeJob.objects.exists()
+    assert session.state.__class__.objects.get(session=session).category == arm("code").pk
+
+
+def test_the_same_form_sent_twice_is_one_change():
+    session, reviewer = graded(), cast.person("ana", "reviewer")
+    name = "8a8b7c1e-0000-4000-8000-000000000001"
+    for _ in range(2):
+        changes.set_by_hand([session.pk], arm("code"), reviewer, name=name)
+    assert CategoryChange.objects.count() == CategoryWord.objects.count() == 1
+
+
+def test_a_change_of_many_is_finished_by_a_worker(monkeypatch):
+    sessions, reviewer = [graded() for _ in range(5)], cast.person("ana", "reviewer")
+    before = bits()
+    monkeypatch.setattr(changes, "SYNC_LIMIT", 2)
+    change = changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
+    assert Session.objects.filter(category__name="code").count() == 2
+    assert changes.unfinished() == [change]
+    changes.catch_up()
+    assert Session.objects.filter(category__name="code").count() == 5
+    changes.undo(change, reviewer)
+    changes.catch_up()
+    assert not changes.unfinished()
+    assert bits() == before
+
+
+def test_what_is_undone_cannot_be_undone_again():
+    session, reviewer = graded(), cast.person("ana", "reviewer")
+    change = changes.set_by_hand([session.pk], arm("code"), reviewer)
+    changes.undo(change, reviewer)
+    with pytest.raises(ChangeRefused, match="undone already"):
+        changes.undo(change, reviewer)
+
+
+def test_the_preview_is_what_then_holds():
+    reviewer = cast.person("ana", "reviewer")
+    sessions = [graded(0.2 + number / 10, category=None if number % 2 else "infra") for number in range(6)]
+    now = timezone.now()
+    told = preview.preview({each.pk: arm("code") for each in sessions}, now)
+    changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
+    assert {move.arm for move in told.arms if move.bandit == "category"} >= {"code", "infra"}
+    for move in told.arms:
+        held = moves(move.bandit, *what_if_moved(move.bandit, {}, now), touched=[move.arm])
+        (then,) = [each for each in held if each.arm == move.arm]
+        assert (then.mean_before, then.share_before) == (move.mean_after, move.share_after)
+    assert told.sessions == {"code": 6}
+
+
+def test_undoing_in_any_order_leaves_every_bit_as_it_was():
+    """What people set and take back, in random orders, over words of agents, runners and rules."""
+    people = [cast.person("ana", "reviewer"), cast.person("bo", "operator")]
+    sessions = [
+        submit(f"s-{n}", log(f"s-{n}"), category=category).session for n, category in enumerate([None, "code", None])
+    ]
+    sessions += [graded(0.3), graded(0.9, category="news"), graded(0.5, category="infra")]
+    rule()
+    before, words = bits(), dict(Session.objects.values_list("pk", "category"))
+    for seed in range(6):
+        rng, open_ = random.Random(seed), []
+        for _ in range(12):
+            if open_ and rng.random() < 0.4:
+                changes.undo(open_.pop(rng.randrange(len(open_))), rng.choice(people))
+            elif rng.random() < 0.2 and reach.uncategorised(CategoryRule.objects.all()).count:
+                open_.append(changes.apply_rules(people[1]))
+            else:
+                some = rng.sample(sessions, rng.randint(1, 4))
+                name = rng.choice(["code", "news", "triage", "infra"])
+                open_.append(changes.set_by_hand([each.pk for each in some], arm(name), rng.choice(people)))
+        rng.shuffle(open_)
+        for change in open_:
+            changes.undo(change, people[0])
+        assert dict(Session.objects.values_list("pk", "category")) == words
+        assert bits() == before
+
+
+def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories():
+    sessions = [graded(0.4, category="code"), graded(0.6)]
+    before = bits()
+    for each in sessions:
+        given.given(each)
+    changes.catch_up()
+    rule()
+    reach.others(CategoryRule.objects.all())
+    assert bits() == before
+    assert set(Session.objects.values_list("category_from", flat=True)) == {""}
+
+
+def test_the_order_of_strength_is_a_persons_a_runners_a_decisions_a_rules_an_agents():
+    assert [each.value for each in CategoryOrigin] == ["person", "runner", "decision", "rule", "agent"]
+    assert called(1, "x")
