@@ -11,9 +11,9 @@ run: ## set up everything and serve the site; PORT=8001 make run takes another p
 	@bin/setup
 	@exec $(PYTHON_ENV) manage.py up
 
-demo: ## the same with a simulated judge, in a state folder of its own (var/demo)
+demo: ## the same with a simulated judge, two weeks of history and an incident to live through, in var/demo
 	@bin/setup
-	@unset DATABASE_URL REDIS_URL; JUDGE_SIMULATED=yes GRADINGSITE_STATE=var/demo exec $(PYTHON_ENV) manage.py up
+	@unset DATABASE_URL REDIS_URL; JUDGE_SIMULATED=yes DEMO=yes GRADINGSITE_STATE=var/demo exec $(PYTHON_ENV) manage.py up
 
 test: ## set up everything and run all tests on SQLite and PostgreSQL, the same examples every time; ARGS="-k judge" runs some
 	@bin/setup dev

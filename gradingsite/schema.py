@@ -18,7 +18,18 @@ OURS = ("bandit", "grading")
 TOLD = 3
 # Commands that read no rows of ours, or come before there are any.
 NEED_NO_ROWS = frozenset(
-    ("", "help", "check", "judge_simulator", "makemigrations", "restore", "showmigrations", "sqlmigrate", "version")
+    (
+        "",
+        "help",
+        "check",
+        "incident",
+        "judge_simulator",
+        "makemigrations",
+        "restore",
+        "showmigrations",
+        "sqlmigrate",
+        "version",
+    )
 )
 MIGRATE = frozenset(("migrate", "up"))
 

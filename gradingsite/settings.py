@@ -463,6 +463,10 @@ JUDGE_PRICES = {
 JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 0.5
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
+# And this: the site begins with made-up history, and has a page on which an incident is lived again.
+DEMO = env_bool("DEMO", default=False)
+if DEMO and not SIMULATED:
+    raise ImproperlyConfigured("DEMO=yes needs JUDGE_SIMULATED=yes: a demo breaks its judge. Use `make demo`")
 
 # --- people: when a queue has waited too long, and who is told of alarms outside the site --------------
 REVIEW_WAITS_HOURS = env_number("REVIEW_WAITS_HOURS", 48, low=0, high=10_000)

@@ -44,6 +44,7 @@ from grading.screens.sessions import saved_views
 from grading.screens.sessions import view as sessions
 from grading.screens.signin import inviting
 from grading.screens.signin.view import SignInView
+from grading.screens.story import view as story
 
 View = Callable[..., HttpResponseBase]
 
@@ -120,6 +121,9 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
+    ("story/", "story", story.show, VIEW),
+    ("story/again/", "story_again", story.again, "grading.delete_session"),
+    ("story/<slug:name>/", "story_step", story.press, OPERATE),
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),

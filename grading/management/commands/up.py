@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -74,6 +75,8 @@ class Command(BaseCommand):
         lines = [f"gradingsite   {self.address}"]
         if settings.SIMULATED:
             lines.append("   judge      SIMULATED: its verdicts are made up")
+        if settings.DEMO:
+            lines.append(f"   story      {self.address}story/")
         if password:
             lines.append(f"   log in     user admin, password {password}   (shown this once)")
         lines.append(f"   password   lost? {os.path.relpath(sys.executable)} manage.py changepassword admin")
@@ -87,7 +90,7 @@ class Command(BaseCommand):
             *own_broker(),
             *judge_simulator(),
             Program(name="web", command=[*WEB, "--with-worker"]),
-            *samples(),
+            *first_sessions(),
         ]
 
 
@@ -123,16 +126,31 @@ def judge_simulator() -> list[Program]:
     """`make demo`: a judge of our own making, in place of the real one."""
     if not settings.SIMULATED:
         return []
-    port = broker.free_port()
+    # The same at every start where it can be: a judge at another address is another judge.
+    kept = settings.STATE_DIR / "judge_port"
+    port = int(kept.read_text()) if kept.exists() else 0
+    if not port or not broker.is_free(port, "127.0.0.1"):
+        port = broker.free_port()
+        kept.write_text(str(port))
     os.environ |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "simulated"}
     return [Program(name="judge", command=[*DJANGO, "judge_simulator", "--port", str(port)], ends_last=True)]
 
 
-def samples() -> list[Program]:
-    """Loads the bundled sessions into an empty site, while it is already up. Samples that were removed stay away."""
+def first_sessions() -> list[Program]:
+    """Loads the bundled sessions into an empty site, while it is already up. Samples that were removed stay away.
+
+    A demo gets two weeks of history instead, before anything runs that would judge it by today's clock.
+    """
     from bandit.models import Erasure
     from grading.models import Session
 
     if Session.objects.exists() or Erasure.objects.exists():
+        return []
+    if settings.DEMO:
+        connections.close_all()
+        shift = settings.TEMP_DIR / "clock"
+        shift.write_text("0")
+        environment = {**os.environ, "CLOCK_SHIFT_FILE": str(shift), "LOG_LEVEL": "CRITICAL"}
+        subprocess.run([*DJANGO, "load_history"], env=environment, check=True)  # noqa: S603  our own
         return []
     return [Program(name="samples", command=[*DJANGO, "load_samples"], once=True)]

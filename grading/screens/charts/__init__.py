@@ -7,7 +7,7 @@ from grading.screens.charts.days import STACK, Bar, DayCost, by_day, costs
 from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
 from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.pairs import Dot, against
-from grading.screens.charts.posteriors import Beta, before_after, move, proof, ridges, thousandths
+from grading.screens.charts.posteriors import Beta, before_after, by_step, compared, move, proof, ridges, thousandths
 from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 from grading.screens.charts.scale import band_of, scale
 from grading.screens.charts.tally import tally
@@ -31,6 +31,8 @@ __all__ = [
     "band_of",
     "before_after",
     "by_day",
+    "by_step",
+    "compared",
     "costs",
     "difference",
     "effects_scale",

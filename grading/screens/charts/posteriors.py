@@ -10,12 +10,14 @@ from django.utils.safestring import SafeString
 from bandit.core.moves import ArmMove
 from grading.reward.explain import number
 from grading.screens.charts.days import STACK
-from grading.screens.charts.svg import area, line, open_path, rect, svg, text
+from grading.screens.charts.svg import area, level, line, open_path, rect, svg, text
 
 RIDGE = (520, 58)
 CURVES = (348, 148)
 PROOF = (348, 12)
 MOVE = (520, 24)
+COMPARED = 220
+STEPS = (430, 176)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.
 VISIBLE = 0.002
@@ -109,6 +111,58 @@ def before_after(before: Beta | None, after: Beta) -> SafeString:
         line("will-mean", at, _height_at(path, at), at, base),
         text(at - 4, 12, then, "end", "human") if is_left else text(at + 4, 12, then, "start", "human"),
     ]
+    return svg(width, height, "".join(marks), label)
+
+
+def compared(before: Beta, here: Beta, other: Beta, names: tuple[str, str], width: int) -> SafeString:
+    """Two beliefs (filled and dotted, with their `names`) that began as the same one (dashed), means labelled."""
+    height = COMPARED
+    base, room = height - 18.0, height - 52.0
+    low, high = _window(before, here, other)
+    curves = [_curve(each, low, high) for each in (before, here, other)]
+    peak = max(_peak(curve) for curve in curves)
+    placed = [[((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve] for curve in curves]
+    was, now, wrong = ((each.mean - low) / (high - low) * width for each in (before, here, other))
+    marks = [
+        axis(low, high, width, base),
+        open_path("was", placed[0]),
+        area("here", placed[1], base),
+        open_path("floors", placed[2]),
+        line("was-mean", was, _height_at(placed[0], was), was, base),
+        line("here-mean", now, _height_at(placed[1], now), now, base),
+        line("floors-mean", wrong, _height_at(placed[2], wrong), wrong, base),
+    ]
+    labels = [f"{thousandths(each.mean)} {name}" for each, name in zip((here, other), names, strict=True)]
+    is_right = now >= wrong  # the lower mean's words to its left, above the curves, so that they never overlap
+    marks += [
+        text(now + (4 if is_right else -4), 12, labels[0], "start" if is_right else "end", "here"),
+        text(wrong + (-4 if is_right else 4), 28, labels[1], "end" if is_right else "start", "floors"),
+    ]
+    return svg(width, height, "".join(marks), f"Before {thousandths(before.mean)}; {'; '.join(labels)}")
+
+
+def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
+    """The means after each step that was done, of so many: of the one belief (a line) and of the other (dotted)."""
+    width, height = STEPS
+    left, base, top = 44.0, height - 20.0, 14.0
+    values = [value for pair in means for value in pair]
+    low, high = math.floor(min(values) * 20) / 20, math.ceil(max(values) * 20) / 20
+
+    def place(at: int, value: float) -> tuple[float, float]:
+        return left + (at + 0.5) * (width - left) / steps, base - (value - low) / max(high - low, 0.05) * (base - top)
+
+    ticks = [low + n * 0.05 for n in range(round((high - low) * 20) + 1)]
+    marks = [level(thousandths(tick)[:3], place(0, tick)[1], left, width, axis=tick == low) for tick in ticks]
+    marks += [text(place(at, low)[0], base + 15, str(at + 1), "middle") for at in range(steps)]
+    here, other = ([place(at, pair[which]) for at, pair in enumerate(means)] for which in (0, 1))
+    marks += [open_path("floors", other), open_path("here-line", here)]
+    marks += [f'<circle class="floors-dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in other]
+    marks += [f'<circle class="here-dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in here]
+    last = means[-1]
+    marks.append(text(here[-1][0], here[-1][1] - 8, thousandths(last[0]), "middle", "here"))
+    if last[0] != last[1]:
+        marks.append(text(other[-1][0], other[-1][1] - 8, thousandths(last[1]), "middle", "floors"))
+    label = f"After step {len(means)}: {thousandths(last[0])}, and {thousandths(last[1])} where floors are learned"
     return svg(width, height, "".join(marks), label)
 
 

@@ -7,6 +7,7 @@
   const SPEAK = 30000;    // to the poller, so that it knows that this page is still open
   const REST = 10000;     // between two readings of a page
   const SPREAD = 4000;    // what concerns every page, not all read at the same moment
+  const SOON = 1000;      // between two readings where something is under way that somebody waits for
   const said = document.querySelector('[data-live-said]');
   const state = document.querySelector('[data-live-state]');
   const top = document.getElementById('top');
@@ -149,11 +150,12 @@
     }
     if (!(isStale(now) || wanted) || reading) return;
     clearTimeout(timer);
-    const rest = Math.max(readAt + REST - Date.now(), 0);
+    const soon = document.querySelector('[data-live-soon]');
+    const rest = Math.max(readAt + (soon ? SOON : REST) - Date.now(), 0);
     timer = setTimeout(function () {
       if (document.hidden) wanted = true; // when somebody looks again
       else read();
-    }, rest + (watched().length ? 0 : Math.random() * SPREAD));
+    }, rest + (soon || watched().length ? 0 : Math.random() * SPREAD));
   }
 
   // --- the poller ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,24 @@
+"""Two weeks of made-up history for the demo."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from tqdm import tqdm
+
+from grading.models import Session
+from grading.story import history, march31
+
+
+class Command(BaseCommand):
+    help = (
+        "Give an empty demo site two weeks of history. `make demo` does it at the first start, before the others run."
+    )
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        if not march31.is_demo():
+            raise CommandError("This is no demo site: its sessions are its own. Nothing was loaded; try `make demo`.")
+        if Session.objects.exists():
+            raise CommandError("This site has sessions already; nothing was loaded.")
+        lived = tqdm(history.live_through(timezone.now()), total=history.DAYS * history.A_DAY, disable=None)
+        self.stdout.write(f"{sum(1 for _session in lived)} sessions of two weeks loaded, each with its verdict")

@@ -1,0 +1,166 @@
+"""Two weeks of made-up history with one bad week in it, through the ordinary intake and the ordinary judge.
+
+In the bad week a package mirror is down, so that code and infra work goes badly, and for a night the judge's quota is
+gone: what came in that day gets its verdicts on the next. One of that day's sessions worked in a worktree, whose log is
+a stub. Nothing in it is drawn: it is the same on every site.
+"""
+
+import datetime as dt
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from grading import intake, judging
+from grading.judging.allowance import budget, quota
+from grading.models import Agent, JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.simulator import Mode, Simulator
+from grading.story.logs import MODEL, Command, log
+
+AGENT = "autopilot"
+DAYS, A_DAY, BAD_DAYS = 14, 5, 7
+# So many days before today the quota was gone.
+OUTAGE = 5
+# What a category's work is usually worth, and what was done for it.
+USUAL = {
+    "code": (0.66, "Add a retry to the upload client"),
+    "infra": (0.72, "Move the nightly build to the new runner"),
+    "cross-repo": (0.58, "Send the fix for the hook upstream"),
+    "triage": (0.58, "Sort the new issues"),
+    "content": (0.56, "Describe the settings"),
+    "research": (0.54, "Compare three ways to cache the index"),
+    "news": (0.44, "Read what is new about agents"),
+    "social": (0.36, "Answer the open questions"),
+}
+# What the mirror's week takes off a verdict.
+MIRROR_DOWN = {"code": 0.16, "infra": 0.26}
+# What a run of the tests prints.
+PASSED = "\n".join(f"tests/test_client.py::test_case_{number:02d} PASSED" for number in range(1, 34))
+# Added to the usual in turn, so that a category's work differs from day to day.
+WAVE = (0.0, 0.08, -0.06, 0.12, -0.11, 0.04, -0.03)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A session of the history: `verdict` in [0, 1] is what the judge says of it."""
+
+    name: str
+    category: str
+    title: str
+    ended_at: dt.datetime
+    verdict: float
+    is_hampered: bool
+    is_stub: bool
+    pull_request: int | None
+
+    @property
+    def started_at(self) -> dt.datetime:
+        return self.ended_at - dt.timedelta(minutes=26)
+
+    @property
+    def transcript(self) -> bytes:
+        commands: list[Command] = [("git status", "On branch main", False), ("pytest -v", PASSED, False)]
+        if self.is_hampered:
+            commands += [("pip install -r requirements.txt", "ERROR: the mirror does not answer", True)] * 3
+            commands += [("pytest -v", f"{PASSED}\nFAILED tests/test_new.py: no module named retry", True)]
+        else:
+            commands += [("pytest -v", f"{PASSED}\n34 passed", False)]
+            commands += [(f"git commit -am '{self.title}'", f"[main {self.name[:7]}] {self.title}", False)]
+        if self.pull_request:
+            commands += [("gh pr create --fill", f"https://example.test/upstream/pull/{self.pull_request}", False)]
+        last = "The mirror is down; nothing could be installed." if self.is_hampered else "Done, and the tests pass."
+        if self.is_stub:
+            commands = []
+        return log(self.name, self.started_at, self.title, commands, last)
+
+
+def plan(today: dt.datetime) -> Iterator[Past]:
+    """The sessions of the DAYS before `today`, oldest first."""
+    midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
+    categories = tuple(USUAL)
+    for number in range(DAYS * A_DAY):
+        days_ago, turn = DAYS - number // A_DAY, number % A_DAY
+        # Three steps at a time: each category has its turn, at another hour of each day.
+        category = categories[number * 3 % len(categories)]
+        usual, title = USUAL[category]
+        less = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
+        yield Past(
+            name=f"{number + 1:04x}-{category}",
+            category=category,
+            title=title,
+            ended_at=midnight - dt.timedelta(days=days_ago) + dt.timedelta(hours=8 + 3 * turn),
+            verdict=round(usual + WAVE[number % len(WAVE)] - less, 2),
+            is_hampered=bool(less),
+            is_stub=days_ago == OUTAGE and category == "cross-repo",
+            pull_request=500 + number if category == "cross-repo" else None,
+        )
+
+
+def live_through(today: dt.datetime) -> Iterator[Session]:
+    """Take in and judge all of it, with the clock where it was then; each session once its reward is there.
+
+    For a site that nothing else runs on, whose judge is a simulator that is not up yet: it is, meanwhile, at the
+    address that the settings name. Raises LookupError where CLOCK_SHIFT_FILE names no clock to put back.
+    """
+    if not settings.CLOCK_SHIFT_FILE:
+        raise LookupError("expected CLOCK_SHIFT_FILE to name a file: the history has to put the clock back")
+    budget.set_policy(by=None, repeat_share=0, second_share=0)  # what is asked twice is drawn by each site's own chance
+    agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "The demo's own agent"})
+    with Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0) as judge:
+        late: list[tuple[Past, Session]] = []
+        for past in plan(today):
+            is_out = (today.date() - past.ended_at.date()).days == OUTAGE
+            if late and not is_out:
+                put_clock(today, late[-1][0].ended_at + dt.timedelta(hours=10))
+                quota.probe_now()
+                for each, session in late:
+                    verdict_on(judge, session, each.verdict)
+                late.clear()
+            put_clock(today, past.ended_at + dt.timedelta(minutes=1))
+            session = submit(agent, past)
+            if is_out:
+                late.append((past, session))
+                judge.mode = Mode.USAGE_LIMITS
+                judge_one(session)
+            else:
+                verdict_on(judge, session, past.verdict)
+            yield session
+        put_clock(today, today)
+
+
+def submit(agent: Agent, past: Past) -> Session:
+    facts = {"pull_requests": [f"https://example.test/upstream/pull/{past.pull_request}"]} if past.pull_request else {}
+    return intake.submit(
+        agent=agent,
+        metadata=intake.SubmittedSession(
+            session_id=past.name,
+            category=past.category,
+            harness="claude-code",
+            model=MODEL,
+            title=past.title,
+            started_at=past.started_at,
+            ended_at=past.ended_at,
+        ),
+        transcript=io.BytesIO(past.transcript),
+        facts=io.BytesIO(json.dumps(facts).encode()) if facts else None,
+    ).session
+
+
+def verdict_on(judge: Simulator, session: Session, value: float) -> None:
+    judge.mode, judge.options = Mode.VERDICT, {"score": value}
+    judge_one(session)
+
+
+def judge_one(session: Session) -> None:
+    for job in JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT):
+        judging.run(job.pk)
+
+
+def put_clock(today: dt.datetime, to: dt.datetime) -> None:
+    """Let the site's clock show `to` where it would show `today`."""
+    Path(settings.CLOCK_SHIFT_FILE).write_text(f"{(to - today).total_seconds():.0f}", encoding="ascii")

@@ -1,0 +1,431 @@
+"""31 March, the day the reward lied, in seven steps: each really does it, and shows its figures from the ledger.
+
+The judge's quota runs out, and two sessions with real pull requests come in with the log of another. Here they get a
+provisional reward until the verdict comes. A site that takes a missing grade for a bad one learns the floor, twice.
+"""
+
+import datetime as dt
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.cache import cache
+
+from grading import clock, intake, monitoring, review
+from grading.intake.erasing import erase
+from grading.judging.allowance import quota
+from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
+from grading.models.judging import AttemptOutcome
+from grading.models.review import Answer
+from grading.monitoring.repeated import Repeated
+from grading.review import answers
+from grading.review.corrections import AlreadyUndone
+from grading.review.seen import persons_grade
+from grading.simulator import Mode
+from grading.story.figures import ARM, Figure, Ledger, thousandths
+from grading.story.history import AGENT
+from grading.story.logs import MODEL, log
+from grading.vocabulary import Reason, Source
+from grading.wakeup import publish
+
+# What the judge says of the two sessions, and what a person says of the first.
+VERDICT, CORRECTED = 0.76, 0.8
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SECONDS = 5.0
+WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, Repeated.id)
+# The session whose log the others came with. It stays when the others are erased, so the next time it has a number.
+OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minutes=50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """A session that opened a pull request, and whose log is another's: it ended so long `before` it comes in."""
+
+    name: str
+    pull_request: int
+    task: str
+    before: dt.timedelta
+
+
+FIRST = Worked(name="71a3", pull_request=619, task="Fix the lesson matcher upstream", before=dt.timedelta(minutes=20))
+SECOND = Worked(
+    name="a517", pull_request=620, task="Document the lesson matcher upstream", before=dt.timedelta(minutes=5)
+)
+BOTH = (FIRST, SECOND)
+
+
+class NotYet(Exception):
+    """A step was pressed before the one that comes first."""
+
+
+def is_demo() -> bool:
+    """Whether this is a site whose judge may be broken: one that says so, with a simulator on its own machine."""
+    is_near = urlsplit(settings.ANTHROPIC_BASE_URL).hostname in LOOPBACK
+    return bool(settings.DEMO and settings.SIMULATED and is_near)
+
+
+# --- how far it has come ---------------------------------------------------------------------------------------------
+
+
+class Incident:
+    """The incident as it stands at `now`. `pressed` is when each step was; it is kept where all processes look."""
+
+    def __init__(self, now: dt.datetime) -> None:
+        self.now = now
+        held = cache.get_many([_key(step.name) for step in STEPS])
+        self.pressed: dict[str, dt.datetime] = {
+            step.name: held[_key(step.name)] for step in STEPS if _key(step.name) in held
+        }
+        mine = Session.objects.filter(agent__name=AGENT)
+        names = [each.name for each in BOTH]
+        found = {session.external_id: session for session in mine.filter(external_id__in=names).select_related("agent")}
+        self.ledger = Ledger({name: found[name] for name in names if name in found}, now)
+
+    @cached_property
+    def done(self) -> int:
+        """How many steps are done: each that was pressed, the last of them once it is over."""
+        pressed = next((at for at, step in enumerate(STEPS) if step.name not in self.pressed), len(STEPS))
+        return pressed - (pressed > 0 and not STEPS[pressed - 1].is_over(self))
+
+    @property
+    def current(self) -> "Step | None":
+        """The first step that is not done; None at the end."""
+        return STEPS[self.done] if self.done < len(STEPS) else None
+
+    def end_of(self, step: "Step") -> dt.datetime | None:
+        """When the step after it was pressed; None where none was."""
+        following = STEPS.index(step) + 1
+        return self.pressed.get(STEPS[following].name) if following < len(STEPS) else None
+
+    @cached_property
+    def series(self) -> list[tuple[float, float]]:
+        """The mean of the arm after each step that is done: on this site, and where floors are learned."""
+        floors, before = self.ledger.with_floors.arm.mean, self.ledger.without.arm.mean
+        return [
+            (self.ledger.belief(self.end_of(step)).arm.mean, floors if at >= STEPS.index(SUBMIT) else before)
+            for at, step in enumerate(STEPS[: self.done])
+        ]
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether the posterior, once the correction is undone, has every bit that it had before it."""
+        before, after = (self.ledger.belief(moment).arm for moment in (self.pressed[CORRECT.name], None))
+        return (before.alpha, before.beta) == (after.alpha, after.beta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """One step: what its button says, what it means, what pressing it does (nothing, where that was done before),
+    whether all of it has come about, for a worker may have to, and its figures as they were then.
+    """
+
+    name: str
+    title: str
+    button: str
+    means: str
+    act: Callable[[User], None]
+    is_over: Callable[[Incident], bool]
+    figures: Callable[[Incident], Iterator[Figure]]
+
+
+def press(name: str, by: User) -> None:
+    """Do a step; one that was pressed before is left as it is.
+
+    KeyError for an unknown one; NotYet out of order; httpx2.HTTPError where the simulator does not answer;
+    CorrectionError where a person's act is refused.
+    """
+    step, incident = BY_NAME[name], Incident(clock.now())
+    if name in incident.pressed:
+        return
+    if incident.current is not step:
+        first = STEPS[incident.done].title
+        raise NotYet(f"“{first}” comes first, and has to be done. Nothing was changed.")
+    step.act(by)
+    cache.add(_key(name), incident.now, timeout=None)
+
+
+def start_again(by: User) -> None:
+    """Give the judge its quota back, and erase the two sessions with everything that was learned from them."""
+    order(mode=Mode.VERDICT, options={})
+    mine = Session.objects.filter(agent__name=AGENT, external_id__in=[each.name for each in BOTH])
+    if mine.exists():
+        erase(mine, who=by.get_username(), why="the demo's incident began again")
+    ask_again(by)
+    cache.set(_key("round"), cache.get(_key("round"), 1) + 1, timeout=None)
+    cache.delete_many([_key(step.name) for step in STEPS])
+
+
+def order(**said: object) -> None:
+    """Tell the simulator what to do from now on."""
+    import httpx2
+
+    httpx2.post(f"{settings.ANTHROPIC_BASE_URL}/_script", json=said, timeout=SECONDS).raise_for_status()
+
+
+def ask_again(by: User) -> None:
+    """Let one call through, to see whether the quota is back; where it is, the others follow."""
+    quota.probe_now(by=by)
+    publish()
+
+
+def operator_id() -> str:
+    number = cache.get(_key("round"), 1)
+    return OPERATOR if number == 1 else f"{OPERATOR}-{number}"
+
+
+def _key(name: str) -> str:
+    return f"march31-{name}"
+
+
+# --- 1 ---------------------------------------------------------------------------------------------------------------
+
+
+def exhaust(_by: User) -> None:
+    order(mode=Mode.USAGE_LIMITS)
+    ended_at = clock.now() - BEFORE
+    metadata = intake.SubmittedSession(
+        session_id=operator_id(),
+        harness="claude-code",
+        model=MODEL,
+        title=CHECK,
+        started_at=ended_at - dt.timedelta(minutes=5),
+        ended_at=ended_at,
+    )
+    _submit(metadata, _operators_log(ended_at), f"# {OPERATOR}\n\n{CHECK}: every session had a grade.\n")
+
+
+def _operators_log(ended_at: dt.datetime) -> bytes:
+    commands = [("systemctl status grader", "active (running)", False)]
+    return log(operator_id(), ended_at - dt.timedelta(minutes=5), CHECK, commands, "Every session has a grade.")
+
+
+def _judge_refused(_incident: Incident) -> bool:
+    return quota.current().is_out
+
+
+def _exhausted(_incident: Incident) -> Iterator[Figure]:
+    yield Figure(of="Judge", says="quota exhausted at the first call; nothing more is sent, and nothing is lost")
+    yield Figure(of=OPERATOR, says="waits for its verdict; it belongs to no category, so no arm learns from it")
+
+
+# --- 2 ---------------------------------------------------------------------------------------------------------------
+
+
+def mix_up(_by: User) -> None:
+    wrong = _operators_log(Session.objects.get(agent__name=AGENT, external_id=operator_id()).ended_at)
+    for each in BOTH:
+        ended_at = clock.now() - each.before
+        metadata = intake.SubmittedSession(
+            session_id=each.name,
+            category=ARM,
+            harness="claude-code",
+            model=MODEL,
+            title=each.task,
+            started_at=ended_at - dt.timedelta(minutes=30),
+            ended_at=ended_at,
+        )
+        journal = f"# {each.name}\n\n{each.task}.\n\nSubmitted PR #{each.pull_request}. Waiting for review.\n"
+        seen = {"pull_requests": [f"https://example.test/contrib/pull/{each.pull_request}"]}
+        _submit(metadata, wrong, journal, seen)
+
+
+def _are_there(incident: Incident) -> bool:
+    return all(incident.ledger.reward(each.name) for each in BOTH)
+
+
+def _mixed_up(incident: Incident) -> Iterator[Figure]:
+    yield from _rewards(incident, SUBMIT)
+    refused = Evidence.objects.filter(session__in=incident.ledger.sessions.values(), problem=Reason.LOG_OVERWRITTEN)
+    for detail in sorted(set(refused.values_list("detail", flat=True))):
+        yield Figure(of="Both logs", says=f"refused. {detail}")
+    yield from _arm(incident, EXHAUST, SUBMIT)
+
+
+# --- 3 ---------------------------------------------------------------------------------------------------------------
+
+
+def _refused_again(incident: Incident) -> bool:
+    since = JudgeAttempt.objects.filter(started_at__gte=incident.pressed[WATCH.name])
+    return since.filter(outcome=AttemptOutcome.DEFERRED).exists()
+
+
+def _watched(incident: Incident) -> Iterator[Figure]:
+    yield Figure(of="Judge", says="asked once more, refused once more")
+    yield from _rewards(incident, WATCH)
+    alarms = Alarm.objects.filter(rule__in=WATCHED).exclude(resolved_at__lt=incident.pressed[WATCH.name])
+    if (until := incident.end_of(WATCH)) is not None:
+        alarms = alarms.filter(opened_at__lte=until)
+    for rule in sorted(set(alarms.values_list("rule", flat=True))):
+        yield Figure(of=f"Alarm {rule}", says=monitoring.RULES[rule].title)
+    for name, session in incident.ledger.sessions.items():
+        flags = Flag.objects.filter(session=session).order_by("rule").values_list("rule", flat=True)
+        yield Figure(of="Flagged", says=f"{name} by {', '.join(flags)}" if flags else f"{name} by no rule")
+
+
+# --- 4 and 5 ---------------------------------------------------------------------------------------------------------
+
+
+def give_back(_by: User) -> None:
+    order(mode=Mode.VERDICT, options={"score": VERDICT})
+
+
+def _returned(_incident: Incident) -> Iterator[Figure]:
+    yield Figure(of="Judge", says="answers again; the site has not asked yet")
+
+
+def _are_judged(incident: Incident) -> bool:
+    held = [incident.ledger.reward(each.name) for each in BOTH]
+    return all(entry is not None and entry.source == Source.JUDGE for entry in held)
+
+
+def _judged(incident: Incident) -> Iterator[Figure]:
+    yield from _changes(incident, RETURN, REPLACE)
+    yield from _arm(incident, RETURN, REPLACE)
+
+
+# --- 6 and 7 ---------------------------------------------------------------------------------------------------------
+
+
+def correct(by: User) -> None:
+    order(mode=Mode.VERDICT, options={})
+    session = _first()
+    if persons_grade(session) is None:
+        why, claim = "The pull request was merged", f"march31-{session.pk}"
+        review.submit(session, by, answer=Answer.GRADE, value=CORRECTED, reason=why, claim=claim)
+
+
+def _is_corrected(_incident: Incident) -> bool:
+    return persons_grade(_first()) is not None
+
+
+def _corrected(incident: Incident) -> Iterator[Figure]:
+    yield from _changes(incident, REPLACE, CORRECT, FIRST)
+    yield from _arm(incident, REPLACE, CORRECT)
+
+
+def take_back(by: User) -> None:
+    given = ReviewAnswer.objects.holding().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
+    if given is not None:
+        with suppress(AlreadyUndone):
+            answers.undo(given, by, "To see that nothing of it stays")
+
+
+def _is_undone(_incident: Incident) -> bool:
+    return persons_grade(_first()) is None
+
+
+def _undone(incident: Incident) -> Iterator[Figure]:
+    yield from _changes(incident, CORRECT, UNDO, FIRST)
+    yield from _arm(incident, CORRECT, UNDO)
+    same = "the same bits as before the correction" if incident.is_exact else "NOT as it was before the correction"
+    yield Figure(of="Posterior", says=same)
+
+
+# --- what several steps need -----------------------------------------------------------------------------------------
+
+
+def _first() -> Session:
+    return Session.objects.get(agent__name=AGENT, external_id=FIRST.name)
+
+
+def _submit(metadata: intake.SubmittedSession, transcript: bytes, journal: str, facts: object = None) -> None:
+    """Through the door that every upload takes."""
+    agent, _created = Agent.objects.get_or_create(name=AGENT)
+    intake.submit(
+        agent=agent,
+        metadata=metadata,
+        transcript=io.BytesIO(transcript),
+        journal=io.BytesIO(journal.encode()),
+        facts=None if facts is None else io.BytesIO(json.dumps(facts).encode()),
+    )
+
+
+def _rewards(incident: Incident, step: Step) -> Iterator[Figure]:
+    for each in BOTH:
+        yield Figure(of=each.name, says=str(incident.ledger.reward(each.name, incident.end_of(step)) or "no reward"))
+
+
+def _changes(incident: Incident, before: Step, after: Step, *which: Worked) -> Iterator[Figure]:
+    for each in which or BOTH:
+        was = incident.ledger.reward(each.name, incident.end_of(before))
+        now = incident.ledger.reward(each.name, incident.end_of(after))
+        yield Figure(of=each.name, says=f"{was or 'no reward'} → {now or 'no reward'}")
+
+
+def _arm(incident: Incident, before: Step, after: Step) -> Iterator[Figure]:
+    was, now = (incident.ledger.belief(incident.end_of(step)) for step in (before, after))
+    share = f"{was.of_100} → {now.of_100} of the next 100 sessions"
+    yield Figure(of=ARM, says=f"{thousandths(was.arm.mean)} → {thousandths(now.arm.mean)}, {share}")
+
+
+EXHAUST = Step(
+    name="exhaust",
+    title="Exhaust the quota",
+    button="Exhaust the quota",
+    means="The provider refuses from now on. The next session to be judged finds out.",
+    act=exhaust,
+    is_over=_judge_refused,
+    figures=_exhausted,
+)
+SUBMIT = Step(
+    name="submit",
+    title="Submit two sessions with another’s log",
+    button="Submit 71a3 and a517",
+    means=f"Both opened a pull request, and both come with the log of {OPERATOR}: the shared file held that one.",
+    act=mix_up,
+    is_over=_are_there,
+    figures=_mixed_up,
+)
+WATCH = Step(
+    name="watch",
+    title="Watch the rewards stay provisional",
+    button="Ask the judge once more",
+    means="One more call is refused. Nothing turns that into a grade, and the alarms say what is wrong.",
+    act=ask_again,
+    is_over=_refused_again,
+    figures=_watched,
+)
+RETURN = Step(
+    name="return",
+    title="Let the quota return",
+    button="Give the quota back",
+    means="The provider answers again. The site hears of it when it asks.",
+    act=give_back,
+    is_over=lambda _incident: True,
+    figures=_returned,
+)
+REPLACE = Step(
+    name="replace",
+    title="See the verdicts replace them",
+    button="Probe now",
+    means="One call goes out and is answered; the rest follow. Each verdict replaces what stood in for it.",
+    act=ask_again,
+    is_over=_are_judged,
+    figures=_judged,
+)
+CORRECT = Step(
+    name="correct",
+    title="Correct one by hand",
+    button="Correct 71a3 to .80",
+    means="You know that the pull request was merged.",
+    act=correct,
+    is_over=_is_corrected,
+    figures=_corrected,
+)
+UNDO = Step(
+    name="undo",
+    title="Undo it",
+    button="Undo the correction",
+    means="What held before holds again.",
+    act=take_back,
+    is_over=_is_undone,
+    figures=_undone,
+)
+STEPS: Sequence[Step] = (EXHAUST, SUBMIT, WATCH, RETURN, REPLACE, CORRECT, UNDO)
+BY_NAME = {step.name: step for step in STEPS}
