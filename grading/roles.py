@@ -56,6 +56,7 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
         *[("grading", f"{verb}_{name}") for verb in ("add", "change") for name in ("agent", "artifactrule", "rubric")],
         *[("grading", f"{verb}_apitoken") for verb in ("view", "add", "change")],
         ("grading", "view_auditevent"),
+        ("grading", "view_logimport"),
         ("grading", "change_quota"),
         ("grading", "change_reviewitem"),
         ("grading", "delete_session"),

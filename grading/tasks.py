@@ -17,7 +17,7 @@ from grading.backups import making
 from grading.evidence import care, retention, transcripts
 from grading.health import periodic
 from grading.health.liveness import Component
-from grading.intake import first_word, naming
+from grading.intake import first_word, import_record, naming
 from grading.intake.categories import changes as categories
 from grading.judging.rubrics import rejudge
 from grading.models import Evidence
@@ -92,6 +92,7 @@ def at_night() -> None:
     retention.expire(timezone.now())
     SessionStore.clear_expired()
     first_word.forget_addresses(timezone.now())
+    import_record.forget_files(timezone.now())
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -290,6 +290,8 @@ SCREENS: dict[str, Address] = {
     # Without a channel it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
+    "admin:imports": Address(opens=OPERATOR),
+    "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
     "admin:settings": Address(opens=VIEWER),
 }

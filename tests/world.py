@@ -28,6 +28,8 @@ from grading.models import (
     ApiToken,
     ArtifactRule,
     CategoryRule,
+    ImportedFile,
+    LogImport,
     Proposal,
     ReviewAnswer,
     ReviewItem,
@@ -37,6 +39,7 @@ from grading.models import (
     Submission,
     SubmissionAddress,
 )
+from grading.models.imports import Fate
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
 from grading.review import bulk
@@ -119,6 +122,7 @@ def make() -> World:
             "app": ("grading",),
             "provider": ("sso",),
             "invitation": ("MQ", "made-up"),
+            "import": _import(session),
             "secret": secret,
             "others_secret": others_secret,
             "grading_agent": session.agent,
@@ -159,3 +163,15 @@ def _proposal(session, token):
     said = Submission.objects.create(session=session, token=token, scope="hook", witness="hook", body_sha256="b" * 64)
     SubmissionAddress.objects.create(submission=said, address="127.0.0.1")
     return Proposal.objects.create(session=session, submission=said, field="category", value={"category": "news"})
+
+
+def _import(session):
+    """An import that found a file of every fate."""
+    counts = dict.fromkeys(Fate, 1)
+    row = LogImport.objects.create(agent=session.agent, by="olga", folders=["/logs"], counts=counts, stopped="Ctrl-C")
+    for fate in Fate:
+        of = session if fate is Fate.IMPORTED else None
+        ImportedFile.objects.create(
+            log_import=row, path=f"/logs/{fate}", fate=fate, why="links", detail="seen", session=of
+        )
+    return row

@@ -29,18 +29,21 @@ from grading.formats.registry import FORMATS, PARSERS
 __all__ = [
     "FORMATS",
     "PARSER_VERSION",
+    "SNIFFED",
     "Detection",
     "EmptyTranscript",
     "TranscriptReader",
     "UnknownFormat",
     "detect",
     "read",
+    "recognise",
 ]
 
 PARSER_VERSION: Final = "2"
 """Raised whenever the same bytes would give other events (L8)."""
 
 MAX_HEAD: Final = 4 * 1024 * 1024
+SNIFFED: Final = 64 * 1024
 
 
 def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> TranscriptReader:
@@ -60,6 +63,27 @@ def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> T
         raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
     whole = BytesIO(head) if is_all else BufferedReader(_Rejoined(head, stream), HEAD)
     return TranscriptReader(whole, PARSERS[detection.format], max_line=max_line)
+
+
+def recognise(stream: BinaryIO, filename: str = "") -> Detection:
+    """Which format a binary stream is of, from its beginning, for whoever would leave anything else alone.
+
+    Text and bytes that are no JSON lines are told by SNIFFED bytes; of JSON lines as much is read as `read` goes by.
+    Raises EmptyTranscript and UnknownFormat where `read` would.
+    """
+    head = stream.read(SNIFFED)
+    is_all = len(head) < SNIFFED
+    detection = detect(head, filename)
+    is_one_line = b"\n" not in head and head.lstrip(b"\xef\xbb\xbf \t\r").startswith(b"{")
+    if not is_all and detection.format is None and (detection.records or is_one_line):
+        more, is_all = _head(stream)
+        head += more
+        detection = detect(head, filename)
+    if not head.strip() and is_all:
+        raise EmptyTranscript(filename)
+    if detection.format is None:
+        raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+    return detection
 
 
 def _head(stream: BinaryIO) -> tuple[bytes, bool]:

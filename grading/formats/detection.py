@@ -15,11 +15,15 @@ MAX_KINDS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """`score` in [0, 1]: the mean over the head's records of how surely each is of that format. None: unknown."""
+    """`score` in [0, 1]: the mean over the head's records of how surely each is of that format. None: unknown.
+
+    `records`: how many JSON objects the head holds, one or more a line.
+    """
 
     format: str | None
     score: float
     reason: str
+    records: int
 
 
 def detect(head: bytes, filename: str = "") -> Detection:
@@ -38,18 +42,20 @@ def detect(head: bytes, filename: str = "") -> Detection:
             is_one_line = tally.torn_tail and b"\n" not in head.strip()
             what = "one line of JSON that does not end" if is_one_line else "a JSON document over several lines"
             reason = f"{what}, not a log with one object a line"
-        return Detection(format=None, score=0.0, reason=reason)
+        return Detection(format=None, score=0.0, reason=reason, records=0)
     scores = {name: sum(map(parser.score, records)) / len(records) for name, parser in PARSERS.items()}
     best = max(scores, key=lambda name: scores[name])
     score = round(scores[best], 3)
     if score >= THRESHOLD:
         mine = sum(1 for record in records if PARSERS[best].score(record))
         named = f" in {filename!r}" if filename else ""
-        return Detection(format=best, score=score, reason=f"{mine} of {len(records)} records{named} are {best}'s")
+        reason = f"{mine} of {len(records)} records{named} are {best}'s"
+        return Detection(format=best, score=score, reason=reason, records=len(records))
     kinds: list[str] = []  # what the first few records call themselves, or their keys
     for record in records:
         kind = text(record.get("type"))
         kinds.append(f"type {kind[:40]!r}" if kind else f"keys {', '.join(sorted(record)[:5])[:80]!r}")
     told = "; ".join(list(dict.fromkeys(kinds))[:MAX_KINDS])
     closest = f"; closest is {best} with a score of {score}" if score else ""
-    return Detection(format=None, score=score, reason=f"JSON of another kind ({told}){closest}")
+    reason = f"JSON of another kind ({told}){closest}"
+    return Detection(format=None, score=score, reason=reason, records=len(records))

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,44 +22,15 @@ from grading.evidence.reading import ParsedLog, SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Incoming
 from grading.intake.first_word import Speaker
+from grading.intake.scanning import ImportOutcome
 from grading.models import Agent, Evidence
 from grading.models.evidence import EvidenceKind
+from grading.models.imports import Fate
 from gradingsite.supervisor import die_with_parent
 
 GPTME_LOG = "conversation.jsonl"
 # How long to go on trying while others write to the database, in seconds.
 PATIENCE = 600.0
-
-
-class Fate(StrEnum):
-    """What became of one file."""
-
-    IMPORTED = "imported"
-    ADDED = "added to a session that was there"
-    THERE = "already there"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOutcome:
-    """What became of one file; where it is not simply imported, why (one phrase for many files), and what was seen."""
-
-    path: Path
-    fate: Fate
-    why: str = ""
-    detail: str = ""
-
-
-def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
-    """The .jsonl files in these folders, in a stable order, and the files named themselves.
-
-    Links are among them: `import_log` follows none that leads out of the folder.
-    """
-    for path in paths:
-        if path.is_dir():
-            yield from sorted(file for file in path.rglob("*.jsonl") if file.is_file())
-        else:
-            yield path
 
 
 def leads_out(path: Path, folders: Iterable[Path]) -> bool:
@@ -71,34 +40,38 @@ def leads_out(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def import_log(path: Path, *, agent: Agent, category: str | None = None, folders: Iterable[Path] = ()) -> ImportOutcome:
-    """Take one log in through the ordinary intake; it is read once. What is no session's own log is left alone, with
-    the reason, and so is what was found in one of `folders` and is a link out of it: whoever may write there could have
-    any file read.
+    """Take one log in through the ordinary intake; it is read once. What is no session's own log, which its beginning
+    tells, is left alone, with the reason, and so is what was found in one of `folders` and has become a link out of it:
+    whoever may write there could have any file read.
     """
+    fate = Fate.REFUSED
     try:
         if leads_out(path, folders):
             why = "links that lead out of the folder"
-            return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=f"it leads to {path.resolve()}")
+            return ImportOutcome(path=path, fate=fate, why=why, detail=f"it leads to {path.resolve()}")
+        with path.open("rb") as file:
+            formats.recognise(file)
         with path.open("rb") as file, store.incoming(file) as incoming:
             same = Evidence.objects.filter(sha256=incoming.stored.sha256, kind=EvidenceKind.TRANSCRIPT)
-            if same.filter(session__agent=agent).exists():
-                return ImportOutcome(path=path, fate=Fate.THERE)
+            known = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
+            if known is not None:
+                return ImportOutcome(path=path, fate=Fate.THERE, session=known)
             with incoming.open() as plain:
                 log = reading.parse(plain, path.name)
             if log.report.recognised:
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
     except formats.UnknownFormat as error:
-        why, detail = "not a log of Claude Code, gptme or Codex CLI", error.reason
+        fate, why, detail = Fate.OTHER, "not a log of Claude Code, gptme or Codex CLI", error.reason
     except formats.EmptyTranscript:
-        why, detail = "empty files", ""
+        fate, why, detail = Fate.OTHER, "empty files", ""
     except ValidationError as error:
         why, detail = "logs whose identity or times cannot be true", str(error.errors()[0]["msg"])
     except store.TooLarge as error:
         why, detail = "files that are too large", str(error)
     except OSError as error:
         why, detail = "files that cannot be read", str(error.strerror)
-    return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
+    return ImportOutcome(path=path, fate=fate, why=why, detail=detail)
 
 
 def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
@@ -126,7 +99,8 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
         why, detail = f"kept, but not used for grading: {wrong[0].code}", wrong[0].got
     elif header.is_subagent:
         why = "logs of subagents, which count for the session that started them"
-    return ImportOutcome(path=path, fate=Fate.IMPORTED if receipt.created else Fate.ADDED, why=why, detail=detail)
+    fate = Fate.IMPORTED if receipt.created else Fate.ADDED
+    return ImportOutcome(path=path, fate=fate, why=why, detail=detail, session=receipt.session.pk)
 
 
 def import_logs(
@@ -155,7 +129,10 @@ def alike(paths: Iterable[Path]) -> Iterator[list[Path]]:
     """These files by their bytes. Only of those that have the same size are the bytes read."""
     by_size: dict[int, list[Path]] = defaultdict(list)
     for path in paths:
-        by_size[path.stat().st_size].append(path)
+        size = 0  # of one that has gone, which is said where it is taken in
+        with suppress(OSError):
+            size = path.stat().st_size
+        by_size[size].append(path)
     for same_size in by_size.values():
         by_bytes: dict[bytes, list[Path]] = defaultdict(list)
         for path in same_size if len(same_size) > 1 else ():

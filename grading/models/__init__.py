@@ -18,6 +18,7 @@ from grading.models.evidence import (
 )
 from grading.models.grades import Grade, Settlement
 from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
+from grading.models.imports import ImportedFile, LogImport
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
@@ -52,11 +53,13 @@ __all__ = [
     "Flag",
     "Grade",
     "Heartbeat",
+    "ImportedFile",
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",
     "JudgePolicy",
     "JudgeRun",
+    "LogImport",
     "Notice",
     "PeriodicJob",
     "Proposal",

@@ -14,7 +14,7 @@ from django.utils import timezone
 from grading.access.recording import record
 from grading.agent.views import hook_checksum, site_address
 from grading.intake import token_quota
-from grading.models import Agent, ApiToken
+from grading.models import Agent, ApiToken, LogImport
 from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
 
@@ -81,6 +81,7 @@ def show(request: HttpRequest) -> TemplateResponse:
             for row in held.order_by("agent__name", "-created_at")
         ],
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
+        "imported": LogImport.objects.select_related("agent").first(),
         "address": site_address(request),
         "checksum": hook_checksum(request),
     }

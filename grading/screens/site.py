@@ -28,6 +28,7 @@ from grading.screens.dashboard import view as dashboard
 from grading.screens.desk import actions as desk
 from grading.screens.history import undo
 from grading.screens.history import view as audit
+from grading.screens.imports import view as imports
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import view as notices
 from grading.screens.policy import view as policy
@@ -120,6 +121,8 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("views/", "views", saved_views.show, KEEP),
     ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
+    ("imports/", "imports", imports.show, "grading.view_logimport"),
+    ("imports/<int:pk>/", "import", imports.detail, "grading.view_logimport"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("story/", "story", story.show, VIEW),
     ("story/again/", "story_again", story.again, "grading.delete_session"),

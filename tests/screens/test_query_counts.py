@@ -27,7 +27,17 @@ from bandit.whatif import HypotheticalReward, what_if_many
 from grading import judging, monitoring, review, tasks
 from grading.judging import lanes
 from grading.judging.rubrics import plans, rejudge, versions
-from grading.models import Alarm, ApiToken, ArtifactRule, Rubric, SavedView, Session, Settlement
+from grading.models import (
+    Alarm,
+    ApiToken,
+    ArtifactRule,
+    ImportedFile,
+    LogImport,
+    Rubric,
+    SavedView,
+    Session,
+    Settlement,
+)
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
@@ -102,7 +112,9 @@ PAGES = {
     "admin:calibration_csv": 5,
     "admin:invite": 10,
     "admin:notices": 10,
-    "admin:connect": 12,
+    "admin:connect": 13,
+    "admin:imports": 11,
+    "admin:import": 13,
     "admin:samples": 10,
     "admin:settings": 10,
     "account_login": 2,
@@ -266,6 +278,8 @@ def more(site: World, number: int) -> None:
     ApiToken.objects.issue(cast.agent(f"agent-{number}"), note="laptop", created_by=olga)
     ArtifactRule.objects.create(kind=f"poem-{number}", path_glob="*.txt", weight=0.1)
     Erasure.objects.create(who="olga", why="asked to")
+    LogImport.objects.create(agent=cast.agent(f"agent-{number}"), by="olga", folders=["/logs"], counts={"there": 1})
+    ImportedFile.objects.create(log_import=site["import"], path=f"/{number}", fate="imported", session=flagged)
     cast.person(f"person-{number}", "viewer")
     Group.objects.create(name=f"group-{number}")
 

@@ -13,7 +13,17 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from bandit.models import Assignment, LedgerEntry, Selection
 from grading.evidence import store
-from grading.models import Agent, ApiToken, ArtifactSketch, Evidence, JudgeAttempt, RecordAnchor, Session
+from grading.models import (
+    Agent,
+    ApiToken,
+    ArtifactSketch,
+    Evidence,
+    ImportedFile,
+    JudgeAttempt,
+    LogImport,
+    RecordAnchor,
+    Session,
+)
 
 
 class Command(BaseCommand):
@@ -65,6 +75,8 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
         linked = {column.name: column.related_model for column in fields if column.is_relation}
         if linked.get("session") is Session and model not in {ArtifactSketch, RecordAnchor}:
             tables[model.__name__.lower()] = model.objects.filter(session__agent=agent)  # type: ignore[attr-defined]
+    tables["logimport"] = LogImport.objects.filter(agent=agent)
+    tables["importedfile"] = ImportedFile.objects.filter(log_import__agent=agent)
     told = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}
     entries, columns = LedgerEntry.objects.filter(observation__in=observations).order_by("pk").columns()
     names = ("id", "scope", "hint", "note", "created_at", "last_used_at", "revoked_at")

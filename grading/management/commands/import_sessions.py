@@ -1,29 +1,40 @@
 """Import the logs that harnesses left on disk."""
 
 import argparse
+import getpass
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
-from grading.intake.importing import Fate, ImportOutcome, import_logs, logs_under
+from grading.access.recording import CONSOLE
+from grading.intake.import_record import ImportRecord
+from grading.intake.importing import import_logs
+from grading.intake.scanning import ImportOutcome, scan
 from grading.models import Agent
+from grading.models.imports import Fate
 from grading.plain import visible_text
+from grading.redaction import redact
 
 SHOWN = 3
 
 
 class Command(BaseCommand):
     help = (
-        "Import session logs (.jsonl of Claude Code, gptme, Codex CLI) from folders, for example ~/.claude/projects, "
-        "~/.codex/sessions or ~/.local/share/gptme/logs. What is there already is skipped; nothing is changed on disk."
+        "Import session logs of Claude Code, gptme and Codex CLI from folders, for example ~/.claude/projects, "
+        "~/.codex/sessions or ~/.local/share/gptme/logs. The content says what a file is, not its name. What is there "
+        "already is skipped; links are not followed; nothing is changed on disk. The page Imports keeps what became "
+        "of every file."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,7 +42,7 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder or a log file")
         parser.add_argument("--agent", default="imported", help="the agent whose sessions these are; made if new")
         parser.add_argument("--category", help="what kind of work they were, if all were of one kind")
-
+        parser.add_argument("--list", action="store_true", help="say of every file what became of it, a line each")
         parser.add_argument("--processes", type=int, default=processors(), help="how many logs to take in at a time")
 
     def handle(
@@ -41,11 +52,12 @@ class Command(BaseCommand):
         agent: str,
         category: str | None,
         processes: int,
+        list: bool,  # noqa: A002 - as the option is called
         **_options: Any,
     ) -> None:
         for path in paths:
             if not path.exists():
-                raise CommandError(f"{path} does not exist; name a folder or a .jsonl file")
+                raise CommandError(f"{path} does not exist; name a folder or a log file")
         if category:
             try:
                 category = Arm.objects.resolve("category", category).name
@@ -57,19 +69,41 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(f"--agent {agent!r}: {' '.join(error.messages)}") from error
         owner.save()
-        outcomes: list[ImportOutcome] = []
-        files = list(logs_under(paths))
+        found = [*tqdm(scan(paths), desc="Looking", unit=" files", disable=None)]
+        files = [each for each in found if isinstance(each, Path)]
+        outcomes = [each for each in found if isinstance(each, ImportOutcome)]
+        record = ImportRecord(owner, paths, by=operator(), category=category)
+        for outcome in outcomes:
+            record.note(outcome)
+        record.write()  # what is forked has no connection of its own yet
         done = import_logs(files, agent=owner, category=category, folders=paths, processes=max(1, processes))
+        stopped = "it came upon an error"
         try:
-            outcomes.extend(tqdm(done, total=len(files), unit="log", disable=None))
-        except (KeyboardInterrupt, BrokenProcessPool) as stop:
-            what = (
-                "" if isinstance(stop, KeyboardInterrupt) else " A process of the import was killed; was memory short?"
-            )
-            self.stdout.write(f"Stopped after {len(outcomes)} of {len(files)}; run it again to go on.{what}")
+            for outcome in tqdm(done, total=len(files), desc="Importing", unit="file", disable=None):
+                outcomes.append(outcome)
+                record.note(outcome)
+            stopped = ""
+        except KeyboardInterrupt:
+            stopped = "stopped by Ctrl-C"
+        except BrokenProcessPool:
+            stopped = "a process of the import was killed; was memory short?"
         finally:
             done.close()
-        self.stdout.write(summary(outcomes))
+            record.end(stopped)
+        read = sum(outcome.fate not in {Fate.SKIPPED, Fate.FOLDER} for outcome in outcomes)
+        if stopped:
+            self.stdout.write(f"Ended after {read:,} of {len(files):,}: {stopped}. Run it again to go on.")
+        self.stdout.write(table(outcomes))
+        self.stdout.write("\n".join(listed(outcomes) if list else reasons(outcomes)))
+        address = f"{settings.SITE_URL.rstrip('/')}{record.row.get_absolute_url()}"
+        self.stdout.write(f"Every file with its reason: {address} on the site{'' if list else ', or --list'}")
+
+
+def operator() -> str:
+    """Who runs this, for the site's page."""
+    with suppress(KeyError, OSError):  # a user without a name
+        return f"{getpass.getuser()}, at {CONSOLE}"
+    return CONSOLE
 
 
 def processors() -> int:
@@ -77,21 +111,36 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
-def summary(outcomes: list[ImportOutcome]) -> str:
-    """How many files met which fate, and why, each reason with a few of its files."""
-    if not outcomes:
-        return "No .jsonl file found."
-    lines = []
-    for fate in Fate:
-        those = [outcome for outcome in outcomes if outcome.fate is fate]
-        if those:
-            lines.append(f"{len(those):6,} {fate}")
-        reasons: dict[str, list[ImportOutcome]] = defaultdict(list)
-        for outcome in those:
-            reasons[outcome.why].append(outcome)
-        for why, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
-            if why:
-                lines.append(f"       {len(group):,} {why}, for example")
-                told = (f"{item.path}{item.detail and f': {item.detail}'}" for item in group[:SHOWN])
-                lines += [f"          {visible_text(line, 500)}" for line in told]
+def table(outcomes: Iterable[ImportOutcome]) -> str:
+    """How many files met which fate, each in one row, with their sum; folders that were left out are counted apart."""
+    counts = Counter(outcome.fate for outcome in outcomes)
+    folders = counts.pop(Fate.FOLDER, 0)
+    if not counts and not folders:
+        return "No file found. Name the folder where your harness keeps its logs."
+    lines = [f"{counts[fate]:8,}  {fate.words}" for fate in Fate if counts[fate]]
+    lines.append(f"{counts.total():8,}  files in all")
+    if folders:
+        lines.append(f"{folders:8,}  {Fate.FOLDER.words}")
     return "\n".join(lines)
+
+
+def reasons(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
+    """Why, for each fate, each reason with a few of its files."""
+    groups: dict[tuple[Fate, str], list[ImportOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.why:
+            groups[outcome.fate, outcome.why].append(outcome)
+    for (fate, why), group in sorted(groups.items(), key=lambda item: ([*Fate].index(item[0][0]), -len(item[1]))):
+        yield f"{fate.words}: {why} ({len(group):,}), for example"
+        yield from (f"    {_said(each.path, each.detail)}" for each in group[:SHOWN])
+
+
+def listed(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
+    """Every file with its fate and why, in the order of their names."""
+    for each in sorted(outcomes, key=lambda outcome: outcome.path):
+        yield f"{each.fate.one:<17}  {_said(each.path, ', '.join(filter(None, (each.why, each.detail))))}"
+
+
+def _said(path: Path, why: str) -> str:
+    """A file's name as a terminal can show it, whoever chose it."""
+    return visible_text(f"{path}{f': {redact(why)}' if why else ''}", 500)

@@ -1,0 +1,78 @@
+"""The record of an import: a row for the run, and one for every file that it found, written as they come."""
+
+import datetime as dt
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from grading.busy import patiently
+from grading.intake.scanning import ImportOutcome
+from grading.models import Agent, ImportedFile, LogImport
+from grading.plain import plain_text
+
+WRITTEN_AT_ONCE, WRITTEN_EVERY = 500, 2.0
+PATIENCE = 600.0
+# Of earlier imports the counts stay, and their files are forgotten: one that runs every night finds the same again.
+KEPT_WITH_FILES = 20
+
+
+class ImportRecord:
+    """Writes what became of each file of an import."""
+
+    def __init__(self, agent: Agent, folders: Sequence[Path], *, by: str, category: str | None) -> None:
+        named = [plain_text(str(folder), 1000) for folder in folders]
+        self.row = LogImport.objects.create(
+            agent=agent, folders=named, by=plain_text(by, 150), category=plain_text(category or "", 200)
+        )
+        self.counts: Counter[str] = Counter()
+        self._waiting: list[ImportedFile] = []
+        self._written = time.monotonic()
+
+    def note(self, outcome: ImportOutcome) -> None:
+        self.counts[outcome.fate] += 1
+        self._waiting.append(
+            ImportedFile(
+                log_import=self.row,
+                path=str(outcome.path),
+                fate=outcome.fate,
+                why=outcome.why[:200],
+                detail=outcome.detail,
+                session_id=outcome.session,
+            )
+        )
+        if len(self._waiting) >= WRITTEN_AT_ONCE or time.monotonic() - self._written > WRITTEN_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits, with the counts."""
+        self.row.counts = dict(self.counts)
+        patiently(self._write, seconds=PATIENCE)
+        self._waiting, self._written = [], time.monotonic()
+
+    def end(self, stopped: str = "") -> None:
+        """Write the rest, and that it ended, or why it was stopped before."""
+        self.row.ended_at, self.row.stopped = timezone.now(), stopped[:200]
+        self.write()
+
+    def _write(self) -> None:
+        with transaction.atomic():
+            ImportedFile.objects.bulk_create(self._waiting)
+            self.row.save(update_fields=["counts", "ended_at", "stopped"])
+
+
+def forget_files(now: dt.datetime) -> int:
+    """Delete the rows of files of all but the latest imports, and of those older than RETENTION_DAYS; how many. What
+    the imports counted stays.
+    """
+    latest = list(LogImport.objects.order_by("-pk").values_list("pk", flat=True)[:KEPT_WITH_FILES])
+    old = ImportedFile.objects.exclude(log_import__in=latest)
+    count = old.delete()[0]
+    if settings.RETENTION_DAYS:
+        cutoff = now - dt.timedelta(days=settings.RETENTION_DAYS)
+        count += ImportedFile.objects.filter(log_import__started_at__lt=cutoff).delete()[0]
+    return count

@@ -1,0 +1,47 @@
+"""Imports from folders: each run, and what became of every file that it found."""
+
+from collections import defaultdict
+
+from django.core.paginator import Paginator
+from django.db.models import Count
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+
+from grading.intake.import_record import KEPT_WITH_FILES
+from grading.models import LogImport
+from grading.models.imports import Fate
+
+LISTED, FILES_SHOWN = 50, 100
+WHYS_SHOWN = 6
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    page = Paginator(LogImport.objects.select_related("agent"), LISTED).get_page(request.GET.get("page"))
+    return TemplateResponse(request, "imports/imports.html", {"title": "Imports", "page": page})
+
+
+def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+    """One import, with its files; `fate` shows those alone that met it."""
+    row = get_object_or_404(LogImport.objects.select_related("agent"), pk=pk)
+    chosen = next((fate for fate in Fate if fate == request.GET.get("fate")), None)
+    files = row.found.select_related("session")
+    if chosen is not None:
+        files = files.filter(fate=chosen)
+    whys: dict[str, list[str]] = defaultdict(list)
+    reasons = row.found.exclude(why="").values_list("fate", "why").annotate(n=Count("pk")).order_by("-n", "why")
+    for fate, why, count in reasons:
+        whys[fate].append(f"{why} ({count:,})")
+    context = {
+        "title": f"Import {row.pk}",
+        "import": row,
+        "rows": [
+            {"fate": fate, "count": count, "why": whys[fate][:WHYS_SHOWN], "more": len(whys[fate][WHYS_SHOWN:])}
+            for fate, count in row.tally
+        ],
+        "chosen": chosen,
+        "page": Paginator(files, FILES_SHOWN).get_page(request.GET.get("page")),
+        "query": f"fate={chosen}" if chosen else "",
+        "kept": KEPT_WITH_FILES,
+    }
+    return TemplateResponse(request, "imports/import.html", context)
