@@ -66,5 +66,5 @@ def show(request: HttpRequest, pk: int) -> HttpResponseBase:
             record(AuditKind.RAW, what, detail=form.cleaned_data["why"])
             name = f"{row.kind}-{row.sha256[:12]}"
             return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
-    context = {"title": "A file as it came", "row": row, "session": row.session, "form": form, "problem": problem}
+    context = {"title": "Original file", "row": row, "session": row.session, "form": form, "problem": problem}
     return TemplateResponse(request, "session/raw.html", context)
