@@ -309,7 +309,7 @@ def test_a_changed_question_may_be_asked_again(sim, operator, olga):
     assert "is not asked twice" in flat(operator.get(address, {"session": session.external_id}))
     judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
     page = flat(operator.get(address, {"session": session.external_id}))
-    assert "is to another question" in page
+    assert "was to a different question" in page
     assert "Ask the judge, " in page
 
 

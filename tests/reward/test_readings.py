@@ -119,7 +119,7 @@ def test_three_readings_that_agree_hold_and_a_person_is_told(sim):
     assert keys(session) == [("consumption", "plain", "unknown")]
     assert flags(session) == {"A38"}
     item = ReviewItem.objects.open().get(session=session)
-    assert "three times; it adds .30 to the verdict, and no more" in item.why
+    assert "after three readings; they add .30 to the verdict, and no more" in item.why
     assert (work(), len(sim.calls)) == (0, 3)
 
 

@@ -85,7 +85,7 @@ def test_an_arm_is_added_on_probation_with_a_reason(operator):
 
 def test_a_name_like_another_is_asked_about_first(operator):
     page = html.unescape(flat(operator.post(PAGE, {"name": "triags", "title": "T"})))
-    assert "triags looks like triage, which is there already" in page
+    assert "triags looks like triage, which already exists" in page
     assert 'value="T"' in page
     assert not Arm.objects.filter(name="triags").exists()
     assert said(operator, PAGE, name="triags", anyway="yes") == "triags is an arm of Category now."

@@ -140,7 +140,7 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
         ("known=0001-01-01T00:00", "is before any of this"),
         ("known=9999-12-31T23:59%2B00:00", "is in the future"),
         ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),
-        ("at=%00&known=%00", "'\\x00' is no day"),
+        ("at=%00&known=%00", "'\\x00' is not a date"),
         ("session=nobody&value=.5", "No session has the number or the id 'nobody'"),
         ("session=%00&value=.5", "Which session?"),
         ("value=.5", "Which session?"),
@@ -534,7 +534,7 @@ class TestBreaks:
         )
         self.act(client, "keep")
         assert self.of_code(client).sentence == (
-            "What it earned before 21 March 2026 counts no more: otto kept that break (hard tickets)."
+            "What it earned before 21 March 2026 no longer counts: otto confirmed that break (hard tickets)."
         )
 
     @pytest.mark.parametrize("day", ["2026-03-01", "x", ""])
