@@ -107,7 +107,9 @@ POLICY = (
 
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
-    "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
+    "admin:sessions": Address(
+        opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final", "?sort=best", "?since=2026-01-01")
+    ),
     "admin:session": Address(
         opens=VIEWER,
         of="session",
@@ -225,7 +227,7 @@ SCREENS: dict[str, Address] = {
     "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
     "admin:review": Address(opens=VIEWER, kind=MOVED, claims=True),
     "admin:review_session": Address(
-        opens=VIEWER, claims=True, of="session", queries=("", "?tab=work", "?tab=journal", "?tab=attempts")
+        opens=VIEWER, claims=True, of="session", queries=("", "?tab=transcript", "?tab=journal", "?tab=attempts")
     ),
     "admin:review_effect": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
     "admin:review_answer": Address(
@@ -272,6 +274,7 @@ SCREENS: dict[str, Address] = {
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
+    "admin:words": Address(opens=VIEWER),
     "admin:settings": Address(opens=VIEWER),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from grading.screens import connect, feed, registry, sample_data, settings_page
+from grading.screens import connect, feed, glossary, registry, sample_data, settings_page
 from grading.screens.alarms import view as alarms
 from grading.screens.arms import model_names
 from grading.screens.arms import view as arms
@@ -115,6 +115,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
+    ("words/", "words", glossary.show, VIEW),
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
