@@ -87,7 +87,7 @@ PAGES = {
     "admin:run_plan": 34,
     "admin:alarms": 13,
     "admin:alarm": 11,
-    "admin:review_session": 33,
+    "admin:review_session": 47,
     "admin:review_effect": 82,
     "admin:progress": 12,
     "admin:calibration": 37,
