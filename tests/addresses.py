@@ -107,6 +107,9 @@ POLICY = (
 
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
+    "admin:sessions_csv": Address(opens=VIEWER, kind=FILE),
+    "admin:sessions_jsonl": Address(opens=VIEWER, kind=FILE),
+    "admin:session_by_id": Address(opens=VIEWER, kind=MOVED, of="own_id"),
     "admin:sessions": Address(
         opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final", "?sort=best", "?since=2026-01-01")
     ),

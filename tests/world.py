@@ -96,6 +96,7 @@ def make() -> World:
             "named": f"bob/{session.external_id}",
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,
+            "own_id": (session.external_id,),
             "waiting": waiting,
             "free": free,
             "answer": ReviewAnswer.objects.filter(session=other).get(),

@@ -53,6 +53,9 @@ METHODS = ("GET", "HEAD", "POST")
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("feed/top/", "feed_top", feed.top, VIEW),
     ("sessions/", "sessions", sessions.show, VIEW),
+    ("sessions.csv", "sessions_csv", sessions.export_csv, VIEW),
+    ("sessions.jsonl", "sessions_jsonl", sessions.export_jsonl, VIEW),
+    ("sessions/by-id/<path:external_id>", "session_by_id", sessions.by_id, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),

@@ -88,6 +88,8 @@ PAGES = {
     "admin:alarms": 13,
     "admin:alarm": 11,
     "admin:review_session": 47,
+    "admin:sessions_csv": 12,
+    "admin:sessions_jsonl": 12,
     "admin:review_effect": 82,
     "admin:progress": 12,
     "admin:calibration": 37,
