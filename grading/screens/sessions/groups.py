@@ -16,15 +16,19 @@ from grading.vocabulary import Reason, Source
 SHARED = 3
 LONGEST_SHARED = 60
 NAMED = {0: "This week", 1: "Last week"}
+STALE = "verdict stale, of another rubric or digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session of the list with what is said of its reward: `note`, empty where its group says it; `why` in full."""
+    """A session of the list with what is said of its reward: `note`, empty where its group says it; `why` in full.
+    `says_stale`: its verdict is stale, and its group doesn't say so.
+    """
 
     session: Session
     note: str
     why: str
+    says_stale: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +49,9 @@ def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
     found = []
     for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
         ago = (_monday(today) - monday).days // 7
-        sunday = monday + dt.timedelta(days=6)
-        found.append(
-            _group(NAMED.get(ago, f"Week of {monday:%-d %B %Y}"), f"{monday:%-d %b} – {sunday:%-d %b}", list(same))
-        )
+        days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
+        named = NAMED.get(ago)
+        found.append(_group(named or days, days if named else "", list(same)))
     return found
 
 
@@ -57,9 +60,17 @@ def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
     counts = Counter(text for text in notes if text and len(text) <= LONGEST_SHARED)
     shared = tuple((count, text) for text, count in counts.most_common() if count >= SHARED)
     told = {text for _, text in shared}
+    stale = [bool(vars(each)["is_stale"]) for each in sessions]
+    if (count := sum(stale)) >= SHARED:
+        shared, stale = (*shared, (count, STALE)), [False for _ in stale]
     rows = tuple(
-        SessionRow(session=each, note="" if text in told else text, why=each.reward_sentence or "")  # type: ignore[attr-defined] # annotated
-        for each, text in zip(sessions, notes, strict=True)
+        SessionRow(
+            session=each,
+            note="" if text in told else text,
+            why=vars(each)["reward_sentence"] or "",
+            says_stale=says_stale,
+        )
+        for each, text, says_stale in zip(sessions, notes, stale, strict=True)
     )
     return SessionGroup(title=title, days=days, shared=shared, rows=rows)
 

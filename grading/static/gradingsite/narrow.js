@@ -33,6 +33,7 @@
   }
 
   form.addEventListener('input', function (event) {
+    if (!event.target.name) return;
     clearTimeout(timer);
     timer = setTimeout(show, event.target.matches('[type=search]') ? PAUSE : 0);
   });
