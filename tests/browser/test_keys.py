@@ -53,7 +53,7 @@ def test_a_question_mark_in_a_field_is_a_question_mark(chromium, live_site, rita
 
 def test_a_word_says_what_it_means_where_it_stands(chromium, live_site, rita):
     page = signed_in(chromium, live_site, rita).new_page()
-    page.goto("/bandits/category/")
+    page.goto("/sessions/")
     word = page.locator("a[data-term]").first
     word.focus()
     page.keyboard.press("Enter")
@@ -67,7 +67,7 @@ def test_a_word_says_what_it_means_where_it_stands(chromium, live_site, rita):
 
 def test_without_script_a_word_and_the_keys_are_links(chromium, live_site, rita):
     page = signed_in(chromium, live_site, rita, java_script_enabled=False).new_page()
-    page.goto("/bandits/category/")
+    page.goto("/sessions/")
     page.locator("a[data-term]").first.click()
     assert "/words/#" in page.url
     page.click(".page-foot [data-help]")

@@ -21,13 +21,13 @@ def test_the_list_follows_the_search_without_a_button_and_the_words_stay(chromiu
     page.goto("/sessions/")
     page.keyboard.press("/")
     page.keyboard.type("matcher")
-    page.wait_for_function("document.querySelectorAll('#list .ttl').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('#list .ttl').length === 1")
     assert page.url.endswith("?q=matcher")
     assert page.evaluate("document.activeElement.name") == "q"
     page.fill("[data-search]", "")
-    page.wait_for_function("document.querySelectorAll('#list .ttl').length === 3")
+    page.wait_for_function("() => document.querySelectorAll('#list .ttl').length === 3")
     page.select_option("[name=sort]", "best")
-    page.wait_for_function("document.querySelector('#list .ttl a').textContent.includes('Rotate')")
+    page.wait_for_function("() => document.querySelector('#list .ttl a').textContent.includes('Rotate')")
     # What the list shows is what the export has, and ticks work on the list that came.
     assert "sort=best" in page.get_attribute("a[href^='/sessions.csv']", "href")
     page.locator("[data-tick-all]").check()

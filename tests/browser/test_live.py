@@ -67,7 +67,7 @@ def test_an_alarm_comes_up_where_somebody_types_and_the_words_stay(context):
     page.wait_for_selector(".banner >> text=Ten of ten are out.")
     assert page.input_value("#id_reason") == "half a sentence"
     assert page.evaluate("document.activeElement.tagName") == "INPUT"
-    assert page.locator('[data-live-count="Alarms"] b').inner_text() == "1"
+    assert page.locator('.nav [data-live-count="Alarms"] b').inner_text() == "1"
 
 
 def test_a_reward_that_changes_says_from_what_to_what(context):
