@@ -27,7 +27,7 @@ def session_to_show(page: Page) -> str:
     """The address of a flagged session, else of the latest one."""
     for query in ("?flagged=yes", ""):
         page.goto(f"/sessions/{query}")
-        links = page.locator("main table a.mono")
+        links = page.locator("main table .ttl a")
         if links.count():
             return links.first.get_attribute("href") or "/sessions/"
     sys.exit("The site has no session yet: load the samples with `manage.py load_samples`, then try again.")

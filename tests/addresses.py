@@ -107,7 +107,12 @@ POLICY = (
 
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
-    "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
+    "admin:sessions_csv": Address(opens=VIEWER, kind=FILE),
+    "admin:sessions_jsonl": Address(opens=VIEWER, kind=FILE),
+    "admin:session_by_id": Address(opens=VIEWER, kind=MOVED, of="own_id"),
+    "admin:sessions": Address(
+        opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final", "?sort=best", "?since=2026-01-01")
+    ),
     "admin:session": Address(
         opens=VIEWER,
         of="session",
@@ -244,7 +249,7 @@ SCREENS: dict[str, Address] = {
     "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
     "admin:review": Address(opens=VIEWER, kind=MOVED, claims=True),
     "admin:review_session": Address(
-        opens=VIEWER, claims=True, of="session", queries=("", "?tab=work", "?tab=journal", "?tab=attempts")
+        opens=VIEWER, claims=True, of="session", queries=("", "?tab=transcript", "?tab=journal", "?tab=attempts")
     ),
     "admin:review_effect": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
     "admin:review_answer": Address(
@@ -293,6 +298,7 @@ SCREENS: dict[str, Address] = {
     "admin:imports": Address(opens=OPERATOR),
     "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
+    "admin:words": Address(opens=VIEWER),
     "admin:settings": Address(opens=VIEWER),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password

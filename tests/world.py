@@ -106,6 +106,7 @@ def make() -> World:
             "session_pk": session.pk,
             "rule_pk": rule.pk,
             "category_change": changes.set_by_hand([told.pk], category, olga, reason="It wrote code."),
+            "own_id": (session.external_id,),
             "waiting": waiting,
             "free": free,
             "answer": ReviewAnswer.objects.filter(session=other).get(),

@@ -174,9 +174,9 @@ class Session(models.Model):
 
     @property
     def short_id(self) -> str:
-        """What people say aloud: the end of a UUID, which is distinct for time-ordered ones too; else the id, cut."""
+        """What people say aloud: the first eight characters of a UUID; else the id, cut."""
         is_uuid = UUID.fullmatch(self.external_id) is not None
-        return self.external_id[-8:] if is_uuid else Truncator(self.external_id).chars(28)
+        return self.external_id[:8] if is_uuid else Truncator(self.external_id).chars(28)
 
     @property
     def observation(self) -> str:

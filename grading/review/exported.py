@@ -24,6 +24,36 @@ PAIR = (
     "judge_version", "judged_at", "in_chain", "was_shown", "evidence_sha256",
 )  # fmt: skip
 
+SESSION = (
+    "ended_at", "agent", "session", "title", "arm", "harness", "model", "outcome", "is_sample", "seconds", "cost_usd",
+    "reward", "source", "final", "weight", "reason", "flagged", "stale",
+)  # fmt: skip
+
+
+def of_session(session: Session) -> dict[str, Any]:
+    """The fields of `SESSION`, of a session with its reward, its verdict and whether it is flagged."""
+    row = vars(session)
+    return {
+        "ended_at": session.ended_at,
+        "agent": session.agent.name,
+        "session": session.external_id,
+        "title": session.title or None,
+        "arm": session.category.name if session.category else None,
+        "harness": session.harness.name if session.harness else None,
+        "model": session.model or None,
+        "outcome": str(session.outcome),
+        "is_sample": session.is_sample,
+        "seconds": session.duration_seconds,
+        "cost_usd": session.cost_usd,
+        "reward": row["reward_value"],
+        "source": row["reward_source"] or None,
+        "final": row["reward_final"],
+        "weight": row["reward_weight"],
+        "reason": row["reward_reason"] or None,
+        "flagged": row["flagged"],
+        "stale": row["is_stale"],
+    }
+
 
 def of_act(act: HistoryEntry) -> dict[str, Any]:
     """The fields of `ACT`; those of an answer are None for other acts."""

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from grading.screens import connect, feed, registry, sample_data, settings_page
+from grading.screens import connect, feed, glossary, registry, sample_data, settings_page
 from grading.screens.alarms import view as alarms
 from grading.screens.arms import model_names
 from grading.screens.arms import view as arms
@@ -57,6 +57,9 @@ METHODS = ("GET", "HEAD", "POST")
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("feed/top/", "feed_top", feed.top, VIEW),
     ("sessions/", "sessions", sessions.show, VIEW),
+    ("sessions.csv", "sessions_csv", sessions.export_csv, VIEW),
+    ("sessions.jsonl", "sessions_jsonl", sessions.export_jsonl, VIEW),
+    ("sessions/by-id/<path:external_id>", "session_by_id", sessions.by_id, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
@@ -127,6 +130,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("story/", "story", story.show, VIEW),
     ("story/again/", "story_again", story.again, "grading.delete_session"),
     ("story/<slug:name>/", "story_step", story.press, OPERATE),
+    ("words/", "words", glossary.show, VIEW),
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),

@@ -15,7 +15,7 @@ from bandit.core.moves import ArmMove
 from grading.monitoring import RULES, Severity
 from grading.redaction import redact
 from grading.reward.explain import number, weight
-from grading.screens import charts
+from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
 from grading.vocabulary import Reason
 
@@ -261,9 +261,25 @@ def reward(row: Any) -> SafeString:
     return graded(row.reward_value, row.reward_source, row.reward_final)
 
 
+@register.simple_tag
+def term(words: str, name: str = "") -> SafeString:
+    """`{% term "Rewards" %}`: a word of ours as a link to what it means, one line that opens in place; plain text where
+    it is none of the glossary's. `name` is the term where `words` write it otherwise.
+    """
+    found = glossary.find(name or words)
+    if found is None:
+        return format_html("{}", words)
+    return format_html(
+        '<a class="term" href="{}#{}" data-term="{}: {}." title="{}">{}</a>',
+        reverse("admin:words"), found.anchor, found.word, found.meaning, found.meaning, words,
+    )  # fmt: skip
+
+
 @register.inclusion_tag("shared/_table_head.html")
 def table_head(*titles: str) -> dict[str, Any]:
-    """`{% table_head "Arm" ">Mean" %}`: a title that begins with > is aligned right, like the numbers below it."""
+    """`{% table_head "Arm" ">Mean" %}`: a title that begins with > is aligned right, like the numbers below; one that
+    is a word of ours leads to what it means.
+    """
     return {"columns": [(title.removeprefix(">"), title.startswith(">")) for title in titles]}
 
 

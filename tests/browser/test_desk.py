@@ -60,7 +60,7 @@ def test_nothing_is_saved_without_a_grade(hand):
     desk_cast.queue_of(1)
     hand.open()
     hand.press("Enter")
-    assert "Type a grade first" in hand.says()
+    assert "Choose a grade first" in hand.says()
     assert not ReviewAnswer.objects.exists()
 
 
@@ -224,7 +224,7 @@ def test_the_desk_fits_and_what_has_the_focus_is_in_sight(hand, size):
         box = hand.page.locator(selector).first.bounding_box()
         assert box is not None
         assert 0 <= box["y"] < size[1]
-    assert hand.page.locator(".keybar").is_visible()
+    assert hand.page.locator(".keybar").is_visible() == (size[0] > 640)  # a phone has no keys
     assert hand.page.evaluate("window.pwned") is None
     assert hand.complaints == []
 

@@ -62,12 +62,12 @@ def test_an_alarm_comes_up_where_somebody_types_and_the_words_stay(context):
     session = review_cast.judged()
     page = context.new_page()
     page.goto(f"/review/{session.pk}/")
-    page.fill("textarea >> nth=0", "half a sentence")
+    page.fill("#id_reason", "half a sentence")
     Alarm.objects.create(rule="A2", about="code", detail="Ten of ten are out.")
     page.wait_for_selector(".banner >> text=Ten of ten are out.")
-    assert page.input_value("textarea >> nth=0") == "half a sentence"
-    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
-    assert page.locator('[data-live-count="Alarms"] b').inner_text() == "1"
+    assert page.input_value("#id_reason") == "half a sentence"
+    assert page.evaluate("document.activeElement.tagName") == "INPUT"
+    assert page.locator('.nav [data-live-count="Alarms"] b').inner_text() == "1"
 
 
 def test_a_reward_that_changes_says_from_what_to_what(context):

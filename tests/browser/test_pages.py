@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 PAGES = (
     "/", "/sessions/", "/sessions/{pk}/", "/sessions/{pk}/?event=101", "/review/{pk}/",
-    "/review/{pk}/?tab=work", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
+    "/review/{pk}/?tab=transcript", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
     "/bandits/harness/", "/bandits/lesson/", "/quota/", "/quota/costs/", "/quota/policy/",
     "/quota/pause/", "/alarms/", "/review/", "/settings/", "/settings/notices/", "/calibration/", "/connect/",
     "/grading/agent/", "/alarms/{alarm}/",

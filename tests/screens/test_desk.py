@@ -15,6 +15,7 @@ from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.bandit.helpers import buckets
 from tests.casts import desk as desk_cast
+from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -146,7 +147,7 @@ def test_an_answer_while_another_holds_it_is_refused_and_what_was_typed_is_kept(
     assert reply.status_code == 409
     assert "olga" in reply.context["said"].text
     assert 'value=".44"' in text(reply)
-    assert ">mine</textarea>" in text(reply)
+    assert 'value="mine"' in text(reply)
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
 
 
@@ -281,8 +282,6 @@ def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(r
 
 
 def test_new_evidence_makes_a_form_stale_too(reviewer, session):
-    from tests.casts import judge as judge_cast
-
     form = opened(reviewer, session)
     judge_cast.give(session, "journal", b"and another journal", "late.md")
     reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
@@ -394,7 +393,7 @@ def test_revealing_keeps_what_was_typed_as_the_blind_grade(reviewer, rita):
     assert reply.context["rationale"]["text"] == "A focused fix, tests pass [3]."
     assert 'event=3#e3">3</a>' in html
     assert 'value=".60"' in html
-    assert ">so</textarea>" in html
+    assert 'value="so"' in html
     assert Reveal.objects.get().value == 0.6
     send(reviewer, session, value=".20", reason="the judge convinced me")
     answer = ReviewAnswer.objects.get()
@@ -549,11 +548,11 @@ def test_acts_are_posted(reviewer, session):
         assert reviewer.get(f"/review/{session.pk}/{act}/").status_code == 405
 
 
-@pytest.mark.parametrize("tab", ["transcript", "work", "journal", "attempts", "nonsense"])
+@pytest.mark.parametrize("tab", ["transcript", "journal", "attempts"])
 def test_each_tab_has_its_empty_state(reviewer, session, tab):
     html = text(reviewer.get(f"/review/{session.pk}/?tab={tab}"))
     assert 'class="empty"' in html
-    assert html.count('aria-current="page"') == 2  # the tab, and Review in the top bar
+    assert html.count('aria-current="page"') == 3  # the tab, and Review in the top bar and its folded menu
 
 
 def test_an_answer_of_skip_says_so(reviewer, rita, session):
@@ -562,3 +561,54 @@ def test_an_answer_of_skip_says_so(reviewer, rita, session):
     assert ReviewAnswer.objects.get().answer == Answer.SKIP
     line, *_ = reviewer.get(f"/review/{session.pk}/").context["history"]
     assert (line.undo, line.detail) == (ReviewAnswer.objects.get().pk, "too long")
+
+
+# --- the scale, and what the evidence is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ({"value": "85"}, 0.85),
+        ({"value": "05"}, 0.05),
+        ({"stop": ".80"}, 0.8),
+        ({"stop": "0"}, 0.0),
+        ({"stop": "1", "value": ".5", "typed": ".5"}, 1.0),
+        ({"stop": ".80", "value": ".83", "typed": ".80"}, 0.83),
+    ],
+)
+def test_a_stop_is_the_grade_unless_another_number_was_typed(reviewer, session, sent, stored):
+    send(reviewer, session, reason="because", **sent)
+    assert rewards.live(session).value == stored
+
+
+def test_a_stop_that_is_none_is_refused(reviewer, session):
+    assert refused(send(reviewer, session, stop="none", reason="because"))
+    assert not Grade.objects.filter(source=Source.HUMAN).exists()
+
+
+def test_the_stop_that_was_chosen_comes_back_chosen(reviewer, session):
+    reply = send(reviewer, session, stop=".80")
+    assert wants_a_reason(reply)
+    assert [stop.value for stop in reply.context["effect"].stops if stop.chosen] == [".80"]
+
+
+def test_the_scale_keeps_a_hidden_reward_back(reviewer):
+    session = desk_cast.judged(0.17)
+    desk_cast.waits(session)
+    assert reviewer.get(f"/review/{session.pk}/").context["effect"].mark == ""
+    review.reveal(session, ReviewItem.objects.get().claimed_by)
+    assert "now .17" in text(reviewer.get(f"/review/{session.pk}/"))
+
+
+def test_the_desk_opens_with_the_evidence_and_links_pull_requests_of_known_sites_only(reviewer, session):
+    pull = "https://github.com/octo/contrib/pull/641"
+    evil = 'https://github.com@evil.test/a/b/pull/1"><script>alert(1)</script>'
+    cast.pull_request(session, pull)
+    cast.pull_request(session, evil)
+    reply = reviewer.get(f"/review/{session.pk}/")
+    assert reply.context["tab"] == "evidence"
+    html = text(reply)
+    assert f'<a class="link" href="{pull}" target="_blank" rel="noopener noreferrer" data-pr>contrib#641</a>' in html
+    assert 'href="https://github.com@evil' not in html
+    assert "<script>alert" not in html

@@ -1,10 +1,12 @@
 """The sessions list: what a row says, how it is narrowed, and that fifty rows cost what one costs."""
 
 import datetime as dt
+import json
 import re
 from html import unescape
 
 import pytest
+from django.utils import timezone
 
 from grading import monitoring
 from grading.models import Session
@@ -93,7 +95,7 @@ def test_the_list_narrows(viewer, query, found):
     monitoring.inspect(other)
     html = listed(viewer, **query)
     assert (found == "judged") == ("judged: a retry" in html)
-    assert (found == "other") == ('<span class="dim">other</span>' in html)
+    assert (found == "other") == ("other</a>" in html)
 
 
 def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
@@ -147,3 +149,82 @@ def test_a_title_is_text(viewer):
     html = listed(viewer)
     assert "<script>alert(1)" not in html
     assert "&lt;script&gt;alert(1)" in html
+
+
+# --- order, groups, export, and the way by a session's own id ---------------------------------------------------------
+
+
+def titles(client, **query) -> list[str]:
+    page = client.get("/sessions/", query).context["page"]
+    return [session.title for session in page.object_list]
+
+
+def test_the_list_can_be_put_in_another_order(viewer):
+    for value, cost, day in ((0.2, 3.0, 1), (0.9, 1.0, 2), (0.5, None, 3)):
+        settled(value=value, title=f"{value}", cost_usd=cost, ended_at=cast.NOON + dt.timedelta(days=day))
+    assert titles(viewer) == ["0.5", "0.9", "0.2"]
+    assert titles(viewer, sort="oldest") == ["0.2", "0.9", "0.5"]
+    assert titles(viewer, sort="best") == ["0.9", "0.5", "0.2"]
+    assert titles(viewer, sort="worst") == ["0.2", "0.5", "0.9"]
+    assert titles(viewer, sort="dearest") == ["0.2", "0.9", "0.5"]
+    assert titles(viewer, sort="nonsense") == titles(viewer)
+
+
+def test_the_list_narrows_to_days(viewer):
+    days = [timezone.localdate(cast.NOON) + dt.timedelta(days=number) for number in range(3)]
+    for number, day in enumerate(days):
+        settled(title=f"{number}", ended_at=cast.NOON + (day - days[0]))
+    assert titles(viewer, since=days[1]) == ["2", "1"]
+    assert titles(viewer, until=days[1]) == ["1", "0"]
+    assert titles(viewer, since=days[1], until=days[1]) == ["1"]
+    assert titles(viewer, since="eve") == ["2", "1", "0"]
+
+
+def test_pages_of_another_order_show_each_session_once(viewer, monkeypatch):
+    monkeypatch.setattr(paging, "PAGE_SIZE", 2)
+    for number in range(5):
+        settled(value=number / 10, title=f"{number}")
+    assert [titles(viewer, sort="best", page=page) for page in (1, 2, 3)] == [["4", "3"], ["2", "1"], ["0"]]
+    assert titles(viewer, sort="best", page=99) == ["4", "3"]
+
+
+def test_what_rows_have_in_common_is_said_once(viewer):
+    for number in range(3):
+        settled(Source.TRAJECTORY, 0.41, title=f"{number}")
+    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired", title="another")
+    rewards.settle(session)
+    (group,) = viewer.get("/sessions/").context["groups"]
+    ((count, words),) = group.shared
+    assert count == 3
+    assert words == "No judge is configured"
+    assert {row.session.title: bool(row.note) for row in group.rows} == {
+        "0": False,
+        "1": False,
+        "2": False,
+        "another": True,
+    }
+
+
+def test_the_export_is_what_the_list_shows(viewer):
+    settled(value=0.7, title="=cmd()", external_id="s-1", category="code")
+    settled(value=0.2, title="left out", category="infra")
+    text = b"".join(viewer.get("/sessions.csv", {"category": "code"}).streaming_content).decode()
+    header, row = text.splitlines()
+    told = dict(zip(header.split(","), row.split(","), strict=True))
+    assert (told["session"], told["title"], told["reward"], told["arm"]) == ("s-1", "'=cmd()", "0.7", "code")
+    lines = b"".join(viewer.get("/sessions.jsonl").streaming_content).decode().splitlines()
+    assert [json.loads(line)["reward"] for line in lines] == [0.2, 0.7]
+
+
+def test_a_session_is_found_by_its_own_id(viewer):
+    session = settled(external_id="run/2026 07?x")
+    assert viewer.get("/sessions/by-id/run/2026%2007%3Fx").url == session.get_absolute_url()
+    assert viewer.get("/sessions/by-id/none").status_code == 404
+    other = settled(external_id="run/2026 07?x", agent=cast.agent("alice"))
+    assert viewer.get("/sessions/by-id/run/2026%2007%3Fx").url == "/sessions/?q=run%2F2026+07%3Fx"
+    assert viewer.get("/sessions/by-id/run/2026%2007%3Fx?agent=alice").url == other.get_absolute_url()
+
+
+def test_a_uuid_is_said_by_its_first_eight_characters():
+    session = cast.session(external_id="0195a3d1-7c90-7000-8000-0123456789ab")
+    assert session.short_id == "0195a3d1"

@@ -32,9 +32,9 @@ def test_every_partial_template_is_used():
 
 
 def test_a_table_head_aligns_the_titles_of_numbers_right():
-    assert rendered('{% table_head "Arm" ">Mean" "" %}') == (
-        '<thead> <tr> <th scope="col">Arm</th><th scope="col" class="right">Mean</th>'
-        '<th scope="col"></th> </tr> </thead>'
+    assert rendered('{% table_head "Name" ">Mean" "" %}') == (
+        '<thead> <tr> <th scope="col">Name</th> <th scope="col" class="right">Mean</th>'
+        ' <th scope="col"></th> </tr> </thead>'
     )
 
 

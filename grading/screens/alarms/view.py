@@ -1,5 +1,7 @@
 """Alarms: rules that fired too often, what they found, and who has taken note."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,12 +16,53 @@ from django.views.decorators.http import require_POST
 
 from bandit.models import Arm
 from grading import monitoring
-from grading.models import Alarm, Flag, RuleRun, Session
+from grading.judging.rubrics import plans
+from grading.models import Alarm, Flag, Rubric, RuleRun, Session, Settlement
 from grading.models.review import Answer
 from grading.review import bulk, priority
+from grading.screens.alarms import reach
 from grading.templatetags.gradingsite_tags import is_advisory
+from grading.witness import Witness
 
 LISTED = 50
+# Where rules send people, in words.
+PAGES = {
+    "admin:quota": "the quota",
+    "admin:review": "the review queue",
+    "admin:notices": "the notices",
+    "admin:calibration": "the calibration",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRow:
+    """A session of an alarm, and why the rule flagged it, if it did."""
+
+    session: Session
+    why: str
+    settlement: Settlement | None
+
+    @property
+    def witness(self) -> str:
+        """Who vouches for what the grade rests on; empty where nothing graded it."""
+        grade = None if self.settlement is None else self.settlement.grade
+        return "" if grade is None else Witness.of(grade.evidence.get("witness")).words
+
+    @property
+    def counts(self) -> float | None:
+        """How much the reward counts as evidence, in [0, 1]; None where there is none."""
+        return None if self.settlement is None or self.settlement.value is None else self.settlement.weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmAnswer:
+    """Something to do about an alarm: what the button says, its `effect`, its `price` in dollars (None: no cost)."""
+
+    words: str
+    effect: str
+    url: str
+    price: float | None = None
+    posts: bool = False
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -58,21 +101,84 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     rule = monitoring.RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
     is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
-    latest = keys[-LISTED:]
+    latest = keys[-bulk.MOST :]
     sessions = Session.objects.with_reward().with_people().in_bulk(latest)
+    found = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
-    rows = [(sessions[key], why.get(key, "")) for key in reversed(latest) if key in sessions]
+    settled = {
+        row.pk: row
+        for row in Settlement.objects.filter(pk__in=[each.reward_id for each in found]).select_related("grade")  # type: ignore[attr-defined] # annotated
+    }
+    rows = [
+        AlarmRow(session=each, why=why.get(each.pk, ""), settlement=settled.get(each.reward_id))  # type: ignore[attr-defined] # annotated
+        for each in reversed(found[-LISTED:])
+    ]
+    reached = reach.of(found, timezone.now())
     context = {
         "title": f"{alarm.rule}, alarm",
         "alarm": alarm,
         "rule": rule,
         "ways": _ways_out().get(alarm.about) if is_silence else None,
         "rows": rows,
-        "is_flagged": any(why for _session, why in rows),
+        "reach": reached,
+        "answers": list(_answers(request, alarm, rule, found, reached)),
+        "is_flagged": any(row.why for row in rows),
         "total": len(keys),
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
     }
     return TemplateResponse(request, "alarms/alarm.html", context)
+
+
+def _answers(
+    request: HttpRequest,
+    alarm: Alarm,
+    rule: monitoring.Rule | None,
+    sessions: Sequence[Session],
+    reached: reach.Reach | None,
+) -> Iterator[AlarmAnswer]:
+    """What can be done about an alarm by this person, the best first: each says its effect and its price."""
+    if alarm.resolved_at is not None:
+        return
+    user, count = request.user, len(sessions)
+    them = f"{count} session{'s' * (count != 1)}"
+    chosen = urlencode({"session": [session.pk for session in sessions]}, doseq=True)
+    if sessions and user.has_perm("grading.change_quota"):
+        rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
+        asked = plans.plan(rows, Rubric.objects.in_force())
+        if asked is not None and asked.ask:
+            whole = len(asked.ask)
+            yield AlarmAnswer(
+                words=f"Judge {whole} session{'s' * (whole != 1)} again"
+                if whole == count
+                else f"Judge {whole} of {them}",
+                price=asked.estimate.usd,
+                effect="Each new verdict takes the place of what holds, exactly as if it had come first.",
+                url=f"{reverse('admin:run_plan')}?{chosen}",
+            )
+    if sessions and user.has_perm("grading.add_grade"):
+        back = ""
+        if reached is not None:
+            arm = reached.without
+            back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
+        yield AlarmAnswer(
+            words=f"Take {them} out of the bandits",
+            effect=f"{back}One preview, one reason, one undo.",
+            url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}",
+        )
+        yield AlarmAnswer(
+            words=f"Grade {them} yourself",
+            effect="Your grade is final for each. One preview, one reason, one undo.",
+            url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.GRADE}",
+        )
+    if rule is not None and rule.page != "admin:alarms":
+        yield AlarmAnswer(words=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
+    if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
+        yield AlarmAnswer(
+            words="Acknowledge: I know about this",
+            effect="The banner goes, and your name is on record. The alarm closes by itself once its cause is gone.",
+            url=reverse("admin:alarm_acknowledge", args=[alarm.pk]),
+            posts=True,
+        )
 
 
 def _ways_out() -> dict[str, dict[str, Any]]:

@@ -3,13 +3,24 @@
 Sizes are attributes and colours are classes, so that a strict content policy holds. Text is escaped here.
 """
 
+from grading.screens.charts.climb import climb
 from grading.screens.charts.days import STACK, Bar, DayCost, by_day, costs
 from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
 from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.pairs import Dot, against
-from grading.screens.charts.posteriors import Beta, before_after, by_step, compared, move, proof, ridges, thousandths
+from grading.screens.charts.posteriors import (
+    Beta,
+    before_after,
+    beliefs,
+    by_step,
+    compared,
+    move,
+    proof,
+    ridges,
+    thousandths,
+)
 from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
-from grading.screens.charts.scale import band_of, scale
+from grading.screens.charts.scale import band_of, bands, held_mark
 from grading.screens.charts.tally import tally
 from grading.screens.charts.track import track
 
@@ -29,19 +40,22 @@ __all__ = [
     "against",
     "backlog",
     "band_of",
+    "bands",
     "before_after",
+    "beliefs",
     "by_day",
     "by_step",
+    "climb",
     "compared",
     "costs",
     "difference",
     "effects_scale",
     "gauge",
+    "held_mark",
     "move",
     "proof",
     "reach",
     "ridges",
-    "scale",
     "share_bar",
     "tally",
     "thousandths",

@@ -166,6 +166,23 @@ def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
     return svg(width, height, "".join(marks), label)
 
 
+def beliefs(shown: Mapping[str, Beta], name: str) -> SafeString:
+    """One posterior of an arm for each way to count something, each a line of the class it is under, on one axis."""
+    width, height = CURVES
+    base, room = height - 18.0, height - 36.0
+    low, high = _window(*shown.values())
+    curves = {css: _curve(belief, low, high) for css, belief in shown.items()}
+    peak = max(y for curve in curves.values() for _, y in curve)
+    marks, said = [axis(low, high, width, base)], []
+    for css, curve in curves.items():
+        mean = shown[css].mean
+        path = [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
+        at = (mean - low) / (high - low) * width
+        marks += [open_path(f"belief {css}", path), line(f"belief {css}", at, _height_at(path, at), at, base)]
+        said.append(f"{css} {thousandths(mean)}")
+    return svg(width, height, "".join(marks), f"{name}: mean {', '.join(said)}")
+
+
 def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeString:
     """How much of a posterior rests on what: pseudo-observations by source, pending ones hatched, of `full` in all."""
     width, height = PROOF

@@ -9,6 +9,7 @@ from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session,
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import Purpose
 from grading.reward.explain import StepState
+from grading.screens import forge
 from grading.screens.desk import blind, story
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
@@ -20,7 +21,7 @@ from grading.vocabulary import Source
 LISTED = 50
 
 
-TABS = {"transcript": "Transcript", "work": "Artifacts & patch", "journal": "Journal", "attempts": "Attempts"}
+TABS = {"evidence": "Evidence", "transcript": "Transcript", "journal": "Journal", "attempts": "Attempts"}
 
 
 def of(
@@ -79,10 +80,10 @@ def rationale(judge: Grade) -> dict[str, Any]:
 def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
     """What the chosen tab shows, and the tabs with their counts."""
     asked = request.GET.get("tab", "")
-    current = asked if asked in TABS else "transcript"
+    current = asked if asked in TABS else "transcript" if "event" in request.GET else "evidence"
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
     work = shown.work(session)
-    counts = {"work": sum(len(group["items"]) for group in work), "attempts": attempts.count()}
+    counts = {"attempts": attempts.count()}
     query = request.GET.copy()
     for key in ("tab", "event", "saved"):
         query.pop(key, None)
@@ -91,13 +92,8 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         query["tab"] = name
         url, count = f"?{query.urlencode()}", counts.get(name)
         tabs.append(shown.Tab(name=name, title=title, url=url, current=name == current, count=count))
-    work_counts = []
-    for group in work:
-        # A single pull request is named by its address.
-        single = group["kind"] == "pull request" and len(group["items"]) == 1
-        work_counts.append({**group, "url": group["items"][0].key.removeprefix("https://") if single else ""})
     context: dict[str, Any] = {
-        "work_counts": work_counts,
+        "work_counts": [_linked(group) for group in work],
         "tab": current,
         "tabs": tabs,
         "refused": [row for row in received if row.problem],
@@ -105,9 +101,10 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     }
     if current == "transcript":
         context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
-    elif current == "work":
+    elif current == "evidence":
         consumption = list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
-        context |= {"work": work, "patch": shown.patch(session), "terms": shown.consumption_terms(consumption)}
+        context |= {"patch": shown.patch(session), "terms": shown.consumption_terms(consumption)}
+        context |= shown.what_it_did(session)
     elif current == "journal":
         context["journal"] = shown.text(session, EvidenceKind.JOURNAL, shown.JOURNAL_LIMIT)
     else:
@@ -115,3 +112,10 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
         context |= {"attempts": attempts[:LISTED], "job": job, "next_attempt": at}
     return context
+
+
+def _linked(group: dict[str, Any]) -> dict[str, Any]:
+    """A kind of work with the address of its first pull request on a known site, if there is one."""
+    keys = [item.key for item in group["items"]] if group["kind"] == "pull request" else []
+    first = next(filter(None, map(forge.pull_request, keys)), "")
+    return {**group, "url": first, "name": forge.pull_request_name(first)}

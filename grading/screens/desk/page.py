@@ -22,6 +22,8 @@ from grading.screens.desk.panel import AnswerForm, effect, held_value
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
+# What people say most often of a grade that they change, at one tap.
+QUICK_REASONS = ("wrong log", "work verified", "not landed", "off task")
 LONGEST_CLAIM = 64
 
 
@@ -88,6 +90,8 @@ def render(
         "rail": beside,
         "query": filters.query,
         "typed": typed,
+        "effect_value": typed.get("value", ""),
+        "quick_reasons": QUICK_REASONS,
         "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
         "effect": effect(session, held, form, blind=hides),
         "accepts": None if hides else held_value(held),

@@ -1,5 +1,6 @@
 """What a person is saying of a session, and what that would do: the form, and the effect of a grade being typed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from grading.screens.desk.verdict_form import VerdictForm
 from grading.vocabulary import Source
 
 LONGEST_SECONDS = 86_400.0
+STOPS = ("0", *(f".{tenth}0" for tenth in range(1, 10)), "1")
+HUNDREDTHS = re.compile(r"\d\d", re.ASCII)
 GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer.UNDO]
 
 
@@ -30,6 +33,9 @@ class AnswerForm(VerdictForm):
     seen_revision = forms.IntegerField(required=False, min_value=0)
     seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        super().__init__({**{name: data[name] for name in data}, "value": meant(data)})
 
     def clean_answer(self) -> str:
         return self.cleaned_data["answer"] or Answer.GRADE
@@ -46,15 +52,36 @@ class AnswerForm(VerdictForm):
         return next((str(error) for errors in self.errors.values() for error in errors), "")
 
 
+def meant(data: Mapping[str, Any]) -> str:
+    """The grade as text: a stop of the scale, unless another number was typed than the one the page came with; 85 is
+    .85.
+    """
+    text, stop = str(data.get("value", "")).strip(), str(data.get("stop", ""))
+    if stop and text == str(data.get("typed", "")):
+        text = stop
+    return f".{text}" if HUNDREDTHS.fullmatch(text) else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A stop of the scale: what it sends, how it is written, and whether it is the grade being given."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeEffect:
-    """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden.
+    """The panel for a grade being given: `say` where it is none, `moves` None where it moves nothing or is hidden.
+    `mark`: the reward as it stands, over the scale; `bands`: their names under it.
 
     `arms`: what it does to each that learns, and its curves. `learners` is how many bandits learn from the session, so
     that the panel keeps room for them.
     """
 
-    scale: SafeString
+    bands: SafeString
+    mark: SafeString
     value: float | None = None
     held: float | None = None
     band: Mapping[str, Any] | None = None
@@ -62,6 +89,14 @@ class GradeEffect:
     blind: bool = False
     learners: int = 0
     arms: tuple[tuple[ArmMove, SafeString], ...] = ()
+
+    @property
+    def stops(self) -> list[Stop]:
+        labels = [value[: len(".1")] for value in STOPS]
+        return [
+            Stop(value=value, label=label, chosen=self.value is not None and float(value) == round(self.value, 2))
+            for value, label in zip(STOPS, labels, strict=True)
+        ]
 
     @property
     def names(self) -> str:
@@ -95,13 +130,15 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     learners = len(rewards.learners(session))
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
-    picture = charts.scale(rows, value=value, held=shown, source=source)
+    bands_shown = charts.bands(rows, value)
+    mark = SafeString("") if shown is None else charts.held_mark(shown, source)
     if value is None:
         typed = form is not None and bool(str(form.data.get("value", "")).strip())
         say = form.problem if form is not None and typed else ""
-        return GradeEffect(scale=picture, held=shown, say=say, blind=blind, learners=learners)
+        return GradeEffect(bands=bands_shown, mark=mark, held=shown, say=say, blind=blind, learners=learners)
     return GradeEffect(
-        scale=picture,
+        bands=bands_shown,
+        mark=mark,
         value=value,
         held=shown,
         band=charts.band_of(rows, value),

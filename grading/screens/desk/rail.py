@@ -77,6 +77,21 @@ class Rail:
         return next((row for row in self.rows if row.current), None)
 
     @property
+    def place(self) -> int | None:
+        """Where the session on the desk is among those listed, from 1."""
+        return next((index for index, row in enumerate(self.rows, 1) if row.current), None)
+
+    @property
+    def before(self) -> QueueRow | None:
+        """The nearest row before the session on the desk that nobody else has."""
+        return next((row for row in reversed(self.rows[: (self.place or 1) - 1]) if not row.held_by), None)
+
+    @property
+    def after(self) -> QueueRow | None:
+        """The nearest row after it that nobody else has; the first one where the session is not in the list."""
+        return next((row for row in self.rows[self.place or 0 :] if not row.held_by), None)
+
+    @property
     def more(self) -> int:
         return self.total - len(self.rows)
 

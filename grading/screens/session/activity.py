@@ -10,6 +10,7 @@ from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.redaction import redact
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
+from grading.screens import forge
 from grading.signals import Signals
 from grading.signals.patch import parse as parse_patch
 
@@ -18,6 +19,7 @@ RUNS = 8
 PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
 LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
 KEYS_ARE_WORDS = frozenset({"tests_fixed", "ci_fixed"})
+OWN_PULL_REQUESTS = ("pr_opened", "pr_merged", "pr_closed")
 NONE_OF = {
     "commits": {"commit", "bookkeeping_commit"},
     "pull requests": {"pr_opened", "pr_merged", "pr_closed", "pr_reviewed"},
@@ -27,10 +29,13 @@ NONE_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityItem:
-    """One thing of a row: `code` in the font of code, then `text`; and the event that shows it."""
+    """One thing of a row: `code` in the font of code, then `text`; `url` is the page of it on the site where the code
+    is kept, where it is known; and the event that shows it.
+    """
 
     text: str = ""
     code: str = ""
+    url: str = ""
     event: int | None = None
 
 
@@ -116,7 +121,8 @@ def rows(
         found.append(
             ActivityRow(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
         )
-    found += [_thing(kind, same, signals) for kind, same in things.items()]
+    base = forge.repository(each.key for kind in OWN_PULL_REQUESTS for each in things.get(kind, ()))
+    found += [_thing(kind, same, signals, base) for kind, same in things.items()]
     found += _artifacts(artifacts)
     if signals is not None:
         found += _what_ran(signals, log)
@@ -140,18 +146,20 @@ def rows(
     return [each.redacted for each in found]
 
 
-def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:
+def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: str) -> ActivityRow:
+    """`base` is the start of the address of the session's commits, where it is known."""
     subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
     seen = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
     said = []
     for thing in things[:SHOWN]:
         key = thing.key.removeprefix("https://")[:LONGEST]
         if thing.kind in {"commit", "bookkeeping_commit"}:
-            said.append(ActivityItem(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at))
+            subject, url = subjects.get(thing.key, "")[:LONGEST], forge.commit(base, thing.key)
+            said.append(ActivityItem(code=key[:8], text=subject, url=url, event=thing.at))
         elif thing.kind in KEYS_ARE_WORDS:
             said.append(ActivityItem(text=key, event=thing.at))
         else:
-            said.append(ActivityItem(code=key, event=thing.at))
+            said.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
     return ActivityRow(
         kind=WORDS[kind][len(things) != 1].capitalize(),
         said=tuple(said),

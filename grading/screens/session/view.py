@@ -238,14 +238,26 @@ def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     elif current == "files":
         context["evidence"] = known.received
     else:
-        artifacts = list(session.artifacts.select_related("owned_by"))
-        context |= {
-            "did": activity.rows(session, known.signals, artifacts, known.log),
-            "carried": ownership.carried(session),
-            "part_of": ownership.part_of(session),
-            "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
-        }
+        context |= what_it_did(session, known.signals, known.log)
     return context
+
+
+def what_it_did(
+    session: Session, signals: Signals | None = None, log: TranscriptEvents | None = None
+) -> dict[str, Any]:
+    """What was seen of a session, as the rows of a table; what it carried along; what is not its own."""
+    artifacts = list(session.artifacts.select_related("owned_by"))
+    return {
+        "did": activity.rows(
+            session,
+            signals_of(session) if signals is None else signals,
+            artifacts,
+            log or TranscriptEvents(store.usable(session, EvidenceKind.TRANSCRIPT)),
+        ),
+        "carried": ownership.carried(session),
+        "part_of": ownership.part_of(session),
+        "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
+    }
 
 
 def calibrated(

@@ -1,9 +1,17 @@
 """Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
 
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
 from django import forms
-from django.db.models import Exists, OuterRef, Q
-from django.http import HttpRequest
+from django.db.models import Exists, F, OuterRef, Q
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
 
 from bandit.models import Arm
 from grading.judging.outlook.outages import waited_during
@@ -12,10 +20,22 @@ from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
 from grading.models.sessions import SessionQuerySet, has_open_flag
+from grading.review import exported
 from grading.review.trust import Behind, narrow
 from grading.review.views import PASSING
-from grading.screens.sessions import paging, saved_views
+from grading.screens.exports import view as exports
+from grading.screens.sessions import groups, paging, saved_views
 from grading.vocabulary import Source
+
+CHUNK = 500
+DAY = forms.DateInput(attrs={"type": "date"})
+# Each order that a person can choose, beside the order of time.
+ORDERS = {
+    "oldest": ("oldest first", (F("ended_at").asc(), F("pk").asc())),
+    "best": ("highest reward", (F("state__value").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "worst": ("lowest reward", (F("state__value").asc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "dearest": ("highest cost", (F("cost_usd").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+}
 
 
 class SessionFilterForm(forms.Form):
@@ -44,6 +64,8 @@ class SessionFilterForm(forms.Form):
         required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
     )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
+    since = forms.DateField(required=False, label="From", widget=DAY)
+    until = forms.DateField(required=False, label="To", widget=DAY)
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
     # The links of the dashboard: the sessions that a figure counts.
     behind = forms.TypedChoiceField(
@@ -97,6 +119,9 @@ class SessionFilterForm(forms.Form):
                 }[name]
             elif name == "categorised":
                 condition = Q(category=None) if choice == "no" else Q(category__isnull=False)
+            elif name in {"since", "until"}:
+                start = timezone.make_aware(dt.datetime.combine(choice, dt.time.min))
+                condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start + dt.timedelta(days=1))
             elif name == "samples":
                 condition = Q(is_sample=choice == "only")
             else:
@@ -113,7 +138,11 @@ def listed() -> SessionQuerySet:
 def show(request: HttpRequest) -> TemplateResponse:
     filters = SessionFilterForm(request.GET)
     narrowed = filters.narrow(listed())
-    page = paging.page(narrowed, request.GET, path=filters.ordered_by)
+    order = request.GET.get("sort", "")
+    if order in ORDERS:
+        page = paging.sorted_page(narrowed, request.GET, by=ORDERS[order][1])
+    else:
+        page, order = paging.page(narrowed, request.GET, path=filters.ordered_by), ""
     query = request.GET.copy()
     for passing in PASSING:
         query.pop(passing, None)
@@ -121,8 +150,40 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "Sessions",
         "filters": filters,
         "page": page,
+        "groups": groups.of(page.object_list, by_week=order in {"", "oldest"}),
+        "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
+        "order": order,
         "query": query.urlencode(),
-        "narrowed": any(query.values()),
+        "narrowed": any(value for name, value in query.items() if name != "sort"),
         "saved_views": saved_views.menu(request, FilteredList.SESSIONS),
     }
     return TemplateResponse(request, "sessions/sessions.html", context)
+
+
+def by_id(request: HttpRequest, external_id: str) -> HttpResponse:
+    """The session of that id of its agent's own; the list of them where several agents have used it."""
+    sessions = Session.objects.filter(external_id=external_id)
+    if agent := request.GET.get("agent", ""):
+        sessions = sessions.filter(agent__name=agent)
+    found = list(sessions[:2])
+    if not found:
+        raise Http404(f"No session has the id {external_id[:200]}.")
+    if len(found) == 1:
+        return redirect(found[0])
+    return redirect(f"{reverse('admin:sessions')}?{urlencode({'q': external_id})}")
+
+
+def export_csv(request: HttpRequest) -> StreamingHttpResponse:
+    """What the list shows, all of it, as CSV."""
+    return exports.as_csv("sessions", exported.SESSION, _each(request))
+
+
+def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
+    """The same as JSONL."""
+    return exports.as_jsonl("sessions", _each(request))
+
+
+def _each(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    sessions = SessionFilterForm(request.GET).narrow(listed())
+    _, order = ORDERS.get(request.GET.get("sort", ""), ("", ("-ended_at", "-pk")))
+    return map(exported.of_session, sessions.order_by(*order).iterator(chunk_size=CHUNK))

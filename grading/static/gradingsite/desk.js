@@ -63,8 +63,10 @@
     if (posted && moved) forget();
     leave();
     document.title = page.title;
-    const nav = $('.topbar .nav', page);
-    if (nav) $('.topbar .nav').replaceWith(nav);
+    for (const each of ['.topbar .nav', '.topbar .menu nav']) {
+      const nav = $(each, page);
+      if (nav && $(each)) $(each).replaceWith(nav);
+    }
     desk().replaceWith(main);
     landed.searchParams.delete('saved');
     // What was refused comes back in its place: the address stays that of the page it was sent from.
@@ -92,14 +94,23 @@
   function typed() {
     const value = field('value');
     const button = $('[data-submit]');
+    mark(value.value);
     if (button) { button.name = 'answer'; button.value = 'grade'; }
     keep();
     clearTimeout(timer);
     timer = setTimeout(() => effect(value.value), PAUSE);
-    if (/^(0?\.\d{1,2}|[01](\.0{0,2})?)$/.test(value.value.trim())) names('Submit ' + short(value.value));
+    if (GRADE.test(value.value.trim())) names('Submit ' + short(value.value));
   }
 
-  const short = (text) => (Number(text) >= 1 ? '1' : Number(text).toFixed(2).replace(/^0/, ''));
+  // The stop of the scale that says the same number, if one does.
+  function mark(text) {
+    const given = GRADE.test(text.trim()) ? Number(hundredths(text)) : NaN;
+    for (const stop of document.querySelectorAll('.stops input')) stop.checked = Math.abs(Number(stop.value) - given) < 1e-9;
+  }
+
+  const GRADE = /^(0?\.\d{1,2}|[01](\.0{0,2})?|\d\d)$/;
+  const hundredths = (text) => (/^\d\d$/.test(text.trim()) ? '.' + text.trim() : text);
+  const short = (text) => (Number(hundredths(text)) >= 1 ? '1' : Number(hundredths(text)).toFixed(2).replace(/^0/, ''));
   function names(text) { const place = $('[data-names]', $('[data-submit]')); if (place) place.textContent = text; }
 
   async function effect(value) {
@@ -143,8 +154,15 @@
   function submit() {
     const button = $('[data-submit]');
     if (!button) return;
-    if (!field('value').value.trim()) return say('Type a grade first: 0–9, two digits for two decimals.', false);
+    if (!field('value').value.trim()) return say('Choose a grade first: a stop of the scale, or 0–9 on the keys.', false);
     send($('#answer'), button);
+  }
+
+  // A common reason: after what stands there, once.
+  function reasoned(words) {
+    const reason = field('reason'), told = reason.value.trim();
+    if (!told.includes(words)) reason.value = told ? told + ', ' + words : words;
+    keep();
   }
 
   // ---------- one line of reason, in the place of the buttons ----------
@@ -236,8 +254,10 @@
   // ---------- keys, clicks, forms ----------
   const KEYS = {
     a: accept, r: () => { const button = $('.reveal [data-key="r"]'); if (button) send($('#answer'), button); else say('Nothing is hidden here.', false); },
+    p: () => { const link = $('[data-pr]'); if (link) link.click(); else say('There is no pull request to open.', false); },
+    w: () => { const reason = field('reason'); if (reason) reason.focus(); },
     x: () => ask('x'), e: () => ask('e'), f: () => ask('f'), s: () => ask('s'), c: () => ask('c'),
-    j: () => step(1), k: () => step(-1), enter: submit, '/': find, '?': () => $('#help').showModal(),
+    j: () => step(1), k: () => step(-1), enter: submit, '/': find,
     u: () => { const form = $('#undo-last'); if (form) send(form); else say('There is nothing of yours to undo.', false); },
   };
 
@@ -251,11 +271,11 @@
   }
 
   document.addEventListener('keydown', function (event) {
-    const target = event.target, inText = target.matches('input, textarea, select, [contenteditable]');
+    const target = event.target, inText = target.matches('input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]');
     if ($('#help').open) return;
     if (event.key === 'Escape' && inText && target.closest('.panel')) { event.preventDefault(); return unask(); }
     if (inText) {
-      const enters = event.key === 'Enter' && (event.ctrlKey || event.metaKey || target.id === 'id_value' || target.form === $('#ask'));
+      const enters = event.key === 'Enter' && (event.ctrlKey || event.metaKey || target.id === 'id_value' || target.id === 'id_reason' || target.form === $('#ask'));
       if (!enters || !target.closest('.panel') || event.isComposing) return;
       event.preventDefault();
       if (event.repeat || busy) return;
@@ -268,7 +288,9 @@
   });
 
   document.addEventListener('click', function (event) {
-    const key = event.target.closest('[data-key]'), link = event.target.closest($('[data-transcript]') ? '.qrow, .tabs a[data-tab]' : '.qrow, .tabs a[data-tab], a.cite');
+    const key = event.target.closest('[data-key]'), link = event.target.closest($('[data-transcript]') ? '.qrow, a[data-go], .tabs a[data-tab]' : '.qrow, a[data-go], .tabs a[data-tab], a.cite, .did a.evn');
+    const words = event.target.closest('[data-reason]');
+    if (words) return reasoned(words.dataset.reason);
     if (key && !busy) { event.preventDefault(); press(key.dataset.key); }
     else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); go(link.href); }
   });
@@ -283,7 +305,10 @@
     if (event.target.id === 'id_value') typed();
     else if (event.target.id === 'id_reason') keep();
   });
-  document.addEventListener('change', function (event) { if (event.target.matches('[data-views]')) event.target.form.submit(); });
+  document.addEventListener('change', function (event) {
+    if (event.target.matches('[data-views]')) event.target.form.submit();
+    else if (event.target.matches('.stops input')) { field('value').value = event.target.value; digits = ''; typed(); }
+  });
   document.addEventListener('visibilitychange', function () { if (document.visibilityState === 'visible' && !released) renew(); });
   // Jumping to an event only changes the fragment, and asks for nothing.
   addEventListener('popstate', function () { if (place() !== shown) go(location.href, { still: true }); });

@@ -1,0 +1,50 @@
+"""What each word means here: one line a term, read from docs/words.md, the only place where they are written."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils.text import slugify
+
+ROW = re.compile(r"^\| (?P<word>[^|]+?) \| (?P<meaning>[^|]+?) \|$", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+RETIRED = "## No longer used"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A word as it is listed, what it means, and its place on the page of words."""
+
+    word: str
+    meaning: str
+
+    @property
+    def anchor(self) -> str:
+        return slugify(self.word)
+
+
+@cache
+def terms() -> tuple[Term, ...]:
+    """Every word that is in use, in the order of the alphabet."""
+    used = (settings.BASE_DIR / "docs" / "words.md").read_text(encoding="utf-8").partition(RETIRED)[0]
+    rows = [Term(word=row["word"], meaning=LINK.sub(r"\1", row["meaning"])) for row in ROW.finditer(used)]
+    return tuple(row for row in rows if row.word not in {"word", "---"})
+
+
+@cache
+def _by_name() -> MappingProxyType[str, Term]:
+    return MappingProxyType({name: term for term in terms() for name in term.word.split(", ")})
+
+
+def find(words: str) -> Term | None:
+    """The term that these words name, in the singular or with an s; None where it is not one of ours."""
+    name, known = words.strip().lower(), _by_name()
+    return known.get(name) or known.get(name.removesuffix("s"))
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    return TemplateResponse(request, "words/words.html", {"title": "Words", "terms": terms()})

@@ -1,0 +1,95 @@
+"""The rows of the list in groups: what most rows of a group have in common is said once, over them."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.utils import timezone
+
+from grading.models import Session
+from grading.templatetags.gradingsite_tags import lead, rest
+from grading.vocabulary import Reason, Source
+
+# From so many rows on a note is the group's, and no longer each row's.
+SHARED = 3
+LONGEST_SHARED = 60
+NAMED = {0: "This week", 1: "Last week"}
+STALE = "verdict stale, of another rubric or digest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A session of the list with what is said of its reward: `note`, empty where its group says it; `why` in full.
+    `says_stale`: its verdict is stale, and its group doesn't say so.
+    """
+
+    session: Session
+    note: str
+    why: str
+    says_stale: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionGroup:
+    """Rows of one week, under its name and its days; `shared`: what several of them have in common, and how many."""
+
+    title: str
+    days: str
+    shared: tuple[tuple[int, str], ...]
+    rows: tuple[SessionRow, ...]
+
+
+def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
+    """Sessions as `listed` gives them, in their order; one group without a name where it isn't by time."""
+    today = timezone.localdate()
+    if not by_week:
+        return [_group("", "", sessions)] if sessions else []
+    found = []
+    for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
+        ago = (_monday(today) - monday).days // 7
+        days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
+        named = NAMED.get(ago)
+        found.append(_group(named or days, days if named else "", list(same)))
+    return found
+
+
+def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
+    notes = [note(each) for each in sessions]
+    counts = Counter(text for text in notes if text and len(text) <= LONGEST_SHARED)
+    shared = tuple((count, text) for text, count in counts.most_common() if count >= SHARED)
+    told = {text for _, text in shared}
+    stale = [bool(vars(each)["is_stale"]) for each in sessions]
+    if (count := sum(stale)) >= SHARED:
+        shared, stale = (*shared, (count, STALE)), [False for _ in stale]
+    rows = tuple(
+        SessionRow(
+            session=each,
+            note="" if text in told else text,
+            why=vars(each)["reward_sentence"] or "",
+            says_stale=says_stale,
+        )
+        for each, text, says_stale in zip(sessions, notes, stale, strict=True)
+    )
+    return SessionGroup(title=title, days=days, shared=shared, rows=rows)
+
+
+def note(session: Session) -> str:
+    """What a reward needs said beside its number, in words: why there is none, or what it still waits for. Empty for a
+    plain final one.
+    """
+    row = vars(session)
+    sentence, reason, source = row["reward_sentence"] or "", row["reward_reason"], row["reward_source"]
+    if not sentence:
+        return "Not settled yet"
+    if source and reason:
+        words = Reason(reason).words
+        return f"{lead(sentence)} {words}" if source == Source.FLOOR else words
+    if not source:
+        return sentence
+    return "" if row["reward_final"] else rest(sentence)
+
+
+def _monday(day: dt.date) -> dt.date:
+    return day - dt.timedelta(days=day.weekday())

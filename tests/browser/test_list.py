@@ -1,0 +1,48 @@
+"""The list of sessions by hand: it follows what is typed and chosen, and is a list of cards on a phone."""
+
+import pytest
+
+from tests import cast
+from tests.browser.watch import signed_in
+from tests.casts import desk as desk_cast
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def rita():
+    for value, title in ((0.2, "Port the matcher"), (0.9, "Rotate the keys"), (0.5, "Read the feeds")):
+        desk_cast.judged(value, title=title)
+    return cast.person("rita", "reviewer")
+
+
+def test_the_list_follows_the_search_without_a_button_and_the_words_stay(chromium, live_site, rita):
+    page = signed_in(chromium, live_site, rita).new_page()
+    page.goto("/sessions/")
+    page.keyboard.press("/")
+    page.keyboard.type("matcher")
+    page.wait_for_function("() => document.querySelectorAll('#list .ttl').length === 1")
+    assert page.url.endswith("?q=matcher")
+    assert page.evaluate("document.activeElement.name") == "q"
+    page.fill("[data-search]", "")
+    page.wait_for_function("() => document.querySelectorAll('#list .ttl').length === 3")
+    page.select_option("[name=sort]", "best")
+    page.wait_for_function("() => document.querySelector('#list .ttl a').textContent.includes('Rotate')")
+    # What the list shows is what the export has, and ticks work on the list that came.
+    assert "sort=best" in page.get_attribute("a[href^='/sessions.csv']", "href")
+    page.locator("[data-tick-all]").check()
+    page.wait_for_selector("[data-ticked] >> text=3")
+    page.context.close()
+
+
+def test_the_list_is_cards_on_a_phone(chromium, live_site, rita):
+    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = signed_in(chromium, live_site, rita, **options).new_page()
+    page.goto("/sessions/")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    links = [link.bounding_box() for link in page.locator("#list .ttl > a:first-child").all()]
+    assert len(links) == 3
+    assert all(box["height"] >= 44 for box in links)
+    page.tap("#list .ttl >> nth=0 >> a >> nth=0")
+    page.wait_for_url("**/sessions/*/")
+    page.context.close()

@@ -1,0 +1,100 @@
+"""The page of one alarm: every rule has one, with what its sessions did to the bandits and what can be done."""
+
+import pytest
+from django.utils import timezone
+
+from bandit.selection import posterior_of
+from grading import monitoring
+from grading.models import Alarm, Session
+from grading.monitoring.lone import LoneAgent
+from grading.screens.alarms import reach
+from tests import cast
+from tests.casts import desk as desk_cast
+from tests.casts import judge as judge_cast
+from tests.casts.page import flat
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(client):
+    client.force_login(cast.person("otto", "operator"))
+    return client
+
+
+@pytest.fixture
+def found(monkeypatch) -> list[int]:
+    """The keys of the sessions that A41 names; fill it."""
+    keys: list[int] = []
+    monkeypatch.setattr(LoneAgent, "sessions", lambda _rule, _about, _now: keys)
+    return keys
+
+
+def opened(rule: str, **fields) -> Alarm:
+    return Alarm.objects.create(rule=rule, detail="3 of 4 were otherwise; 1 is usual", **fields)
+
+
+def read(keys: list[int]) -> list[Session]:
+    sessions = Session.objects.with_reward().with_people().in_bulk(keys)
+    return [sessions[key] for key in keys]
+
+
+@pytest.mark.parametrize("rule", sorted(monitoring.RULES))
+def test_every_rule_has_a_page_with_one_primary_button(operator, rule):
+    html = flat(operator.get(f"/alarms/{opened(rule).pk}/"))
+    for part in ("What happened", "Decisions it reached", f", {rule}</h2>", "3 of 4 were otherwise"):
+        assert part in html
+    assert html.count("btn primary") == 1
+    assert "no cost" in html
+
+
+def test_what_is_closed_offers_nothing(operator):
+    html = flat(operator.get(f"/alarms/{opened('A41', resolved_at=timezone.now()).pk}/"))
+    assert "btn primary" not in html
+    assert "now closed" in html
+
+
+def test_who_may_do_nothing_is_offered_nothing(client):
+    client.force_login(cast.person("vera", "viewer"))
+    html = flat(client.get(f"/alarms/{opened('A41').pk}/"))
+    assert "btn primary" not in html
+
+
+def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found):
+    for n in range(6):
+        desk_cast.judged(0.5, category="code", external_id=f"other-{n}")
+        desk_cast.judged(0.3, category="infra", external_id=f"infra-{n}")
+    before = posterior_of("category", timezone.now())
+    found += [desk_cast.judged(0.95, category="code", external_id=f"own-{n}").pk for n in range(5)]
+    now = timezone.now()
+    told = reach.of(read(found), now)
+    held = posterior_of("category", now)
+    assert (told.bandit, told.arm, told.rewards) == ("category", "code", 5)
+    without, as_it_is, in_full = told.beliefs
+    assert without.mean == pytest.approx(before.arms["code"].mean, abs=1e-9)
+    assert as_it_is.mean == held.arms["code"].mean
+    assert without.mean < as_it_is.mean <= in_full.mean
+    assert (told.without.mean_before, told.without.mean_after) == (without.mean, as_it_is.mean)
+    assert (told.decisions, told.for_it) == (0, 0)
+
+
+def test_the_button_names_what_it_does_and_its_price(operator, found):
+    sessions = [desk_cast.judged(0.9, category="code") for _ in range(3)]
+    for session in sessions:
+        judge_cast.give(session, "transcript", judge_cast.transcript(session), "own.jsonl")
+    found += [session.pk for session in sessions]
+    reply = operator.get(f"/alarms/{opened('A41').pk}/")
+    first, *others = reply.context["answers"]
+    assert first.words == "Judge 3 sessions again"
+    assert first.price > 0
+    assert operator.get(first.url).context["plan"].total == 3
+    taken = next(each for each in others if each.words == "Take 3 sessions out of the bandits")
+    assert taken.price is None
+    assert "code goes back to" in taken.effect
+    assert len(operator.get(taken.url).context["rows"]) == 3
+    assert operator.get(taken.url).status_code == 200
+
+
+def test_sessions_that_no_bandit_has_learned_from_reach_nothing(found):
+    found.append(cast.session(category=None, harness=None).pk)
+    assert reach.of(read(found), timezone.now()) is None
