@@ -62,7 +62,11 @@ class SubmittedSession(Strict):
     session_id: Line = Field(min_length=1, max_length=200, description="The agent's own id of it, as its log has it.")
     started_at: Moment | None = Field(default=None, description="Else the transcript's first moment.")
     ended_at: Moment | None = Field(default=None, description="Else the transcript's last moment, else its arrival.")
-    category: Line | None = Field(default=None, max_length=100, description="What kind of work it was: a known arm.")
+    category: Line | None = Field(
+        default=None,
+        max_length=100,
+        description="What kind of work it was: a known arm. A runner's word outranks a rule, an agent's own does not.",
+    )
     harness: Line | None = Field(default=None, max_length=100, description="Where a transcript does not show it.")
     model: Line | None = Field(default=None, max_length=120, description="Where a transcript does not show it.")
     title: Line = Field(default="", max_length=300)

@@ -65,7 +65,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     assert Session.objects.filter(category__name="triage", category_from="rule").count() == 2
     shot(page, "categories-set")
     page.goto(sessions[0].get_absolute_url())
-    page.wait_for_selector("text=Category triage: set by a rule: rule 1: the task says “Go through the inbox")
+    page.wait_for_selector("text=Category triage was set by rule 1: the task says “Go through the inbox")
     page.click("summary:has-text('Change')")
     shot(page, "session-category")
     page.select_option(".category-set [name=category]", "code")

@@ -14,9 +14,10 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
-from bandit.models import Bandit, Rectifier
+from bandit.models import Arm, Bandit, Rectifier
 from grading import monitoring
 from grading.access.recording import record
+from grading.intake.categories import changes
 from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
@@ -122,6 +123,7 @@ def everything(rita):
     Rectifier.objects.create(bandit=Bandit.objects.get(name="category"), version=1, by="olga", note="try it")
     of_agent = ContentType.objects.get_for_model(Agent)
     LogEntry.objects.create(user=olga, content_type=of_agent, object_id="1", object_repr="bob", action_flag=CHANGE)
+    changes.undo(changes.set_by_hand([session.pk], Arm.objects.resolve("category", "code"), rita), rita, "a slip")
     for kind in AuditKind:
         record(kind, "did something")
     return session
@@ -136,7 +138,7 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
     for text in (
         "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off", "Acknowledged alarm A1",
         "Looked at the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
-        "Switched the rectifier of category on", "Changed the agent bob",
+        "Switched the rectifier of category on", "Changed the agent bob", "Set the categories of 1 session by hand",
     ):  # fmt: skip
         assert text in html
 

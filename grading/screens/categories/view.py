@@ -87,6 +87,7 @@ def page(draft: Draft | None) -> dict[str, Any]:
         if draft is not None and draft.problem
         else preview.preview(dict(list(wanted.items())[:EFFECT]), timezone.now())
     )
+    parts = [str(each.count) for each in found.rules if each.count]
     example = dict(list(found.why.items())[:NAMED])
     return {
         "title": "Categories",
@@ -104,7 +105,7 @@ def page(draft: Draft | None) -> dict[str, Any]:
         "all": Session.objects.filter(is_sample=False).count(),
         "unread": reading.unread().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
-        "sum": " + ".join(str(each.count) for each in found.rules if each.count),
+        "sum": " + ".join(parts) if len(parts) > 1 else "",
         "changes": recent(),
         "categories": categories(),
         "name": uuid.uuid4(),
