@@ -268,6 +268,7 @@ def multipart() -> dict[str, Any]:
     metadata = SubmittedSession.model_json_schema()
     parts = metadata.pop("$defs")
     metadata["properties"]["outcome"] = {"anyOf": [parts["Outcome"], {"type": "null"}]}
+    metadata["properties"]["judge"]["anyOf"] = [parts["JudgeChoice"], {"type": "null"}]
     metadata["properties"]["lessons"]["items"] = parts["SubmittedLesson"]
     files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
     schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}
