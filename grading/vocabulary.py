@@ -44,6 +44,13 @@ class WorkKind(StrEnum):
         return "reading" if self is WorkKind.CONSUMPTION else self.value
 
 
+class JudgeChoice(StrEnum):
+    """What whoever hands in history wants of the judge: nothing, or a verdict behind those of new sessions."""
+
+    NONE = "none"
+    BACKLOG = "backlog"
+
+
 # A session that ended so says nothing about an arm: it has no reward (L12), and no judge is asked about it.
 NO_REWARD = frozenset({Outcome.INFRASTRUCTURE, Outcome.REFUSED})
 
@@ -67,6 +74,7 @@ class Reason(StrEnum):
     UNPARSABLE_VERDICT = "unparsable_verdict"
     INPUT_TOO_LARGE = "input_too_large"
     NEEDS_ATTENTION = "needs_attention"
+    DECLINED = "declined"
     # the transcript
     NO_TRANSCRIPT = "no_transcript"
     LOG_TOO_SMALL = "log_too_small"
@@ -110,6 +118,7 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.UNPARSABLE_VERDICT: "The judge's reply was not a verdict",
     Reason.INPUT_TOO_LARGE: "Too much evidence for one request",
     Reason.NEEDS_ATTENTION: "An answer nobody expected; a person must look",
+    Reason.DECLINED: "Handed in as history, without a verdict",
     Reason.NO_TRANSCRIPT: "No transcript was submitted",
     Reason.LOG_TOO_SMALL: "The log is too small for a session this long",
     Reason.LOG_OVERWRITTEN: "The log belongs to another session",

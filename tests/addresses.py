@@ -340,7 +340,7 @@ PROGRAMS: dict[str, Address] = {
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
 TOKENS = {
     "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
-    "api:read_token",
+    "api:read_token", "api:read_judging",
 }  # fmt: skip
 
 

@@ -14,6 +14,12 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
                                   take it out again; the token, and what waits to be sent, stay
     submit_session.py --check     the site, the token, the hooks and the last receipt, a line each; exit status 1 where
                                   one of them is not as it should be
+    submit_session.py --backfill  send the logs of the sessions that ended before the site was there, the oldest first,
+                                  from where claude-code, codex and gptme keep them, or those of them that are named
+                                  after it; says how many there are and asks, first of all whether the judge is to read
+                                  them, and at what price. --judge none, --judge backlog: chosen already. --yes: does
+                                  not ask. --list: says of each file what became of it. It remembers what it sent, and
+                                  can be stopped and run again
     submit_session.py --flush     send what waits in the spool now, and say what became of each
     submit_session.py --resend 2026-03-31T02:30:00Z
                                   send again what was sent since then, to a site that was restored from a backup; what
@@ -97,6 +103,8 @@ def main(arguments: list[str]) -> int:
         return set_up(arguments)
     elif "--check" in arguments:
         return check()
+    elif "--backfill" in arguments:
+        return backfill(arguments)
     else:
         hook(arguments)
     return 0
@@ -542,7 +550,7 @@ def read_entry(entry: Path) -> Session:
 def send(session: Session) -> tuple[bool | None, str]:
     """Send one session: (True, …) it was taken, (False, …) it was refused for good, (None, …) it may work later."""
     try:
-        status, answer = post(session)
+        status, answer, _headers = post(session)
     except SetupError as problem:
         return None, str(problem)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -556,8 +564,8 @@ def send(session: Session) -> tuple[bool | None, str]:
     return False, f"refused with {status}: {answer}"
 
 
-def post(session: Session) -> tuple[int, str]:
-    """The request itself, files streamed from disk. Returns the status and the beginning of the answer."""
+def post(session: Session) -> tuple[int, str, Any]:
+    """The request itself, files streamed from disk. Returns the status, the beginning of the answer, its headers."""
     address, make = parted_address()
     headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
@@ -575,7 +583,7 @@ def post(session: Session) -> tuple[int, str]:
                 headers={**headers, "Content-Type": kind, "Content-Length": str(size)},
             )
         response = connection.getresponse()
-        return response.status, response.read(20_000).decode(errors="replace")
+        return response.status, response.read(20_000).decode(errors="replace"), response.headers
 
 
 def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, Iterator[bytes]]:
@@ -833,15 +841,450 @@ def show_change(path: Path, text: str) -> None:
     print("\n".join(lines))
 
 
-def agreed() -> bool:
+def agreed(question: str = "Change that?") -> bool:
     """Whether whoever sits there says yes; no where nobody can be asked."""
     try:
         with open("/dev/tty") as terminal:
-            print("gradingsite: Change that? [y/N] ", end="", flush=True)
+            print(f"gradingsite: {question} [y/N] ", end="", flush=True)
             return terminal.readline().strip().lower() in ("y", "yes")
     except OSError:
         tell("nobody to ask here: --yes does it without asking")
         return False
+
+
+# --- what was there before
+
+
+# By harness: where it keeps its logs.
+KEPT_IN: dict[str, Callable[[], Path]] = {
+    "claude-code": lambda: folder_of("CLAUDE_CONFIG_DIR", "~/.claude") / "projects",
+    "codex": lambda: folder_of("CODEX_HOME", "~/.codex") / "sessions",
+    "gptme": lambda: folder_of("GPTME_LOGS_HOME", "") if set_in("GPTME_LOGS_HOME") else gptme_data() / "logs",
+}
+NEVER_LOGS = {".git", "node_modules"}
+SNIFFED = 65_536
+# What the lines of Claude Code's logs call themselves.
+CLAUDES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
+# What was written to so shortly before is a session that goes on; its hook sends it.
+QUIET_SECONDS = 600
+# A site that is away or in trouble is tried again after so many seconds, and then given up; a quota is waited for.
+PAUSES = (1, 3, 10, 30, 60)
+TELL_SECONDS = 10  # between two lines of progress that are no terminal's
+NONE, BACKLOG = "none", "backlog"
+TOO_MANY = 429
+# Nothing else that is sent would fare better.
+NO_USE = {301, 302, 303, 307, 308, 401, 403, 404, 405}
+
+# What became of a file, in the order of the table.
+NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED = (
+    "sent, a new session each",
+    "added to a session that was there",
+    "already there",
+    "sent earlier from here",
+    "refused",
+    "not sent yet",
+    "may still go on; its hook sends it",
+    "not a session log",
+    "left out: a link, or no regular file",
+)
+FATES = (NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED)
+
+
+class Log:
+    """One file of a harness's folder: whose log it is and when it ended, or what became of it."""
+
+    def __init__(self, path: str, harness: str) -> None:
+        self.path, self.harness = path, harness
+        self.fate, self.why, self.session_id = "", "", ""
+        self.size, self.changed = 0, 0
+        self.start: datetime | None = None
+        self.end = datetime.fromtimestamp(0, timezone.utc)
+
+    @property
+    def key(self) -> str:
+        """The file as it is now; another once it has grown."""
+        return f"{self.path}\n{self.size}\n{self.changed}"
+
+
+def set_in(variable: str) -> str:
+    return os.environ.get(variable, "").strip()
+
+
+def folder_of(variable: str, default: str) -> Path:
+    return Path(set_in(variable) or default).expanduser()
+
+
+def gptme_data() -> Path:
+    return folder_of("XDG_DATA_HOME", "~/.local/share") / "gptme"
+
+
+def backfill(arguments: list[str]) -> int:
+    """Send what was there before. 0: all of it is there; 1: something is not; 2: asked wrongly."""
+    named = [each for each in arguments if each in KEPT_IN]
+    chosen = next(iter(arguments[arguments.index("--judge") + 1 :]), "") if "--judge" in arguments else ""
+    if "--judge" in arguments and chosen not in (NONE, BACKLOG):
+        tell(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
+        return 2
+    try:
+        said = asked_of_site("/api/v1/judging")
+        agent = asked_of_site("/api/v1/token")["agent"]
+    except SetupError as problem:
+        tell(str(problem))
+        return 1
+    before, until = moment(said.get("history_before")), moment(said.get("history_until"))
+    with contextlib.suppress(OSError):
+        HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+    memory = HOME / "backfilled.jsonl"
+    with open(HOME / ".backfill.lock", "w") as lock:
+        if not alone(lock):
+            tell("another --backfill is running here")
+            return 1
+        known = remembered(memory, agent)
+        logs = [log for harness in named or KEPT_IN for log in found(harness, known)]
+        to_send = sorted((log for log in logs if not log.fate), key=lambda log: (log.end, log.path))
+        if not to_send:
+            return told_at_end(logs, arguments)
+        old = [log for log in to_send if before and log.end < before]
+        if not until or (old and datetime.now(timezone.utc) > until):
+            why = f"it could until {until:%Y-%m-%d %H:%M} UTC" if until else "the agent itself holds it"
+            tell(f"nothing was sent: history cannot be handed in with this token; {why}")
+            tell(f"make a new one, for a hook, on {site()}/connect/: it can for a week")
+            return 1
+        describe_history(to_send, len(old), said)
+        if not chosen and "--yes" not in arguments:
+            chosen = chosen_by_hand(len(old), said) if old else NONE
+        elif "--yes" not in arguments and not agreed("Send them?"):
+            chosen = ""
+        chosen = chosen or (NONE if "--yes" in arguments else "")
+        if not chosen:
+            tell("nothing was sent")
+            return 1
+        try:
+            send_history(to_send, set(old), chosen, agent, memory)
+        except KeyboardInterrupt:
+            clear_line()
+            tell("stopped; run it again to go on")
+        return told_at_end(logs, arguments)
+
+
+def asked_of_site(path: str) -> dict[str, Any]:
+    """What the site says there. Raises SetupError with what to do where it says nothing of use."""
+    try:
+        status, answer = get(path)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise SetupError(f"{site()} does not answer ({type(error).__name__}: {error}); nothing was sent") from error
+    said = json_object(answer)
+    if status == OK and said is not None:
+        return said
+    if status == UNAUTHORIZED:
+        raise SetupError(f"{site()} does not know the token; make another one on its page Connect. Nothing was sent")
+    raise SetupError(f"{site()} answered {status} to {path}: {answer[:200]}; nothing was sent")
+
+
+def alone(lock: IO[str]) -> bool:
+    try:
+        if fcntl:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remembered(memory: Path, agent: str) -> dict[str, str]:
+    """What the site said to each file that was sent there for this agent, by the file as it was."""
+    known = {}
+    with contextlib.suppress(OSError), open(memory, errors="replace") as file:
+        for line in file:
+            row = json_object(line) or {}
+            if row.get("site") == site() and row.get("agent") == agent and isinstance(row.get("file"), str):
+                known[row["file"]] = str(row.get("refused") or "")
+    return known
+
+
+def remember(memory: Path, agent: str, log: Log) -> None:
+    row = {"site": site(), "agent": agent, "file": log.key, "refused": log.why if log.fate == REFUSED else ""}
+    with open(os.open(memory, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def found(harness: str, known: dict[str, str]) -> Iterator[Log]:
+    """Every file in the harness's folder, with what it is. No link is followed."""
+    for path, is_regular in files_in(str(KEPT_IN[harness]())):
+        log = Log(path, harness)
+        if not is_regular:
+            log.fate = SKIPPED
+        else:
+            try:
+                look_into(log, known)
+            except OSError as error:
+                log.fate, log.why = REFUSED, f"cannot be read: {error.strerror}"
+        yield log
+
+
+def files_in(folder: str) -> Iterator[tuple[str, bool]]:
+    """(path, whether it is a regular file), without the folders that never hold logs."""
+    waiting_for = [folder]
+    while waiting_for:
+        here = waiting_for.pop()
+        try:
+            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+        except OSError:
+            if here != folder or os.path.exists(folder):
+                tell(f"cannot be read: {shown(here)}")
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in NEVER_LOGS:
+                    waiting_for.append(entry.path)
+            else:
+                yield entry.path, entry.is_file(follow_symlinks=False)
+
+
+def look_into(log: Log, known: dict[str, str]) -> None:
+    """Tell from the beginning and the end of a file whose log it is and when it ended."""
+    with open(log.path, "rb") as file:
+        about = os.fstat(file.fileno())
+        log.size, log.changed = about.st_size, about.st_mtime_ns
+        head = file.read(SNIFFED)
+        file.seek(max(0, about.st_size - SNIFFED))
+        tail = file.read(SNIFFED)
+    if log.key in known:
+        log.fate, log.why = (REFUSED, known[log.key]) if known[log.key] else (EARLIER, "")
+        return
+    log.session_id = session_in(log, head, tail)
+    if not log.session_id:
+        log.fate = OTHER
+        return
+    now = datetime.now(timezone.utc)
+    log.start = next(moments(head), None)
+    log.end = max(
+        (at for at in moments(tail) if at <= now), default=datetime.fromtimestamp(about.st_mtime, timezone.utc)
+    )
+    if log.start and log.start > log.end:
+        log.start = None
+    if about.st_mtime > time.time() - QUIET_SECONDS:
+        log.fate = GOES_ON
+    elif log.size > MOST_BYTES:
+        log.fate, log.why = REFUSED, f"{log.size:,} bytes, too large to send"
+
+
+def moments(text: bytes) -> Iterator[datetime]:
+    """The times that lines of a log bear, in their order."""
+    for each in re.finditer(rb'"timestamp"\s*:\s*"([^"]{10,40})"', text):
+        at = moment(each.group(1).decode(errors="replace"))
+        if at:
+            yield at
+
+
+def session_in(log: Log, head: bytes, tail: bytes) -> str:
+    """The id of the session whose log this is, as the site reads it there; empty for what is no log of the harness."""
+    path = Path(log.path)
+    rows = [row for row in map(json_object, head.removeprefix(b"\xef\xbb\xbf").splitlines()) if row]
+    # A first line that is longer than what was read: the name of the file has to do.
+    is_cut = not rows and len(head) == SNIFFED and head.lstrip().startswith(b"{") and b"\n" not in head
+    if log.harness == "gptme":
+        is_log = is_cut or (bool(rows) and "role" in rows[0])
+        return path.parent.name if is_log and path.name == "conversation.jsonl" else ""
+    if log.harness == "codex":
+        metas = [row.get("payload") for row in rows if row.get("type") == "session_meta"]
+        ids = [text_of(meta, "id") for meta in [*metas, *rows[:1]] if isinstance(meta, dict)]
+        named = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", path.stem)
+        is_log = is_cut or any(isinstance(row.get("payload"), dict) for row in rows) or bool(ids and ids[0])
+        return next(filter(None, ids), named.group() if named else path.stem) if is_log else ""
+    if not is_cut and not any(row.get("type") in CLAUDES or "sessionId" in row for row in rows):
+        return ""
+    rows += [row for row in map(json_object, tail.splitlines()) if row]
+    said = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
+    if {row.get("isSidechain") for row in said} == {True}:
+        return next(filter(None, (text_of(row, "agentId") for row in said)), path.stem)
+    # Of a log that was copied into a new session the end is the new one's.
+    return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(said))), path.stem)
+
+
+def describe_history(to_send: list[Log], old: int, said: dict[str, Any]) -> None:
+    size = sum(log.size for log in to_send)
+    tell(
+        f"{len(to_send):,} logs to send to {site()}, {size / 1e6:,.0f} MB, of sessions that ended from "
+        f"{to_send[0].end:%Y-%m-%d} to {to_send[-1].end:%Y-%m-%d}"
+    )
+    for harness, place in KEPT_IN.items():
+        count = sum(log.harness == harness for log in to_send)
+        if count:
+            tell(f"  {count:,} of {harness}, from {shown(str(place()))}")
+    if len(to_send) > old:
+        more = len(to_send) - old
+        tell(
+            f"{more:,} of them ended after this agent was connected, on {said['history_before'][:16]} UTC: "
+            f"they are judged as any session{priced(more, said)}"
+        )
+
+
+def priced(count: int, said: dict[str, Any]) -> str:
+    each = said.get("verdict_usd")
+    if not isinstance(each, (int, float)):
+        return "; the site has no judge yet, so that it costs nothing until it has one"
+    by = f"by the last {said['measured']}" if said.get("measured") else "at most, since none was measured yet"
+    return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
+
+
+def chosen_by_hand(count: int, said: dict[str, Any]) -> str:
+    """What whoever sits there wants of the judge; empty for nothing at all, and where nobody can be asked."""
+    budget = said.get("budget_usd")
+    limit = f" The site spends ${budget:,.2f} a day at most." if isinstance(budget, (int, float)) else ""
+    tell(f"Shall the judge read the {count:,} of history{priced(count, said)}?{limit}")
+    tell(f"  {NONE}: not until a person asks, on the site;  {BACKLOG}: behind all new sessions;  q: send nothing")
+    try:
+        with open("/dev/tty") as terminal:
+            while True:
+                print(f"gradingsite: {NONE}, {BACKLOG} or q? [{NONE}] ", end="", flush=True)
+                line = terminal.readline()
+                answer = line.strip().lower() or NONE
+                if not line or answer == "q":
+                    return ""
+                if answer in (NONE, BACKLOG):
+                    return answer
+    except OSError:
+        tell(f"nobody to ask here: --yes sends them without asking, with --judge {NONE} or --judge {BACKLOG}")
+        return ""
+
+
+def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, memory: Path) -> None:
+    """Send each, the oldest first, and remember it. Ends early where the site is away for long or wants none of it."""
+    for log in to_send:
+        log.fate = LEFT
+    began = shown_at = time.monotonic()
+    for number, log in enumerate(to_send, 1):
+        if not send_one(log, chosen if log in old else ""):
+            return
+        if log.fate != GOES_ON:
+            remember(memory, agent, log)
+        now = time.monotonic()
+        if sys.stdout.isatty() or now - shown_at > TELL_SECONDS or number == len(to_send):
+            left = (now - began) / number * (len(to_send) - number)
+            progress(f"{number:,} of {len(to_send):,} sent, about {left / 60:,.0f} min to go")
+            shown_at = now
+    clear_line()
+
+
+def send_one(log: Log, judge: str) -> bool:
+    """Whether the site said what becomes of it, now or after a while; False where there is no use in going on."""
+    metadata = {
+        "session_id": log.session_id[:200],
+        "harness": log.harness,
+        "started_at": log.start.isoformat() if log.start else None,
+        "ended_at": log.end.isoformat(),
+        "category": os.environ.get("GRADINGSITE_CATEGORY"),
+        "judge": judge or None,
+    }
+    session = {
+        "metadata": {name: value for name, value in metadata.items() if value},
+        "files": {"transcript": log.path},
+    }
+    pauses = iter(PAUSES)
+    while True:
+        wait: float | None
+        try:
+            about = os.stat(log.path, follow_symlinks=False)
+        except OSError:
+            log.fate, log.why = REFUSED, "it is gone"
+            return True
+        if (about.st_size, about.st_mtime_ns) != (log.size, log.changed):
+            log.fate = GOES_ON
+            return True
+        try:
+            status, answer, headers = post(session)
+        except (OSError, http.client.HTTPException) as error:
+            status, answer, headers = 0, f"{site()} is away ({type(error).__name__}: {error})", {}
+        except (SetupError, BadEntry, ValueError) as error:
+            log.fate, log.why = REFUSED, str(error)[:300]
+            return True
+        if status in (200, 201):
+            said = json_object(answer) or {}
+            is_new = bool(said.get("created"))
+            log.fate = NEW if is_new else ADDED if said.get("added") else THERE
+            log.why = "; ".join(problems_in(said))
+            return True
+        if status == TOO_MANY:
+            wait = seconds_in(headers.get("Retry-After"))
+            clear_line()
+            tell(
+                f"the site wants no more for now: {reason_in(answer)}; going on in {wait / 60:,.0f} min, Ctrl-C ends it"
+            )
+        elif status in NO_USE:
+            clear_line()
+            tell(f"the site said {status}: {reason_in(answer)}; run it again once that is mended")
+            return False
+        elif status == 0 or status >= SERVER_ERROR or status in TRY_AGAIN:
+            wait = next(pauses, None)
+            clear_line()
+            tell(f"{answer if status == 0 else f'the site failed with {status}: {reason_in(answer)}'}")
+            if wait is None:
+                tell("given up for now; run it again to go on")
+                return False
+            wait = max(wait, seconds_in(headers.get("Retry-After"), 0) if status else 0)
+        else:
+            log.fate, log.why = REFUSED, f"{status}: {reason_in(answer)}"
+            return True
+        time.sleep(min(wait, 86_400))
+
+
+def seconds_in(text: str | None, default: float = 60) -> float:
+    """How long a Retry-After says to wait, in seconds."""
+    return max(1.0, float(text)) if text and re.fullmatch(r"\d{1,6}", text.strip()) else default
+
+
+def reason_in(answer: str) -> str:
+    """What an answer says was wrong, in one line."""
+    said = json_object(answer) or {}
+    words = [str(said.get(name)) for name in ("error", "got", "todo") if said.get(name)]
+    return shown("; ".join(words) or answer[:200])
+
+
+def problems_in(said: dict[str, Any]) -> Iterator[str]:
+    for each in said.get("problems") or []:
+        if isinstance(each, dict) and each.get("part") != "log":
+            yield shown(f"{each.get('code')}: expected {each.get('expected')}")
+
+
+def told_at_end(logs: list[Log], arguments: list[str]) -> int:
+    """The table: each file in one row; with --list each file."""
+    if not logs:
+        tell(f"no log found in {', '.join(shown(str(place())) for place in KEPT_IN.values())}")
+        return 0
+    for fate in FATES:
+        those = [log for log in logs if log.fate == fate]
+        if those:
+            print(f"{len(those):8,}  {fate}")
+        reasons: dict[str, int] = {}
+        for log in those:
+            reasons[log.why] = reasons.get(log.why, 0) + 1
+        for why, count in sorted(reasons.items(), key=lambda item: -item[1])[:5]:
+            if why:
+                print(f"          {count:,}: {shown(why)}")
+    print(f"{len(logs):8,}  files in all")
+    if "--list" in arguments:
+        for log in sorted(logs, key=lambda each: each.path):
+            print(f"{log.fate:<36}  {shown(log.path)}{f': {shown(log.why)}' if log.why else ''}")
+    return 1 if any(log.fate in (REFUSED, LEFT) for log in logs) else 0
+
+
+def shown(text: str) -> str:
+    """Text from a file, as a terminal can print it."""
+    clean = re.sub(
+        r"[^\S ]|[^\x20-\U0010ffff]|[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]", "?", text
+    )
+    return clean[:500]
+
+
+def progress(line: str) -> None:
+    print(f"\rgradingsite: {line}   " if sys.stdout.isatty() else f"gradingsite: {line}", end="", flush=True)
+    if not sys.stdout.isatty():
+        print()
+
+
+def clear_line() -> None:
+    if sys.stdout.isatty():
+        print()
 
 
 # --- checking

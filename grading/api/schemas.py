@@ -70,6 +70,22 @@ class TokenOut(Schema):
     hook_sha256: str
 
 
+class JudgingOut(Schema):
+    """What judging costs, and what counts as history.
+
+    `verdict_usd` is what one verdict of the backlog should cost by the last `measured` ones, with none of them at the
+    most that it may read; null while no judge is set up. `budget_usd` is what the site spends in a day at most, null
+    for no limit. Sessions that ended before `history_before` may be handed in as history until `history_until`; both
+    are null for a token with which that cannot be done.
+    """
+
+    verdict_usd: float | None
+    measured: int
+    budget_usd: float | None
+    history_before: dt.datetime | None
+    history_until: dt.datetime | None
+
+
 class ErrorOut(Schema):
     """What was wrong, in words. `stored` names the parts that were stored all the same, under session `id`."""
 
@@ -140,6 +156,7 @@ class SessionOut(Schema):
     ended_at: dt.datetime
     outcome: str
     outcome_reason: str
+    history: str
     reward: ReadReward
     chain: list[dict[str, Any]]
     grades: list[GradeOut]
@@ -261,6 +278,7 @@ def multipart() -> dict[str, Any]:
     metadata = SubmittedSession.model_json_schema()
     parts = metadata.pop("$defs")
     metadata["properties"]["outcome"] = {"anyOf": [parts["Outcome"], {"type": "null"}]}
+    metadata["properties"]["judge"]["anyOf"] = [parts["JudgeChoice"], {"type": "null"}]
     metadata["properties"]["lessons"]["items"] = parts["SubmittedLesson"]
     files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
     schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}

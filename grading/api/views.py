@@ -23,6 +23,7 @@ from grading.api.schemas import (
     BanditOut,
     ErrorOut,
     GradeOut,
+    JudgingOut,
     ReadReward,
     ReceiptOut,
     SelectionIn,
@@ -31,14 +32,17 @@ from grading.api.schemas import (
     TokenOut,
     multipart,
 )
-from grading.intake import erased
+from grading.intake import erased, history
 from grading.intake.categories.given import given
 from grading.intake.first_word import Speaker
 from grading.intake.submission import TOO_LARGE, Problem
-from grading.models import Agent, ApiToken, Grade, Session, Settlement
+from grading.judging.allowance import quota
+from grading.judging.outlook.estimates import estimate
+from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session, Settlement
 from grading.models.agents import TokenScope
 from grading.reward import lessons, one_scale
 from grading.reward.rewards import live
+from grading.vocabulary import WorkKind
 from gradingsite import telemetry
 from gradingsite.clients import client_address
 from gradingsite.server import ADMITTED
@@ -139,7 +143,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
     return {
-        **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason")},
+        **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason", "history")},
         "session_id": row.external_id,
         "category": row.category and row.category.name,
         "category_given": said and {"by": said.origin, "why": said.why, "inferred": said.is_inferred},
@@ -210,6 +214,25 @@ def read_token(request: HttpRequest) -> dict[str, Any]:
         "may_submit": row.may_write,
         "expires_at": row.expires_at,
         "hook_sha256": hook_checksum(request),
+    }
+
+
+@api.get("/judging", response={200: JudgingOut, frozenset({401, 429}): ErrorOut}, summary="Ask what a verdict costs")
+def read_judging(request: HttpRequest) -> dict[str, Any]:
+    """For whoever is about to hand in many old sessions: what judging them would cost, and which count as history.
+
+    History is what ended before the agent's first token was made. For a week after a token was made it can be sent with
+    `"judge": "none"`, so that nobody asks the judge until a person does, or `"judge": "backlog"`; it keeps its dates.
+    """
+    rubrics, found = Rubric.objects.in_force(), history.door(_token(request))
+    rubric = rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
+    price = estimate(1, rubric) if rubric is not None and quota.is_configured() else None
+    return {
+        "verdict_usd": price and price.each_usd,
+        "measured": price.measured if price else 0,
+        "budget_usd": JudgePolicy.objects.current().daily_budget_usd,
+        "history_before": found and found.before,
+        "history_until": found and found.until,
     }
 
 

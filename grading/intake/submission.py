@@ -21,7 +21,7 @@ from grading.evidence.reading import plausible
 from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE
 from grading.signals.links import pull_request
-from grading.vocabulary import Outcome, Reason
+from grading.vocabulary import JudgeChoice, Outcome, Reason
 
 FACTS_LIMIT = 1_000
 METADATA_LIMIT = 65_536
@@ -84,6 +84,12 @@ class SubmittedSession(Strict):
     )
     lessons_decision_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the assignment that drew its lessons."
+    )
+
+    judge: JudgeChoice | None = Field(
+        default=None,
+        description="For history alone, which `GET /api/v1/judging` defines: none, so that nobody asks the judge until "
+        "a person does; backlog, behind new sessions. It keeps the dates that it comes with. Left out: as any session.",
     )
 
     @model_validator(mode="after")

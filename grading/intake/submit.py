@@ -14,7 +14,7 @@ from grading.evidence import ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
-from grading.intake import describing, first_word, lessons
+from grading.intake import describing, first_word, history, lessons
 from grading.intake import facts as observed
 from grading.intake.assessment import assess_with_others
 from grading.intake.facts import FactsFile
@@ -93,8 +93,11 @@ def take_in(
     now = timezone.now()
     said = metadata.ended_at or (log.usable.ended_at if log else None) or now
     ownership.alone()
-    ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-    session, created = _locked(agent, metadata.session_id, ended_at=ended_at, is_sample=is_sample)
+    choice = history.choice(speaker, metadata, log.reading if log else None, now)
+    ended_at = said
+    if not choice:
+        ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
+    session, created = _locked(agent, metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=choice)
     if created:
         shares.draw(session)
     before = describing.columns(session)
@@ -103,6 +106,10 @@ def take_in(
     if added.shared_with:
         detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
         problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
+    if metadata.judge is not None and session.history != metadata.judge:
+        problems.append(history.refused(agent, speaker, metadata.judge))
+    if not created and added.kinds:
+        history.goes_on(session)
     held = Held(metadata=metadata)
     grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
     if created and ended_at != said:

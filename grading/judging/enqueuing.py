@@ -17,7 +17,7 @@ from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
 from grading.review import shares
 from grading.reward import rereading, reserving, rewards
 from grading.reward.grade import SourceGrade, unscored
-from grading.vocabulary import NO_REWARD, Reason, Source, Status
+from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
 
 CAUGHT_UP_AT_ONCE = 200
 # A session that goes on after its verdict is judged again once it has been quiet for so long, and so often at most: who
@@ -50,6 +50,8 @@ def enqueue(session: Session) -> JudgeJob | None:
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
+    if session.history == JudgeChoice.NONE and verdict is None and (said is None or said.status is not Status.SKIPPED):
+        said = _skipped(Reason.DECLINED, "Handed in as history, without a verdict; a person can ask for one")
     if said is not None:
         results.record(session, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):

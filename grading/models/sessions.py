@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
 from grading.models.redacted import redacted_char
-from grading.vocabulary import Outcome, WorkKind
+from grading.vocabulary import JudgeChoice, Outcome, WorkKind
 from grading.witness import Witness
 
 # What the bandits know sessions by: this and the session's key.
@@ -112,7 +112,8 @@ class Session(models.Model):
     is what the caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and
     `model_arm` the name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is
     ingestion time. `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the
-    caller said of it. `exit_witness` saw its `exit_code`.
+    caller said of it. `exit_witness` saw its `exit_code`. `history` is what was wanted of the judge for one that was
+    handed in as history (`intake.history`).
     """
 
     # Other indexes begin with the agent and with the category.
@@ -138,6 +139,7 @@ class Session(models.Model):
     outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
     claim_reason = redacted_char(max_length=300, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
+    history = enum_field(JudgeChoice, blank=True, default="")
     is_sample = models.BooleanField(default=False)
 
     objects = SessionQuerySet.as_manager()
@@ -149,6 +151,9 @@ class Session(models.Model):
             one_of("session", "outcome", Outcome),
             one_of("session", "outcome_claimed", Outcome),
             one_of("session", "exit_witness", Witness),
+            models.CheckConstraint(
+                condition=Q(history__in=["", *(choice.value for choice in JudgeChoice)]), name="session_history_known"
+            ),
             models.CheckConstraint(
                 condition=Q(outcome=Outcome.COMPLETED) | ~Q(outcome_reason=""), name="session_failed_has_reason"
             ),

@@ -69,6 +69,7 @@ HEADLINES = {
     Reason.EXCLUDED: "Excluded",
     Reason.AWAITING_JUDGE: "Waiting",
     Reason.NOT_CONFIGURED: "Not configured",
+    Reason.DECLINED: "Not asked",
     Reason.NOTHING_OBSERVABLE: "Nothing observable",
     Reason.CARRIED: "Carried over",
     Reason.INFRASTRUCTURE: "Not asked",
@@ -200,6 +201,10 @@ def _hope(decision: Decision) -> str:
         return f" The judge's {verdict} can raise it, and does not lower it."
     if decision.judge_open:
         return f" The judge's {verdict} replaces it exactly."
+    if decision.reason is Reason.DECLINED:
+        return (
+            " It was handed in without a verdict, so this stays provisional until someone asks for one or reviews it."
+        )
     return " The judge is off, so this stays provisional until someone reviews it."
 
 

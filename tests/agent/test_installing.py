@@ -40,7 +40,9 @@ class Person(Machine):
         self.file = home / "submit_session.py"
         self.file.write_text(HOOK.read_text())
 
-    def do(self, *arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess:
+    def do(
+        self, *arguments: str, stdin: str = "", seconds: float = 60, **environment: str
+    ) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, str(self.file), *arguments],
             input=stdin,
@@ -48,7 +50,7 @@ class Person(Machine):
             cwd=self.home,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=seconds,
             check=False,
             start_new_session=True,  # without a terminal that could be asked
         )

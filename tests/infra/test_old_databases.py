@@ -32,7 +32,15 @@ KEPT = {
     "grading": ("Grade", "Settlement", "Evidence", "ReviewAnswer", "JudgeAttempt", "SessionShares"),
 }
 ANSWERS = {Kind.PAGE: 200, Kind.PART: 200, Kind.DATA: 200, Kind.FILE: 200, Kind.MOVED: 302}
-NEWER = {"invitation", "told_file", "lesson", "bandit_armevent", "bandit_assignment", "bandit_calibrationversion"}
+NEWER = {
+    "import",
+    "invitation",
+    "told_file",
+    "lesson",
+    "bandit_armevent",
+    "bandit_assignment",
+    "bandit_calibrationversion",
+}
 
 Rows = dict[str, list[dict[str, Any]]]
 
