@@ -14,7 +14,7 @@ from operator import add
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, F, Max, Subquery, When
+from django.db.models import BigIntegerField, Case, F, Max, Subquery, When, prefetch_related_objects
 
 from bandit.core.table import ABSTAINED
 from bandit.models import (
@@ -190,8 +190,14 @@ def _set(
     known = PolicyText.objects.filter(text=policy_version).values("pk")
     bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
     wanted = _resolved(bandits.values(), credited, observation)
-    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("arm", "grader")
+    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("grader")
     entries = list(past.order_by("bandit_id", "arm_id", "pk"))
+    arms = {arm.pk: arm for arm in wanted}
+    for entry in entries:
+        entry.bandit = bandits[entry.bandit_id]
+        if entry.arm_id in arms:
+            entry.arm = arms[entry.arm_id]
+    prefetch_related_objects([entry for entry in entries if entry.arm_id not in arms], "arm")
     ended = {(entry.arm_id, entry.revision) for entry in entries if entry.op == REVERSE}
     last: dict[int, int] = {}
     undone = []
@@ -380,8 +386,7 @@ def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> 
     """Append these rows, what ends first, and move their buckets. The bandits are locked, so that nobody else appends
     one of those keys.
     """
-    reverses = LedgerEntry.objects.bulk_create(reverses, batch_size=BATCH)
-    applies = LedgerEntry.objects.bulk_create(applies, batch_size=BATCH)
+    LedgerEntry.objects.bulk_create([*reverses, *applies], batch_size=BATCH)
     _move([*((entry, -1) for entry in reverses), *((entry, 1) for entry in applies)])
     change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
     if change:

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grading.judging.batches import attend as attend_batches
-    from grading.judging.enqueuing import add, catch_up, enqueue, further_opinions, read_again, status_grade, unjudged
+    from grading.judging.enqueuing import add, catch_up, enqueue, read_again, status_grade, unjudged
     from grading.judging.order import prioritise
     from grading.judging.recomputing import recompute
     from grading.judging.sweeper import next_jobs, release_lost, sweep
     from grading.judging.worker import claim, pump, run, stop_pumping
 
 _PLACES = {
-    **dict.fromkeys(
-        ("add", "catch_up", "enqueue", "further_opinions", "read_again", "status_grade", "unjudged"), "enqueuing"
-    ),
+    **dict.fromkeys(("add", "catch_up", "enqueue", "read_again", "status_grade", "unjudged"), "enqueuing"),
     **dict.fromkeys(("next_jobs", "release_lost", "sweep"), "sweeper"),
     **dict.fromkeys(("claim", "pump", "run", "stop_pumping"), "worker"),
     "prioritise": "order",
@@ -51,7 +49,6 @@ __all__ = [
     "catch_up",
     "claim",
     "enqueue",
-    "further_opinions",
     "next_jobs",
     "prioritise",
     "pump",

@@ -1,6 +1,7 @@
 """Asking for a verdict: a job row, unless one is open or nothing new could come of it (L7)."""
 
 import datetime as dt
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -9,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from grading import clock, review
 from grading.evidence import ownership
 from grading.evidence.material import judgeable
-from grading.judging import inputs, judges, results
+from grading.judging import inputs, judges
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, JudgeJob, Rubric, Session, at_hand
@@ -53,7 +54,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     if session.history == JudgeChoice.NONE and verdict is None and (said is None or said.status is not Status.SKIPPED):
         said = _skipped(Reason.DECLINED, "Handed in as history, without a verdict; a person can ask for one")
     if said is not None:
-        results.record(session, said)
+        record(session, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
@@ -159,6 +160,26 @@ def _skipped(reason: Reason, detail: str) -> SourceGrade:
     return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
 
 
+def record(session: Session, said: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
+    """Append what a judge says without a score, where it does not say so already."""
+    rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
+    if rows and (rows[-1].status, rows[-1].reason) == (said.status, said.reason):
+        return None
+    made = Grade.objects.create(
+        session=session,
+        source=Source.JUDGE,
+        status=said.status,
+        reason=said.reason,
+        detail=said.detail,
+        evidence=dict(said.evidence),
+        version=said.version,
+        parallel=parallel,
+        **identity,
+    )
+    at_hand.wrote(session, "grades", [made])
+    return made
+
+
 def is_judged(session: Session, inputs_sha256: str) -> bool:
     """Whether a verdict on exactly these inputs is there, under whatever rubric: a new rubric makes it stale, and a
     person decides whether that is worth asking again.
@@ -187,10 +208,22 @@ def read_again(session: Session) -> JudgeJob | None:
     )
 
 
+def after_verdict(session: Session, job: JudgeJob) -> None:
+    """Evidence that came in while the judge was reading is judged too; where it matters the judge reads again what it
+    has read; and some sessions get further opinions. In the transaction that gave the verdict of this job, and settled.
+    """
+    if enqueue(session) is not None:
+        rewards.settle(session)
+        return
+    further_opinions(session, job)
+    if read_again(session) is not None:
+        rewards.settle(session)
+
+
 # --- beside the chain ------------------------------------------------------------------------------------------------
 
 
-def further_opinions(job: JudgeJob) -> list[JudgeJob]:
+def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
     """After a verdict: the same judge once more, and another family's opinion, for fixed shares of all sessions.
 
     Drawn when the session arrived (`grading.review.shares`), so that neither order, retry nor restart changes who is
@@ -198,19 +231,16 @@ def further_opinions(job: JudgeJob) -> list[JudgeJob]:
     """
     if not job.is_first:
         return []
-    drawn = shares.of(job.session)
+    drawn = shares.of(session)
+    coming = {each.purpose for each in session.judge_jobs.all() if each.state in OPEN_STATES}
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, drawn.repeat)]
     if judges.second() is not None:
         wanted.append((Purpose.SECOND, JudgeRole.SECOND, drawn.second))
     return [
-        add(job.session, job.rubric, purpose=purpose, judge=role, backlog=True)
+        add(session, job.rubric, purpose=purpose, judge=role, backlog=True)
         for purpose, role, chance in wanted
-        if chance is not None and not _has_open(job.session, purpose)
+        if chance is not None and purpose not in coming
     ]
-
-
-def _has_open(session: Session, purpose: Purpose) -> bool:
-    return session.judge_jobs.open().filter(purpose=purpose).exists()
 
 
 # --- what was missed -------------------------------------------------------------------------------------------------

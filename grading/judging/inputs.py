@@ -14,7 +14,7 @@ from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, 
 from grading.models import Evidence, Rubric, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.reward import rewards, sources
-from grading.vocabulary import Source, WorkKind
+from grading.vocabulary import WorkKind
 
 TEXT_LIMIT = 200_000
 
@@ -27,7 +27,7 @@ def inputs_sha256(held: dict[str, str]) -> str:
 
 def shown(session: Session) -> dict[str, Any]:
     """What the session's evidence shows now, as `Shown` writes it; empty where that is not known."""
-    said = rewards.shown(session.grades.filter(source=Source.TRAJECTORY))
+    said = rewards.shown(session.grades.all())
     return {} if said is None else said.as_dict()
 
 

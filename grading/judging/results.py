@@ -14,9 +14,9 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
-from grading import clock, review
+from grading import clock, monitoring, review
 from grading.evidence import material
-from grading.judging import judges
+from grading.judging import enqueuing, judges
 from grading.judging.allowance import quota
 from grading.judging.client import CallOutcome
 from grading.judging.core import retry
@@ -69,15 +69,15 @@ def keep(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcom
 def apply(
     attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str, rng: Random
 ) -> AttemptOutcome:
-    """Record an answer, once. It changes the job and the grades only while the attempt's lease holds; late, only
-    itself. `judge`: whose quota learns of it, None where that judge is not used any more.
+    """Record an answer, once, and ask for what a verdict calls for. It changes the job and the grades only while the
+    attempt's lease holds; late, only itself. `judge`: whose quota learns of it, None where that judge is not used any
+    more.
     """
     now = clock.now()
     if judge is not None:
         quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
-        locked = Session.objects.select_for_update(of=("self",)).prefetch_related("evidence")
-        session = locked.get(judge_jobs=attempt.job_id)
+        session = Session.objects.to_settle().get(judge_jobs=attempt.job_id)
         job = JudgeJob.objects.get(pk=attempt.job_id)
         calls = list(job.attempt_rows.only("job", "outcome", "reason", "error_type"))
         if any(row.pk == attempt.pk and row.outcome in OUTCOMES.values() for row in calls):
@@ -109,13 +109,18 @@ def apply(
             "model": answer.model or attempt.model,
             "route": answer.route or (judge.route if judge else ""),
         }
+        at_hand.hold(session, is_new=False)
         if isinstance(answer.result, Graded):
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
-            record(session, said, parallel=not job.is_first, **identity)
+            enqueuing.record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        review.recheck(session)
+        flagged = review.recheck(session, alarms=False)
+        if outcome is AttemptOutcome.GRADED:
+            enqueuing.after_verdict(session, attempt.job)
+        at_hand.let_go(session)
+    monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED)
     return outcome
 
 
@@ -168,26 +173,6 @@ def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
             rewards.settle(job.session)
 
 
-def record(session: Session, said: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
-    """Append what a judge says without a score, where it does not say so already."""
-    rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
-    if rows and (rows[-1].status, rows[-1].reason) == (said.status, said.reason):
-        return None
-    made = Grade.objects.create(
-        session=session,
-        source=Source.JUDGE,
-        status=said.status,
-        reason=said.reason,
-        detail=said.detail,
-        evidence=dict(said.evidence),
-        version=said.version,
-        parallel=parallel,
-        **identity,
-    )
-    at_hand.wrote(session, "grades", [made])
-    return made
-
-
 def park(job: JudgeJob, session: Session, said: SourceGrade, now: dt.datetime) -> None:
     """Put a queued job aside, and say why. Runs in the caller's transaction, which holds the session."""
     JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(
@@ -196,7 +181,7 @@ def park(job: JudgeJob, session: Session, said: SourceGrade, now: dt.datetime) -
         next_attempt_at=now + retry.PARKED_FOR,
         parked_at=Coalesce("parked_at", Value(now)),
     )
-    record(session, said, parallel=not job.is_first)
+    enqueuing.record(session, said, parallel=not job.is_first)
     rewards.settle(session)
     review.recheck(session)
 
@@ -206,7 +191,7 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
-            record(session, said)
+            enqueuing.record(session, said)
             rewards.settle(session)
             review.recheck(session)
 
@@ -310,14 +295,15 @@ def _verdict(
         "inputs_sha256": inputs_sha256,
     }
     job = attempt.job
-    same = session.grades.verdicts().filter(sample=job.sample, **identity)
+    said = [row for row in session.grades.all() if (row.source, row.status) == (Source.JUDGE, Status.SCORED)]
+    alike = [row for row in said if row.sample == job.sample and all(getattr(row, k) == v for k, v in identity.items())]
     cited = len(graded.citations)
     checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
     scored = computed(graded, job.rubric)
     value = graded.score if scored is None else scored.value
     # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
     witness = material.witness_of(session)
-    return Grade.objects.create(
+    made = Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=Status.SCORED,
@@ -336,7 +322,7 @@ def _verdict(
             **terms(graded.score, scored),
             **_spread(session, job, value),
         },
-        replicate=same.count(),
+        replicate=len(alike),
         parallel=job.is_parallel,
         sample=job.sample,
         sample_of=job.sample_of,
@@ -344,6 +330,8 @@ def _verdict(
         duration_ms=_took_ms(attempt),
         **identity,
     )
+    at_hand.wrote(session, "grades", [made])
+    return made
 
 
 def _took_ms(attempt: JudgeAttempt) -> int | None:

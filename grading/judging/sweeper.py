@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from grading import clock, monitoring, review
 from grading.backoff import backoff
 from grading.days import tomorrow
-from grading.judging import client, enqueuing, judges, results, worker
+from grading.judging import client, enqueuing, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.retry import PARKED_FOR, PARKED_TRIES, READERS_LOST
 from grading.judging.core.verdict_score import VERSION
@@ -115,9 +115,7 @@ def complete(now: dt.datetime, rng: Random) -> int:
         judge = judge if judge is not None and judge.model == attempt.model else None
         try:
             answer = client.recalled(attempt.answer or {})
-            outcome = results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
-            if outcome is AttemptOutcome.GRADED:
-                worker.afterwards(attempt.job)
+            results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
             count += 1
         except Exception:  # it stays on record, and the next sweep tries again
             logger.exception("the answer of attempt %s cannot be applied", attempt.pk)

@@ -35,9 +35,9 @@ from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
 from grading.judging.reader import ReaderLost
-from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session, at_hand
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
-from grading.reward import rereading, rewards
+from grading.reward import rereading
 from grading.reward.grade import unscored
 from grading.vocabulary import Reason, Source, Status
 from gradingsite import telemetry
@@ -166,16 +166,15 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     attempt, answer = asked
     telemetry.also(attempt=attempt.pk)
     said = partial(results.apply, attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
-    outcome = patiently(said, seconds=PATIENCE)
-    if outcome is AttemptOutcome.GRADED:
-        patiently(partial(afterwards, turn.job), seconds=PATIENCE)
-    return outcome
+    return patiently(said, seconds=PATIENCE)
 
 
 def session_of(turn: Turn) -> Session:
-    """The job's session, with what building its prompt asks for."""
-    wanted = Session.objects.with_people().select_related("extracted").prefetch_related("evidence")
-    return wanted.get(pk=turn.job.session_id)
+    """The job's session with what building its prompt asks for, as all of it is now: nobody locks it for that."""
+    names = ("agent", "category", "harness", "log__part_of", "extracted")
+    session = Session.objects.select_related(*names).get(pk=turn.job.session_id)
+    at_hand.hold(session, is_new=False, read=("evidence", "grades", "artifacts", "parts"))
+    return session
 
 
 def _ask(
@@ -244,7 +243,7 @@ def why_needless(turn: Turn, session: Session, held: Mapping[str, str], inputs_s
     lost = material.gone(held)
     if lost and not session.grades.verdicts().exists():
         said = unscored(Source.JUDGE, Reason.NO_EVIDENCE, version=VERSION, status=Status.SKIPPED, detail=lost)
-        results.record(session, said)
+        enqueuing.record(session, said)
     return lost
 
 
@@ -379,19 +378,3 @@ def _is_free_to_ask(turn: Turn) -> bool:
     """Whether the lease is still the caller's, and the quota open to it."""
     leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
     return leased.exists() and (turn.probes or quota.is_due(quota.current(turn.judge), clock.now()))
-
-
-def afterwards(job: JudgeJob) -> None:
-    """Evidence that came in while the judge was reading is judged too; where it matters the judge reads again what it
-    has read; and some sessions get further opinions.
-    """
-    with transaction.atomic():
-        locked = Session.objects.select_for_update(of=("self",)).with_people()
-        session = locked.prefetch_related("evidence").get(pk=job.session_id)
-        job.session = session
-        if enqueuing.enqueue(session) is not None:
-            rewards.settle(session)
-            return
-        enqueuing.further_opinions(job)
-        if enqueuing.read_again(session) is not None:
-            rewards.settle(session)

@@ -7,32 +7,48 @@ be held says so, by `wrote` or `forget`; to one that is not held both mean nothi
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
+from django.db import connection
 from django.db.models import Model, prefetch_related_objects
 
 from grading.models.sessions import Session
 
 HELD, NEW = "_is_held", "_is_new"
 # What is read of a session that was there before; and what it is known besides that a new one has none of.
-READ = ("evidence", "grades", "artifacts", "flags", "judge_jobs", "sketches", "proposals", "lessons__arm__merged_into")
-NONE = (*(name.partition("__")[0] for name in READ), "anchors", "parts", "settlements", "category_words")
+READ = (
+    "evidence",
+    "grades",
+    "artifacts",
+    "flags",
+    "judge_jobs",
+    "sketches",
+    "proposals",
+    "parts",
+    "lessons__arm__merged_into",
+)
+NONE = (*(name.partition("__")[0] for name in READ), "anchors", "settlements", "category_words")
 SINGLE = ("log", "state", "extracted", "shares", "review_item", "traits")
 
 
-def hold(session: Session, *, is_new: bool) -> None:
-    """From now on the session, which the caller has locked, has its rows at hand. `is_new`: it has none yet."""
+def hold(session: Session, *, is_new: bool, read: Iterable[str] = READ) -> None:
+    """From now on the session, which the caller has locked, has its rows at hand: those that are `read`. `is_new`: it
+    has none yet.
+    """
     setattr(session, HELD, True)
     setattr(session, NEW, is_new)
-    if not is_new:
-        prefetch_related_objects([session], *READ)
+    if is_new:
+        for name in SINGLE:
+            session._state.fields_cache[name] = None  # noqa: SLF001 - as Django's own select_related does
+        _has_none(session, NONE)
         return
-    for name in SINGLE:
-        session._state.fields_cache[name] = None  # noqa: SLF001 - as Django's own select_related does
-    for name in NONE:
-        none = getattr(session, name).all()
-        none._result_cache = []  # noqa: SLF001 - as Django's own prefetching does
-        _read(session)[name] = none
+    names = tuple(read)
+    with connection.cursor() as cursor:
+        cursor.execute(_which(names), [session.pk] * len(names))
+        some = dict(zip(names, cursor.fetchone(), strict=True))
+    _has_none(session, (name.partition("__")[0] for name in names if not some[name]))
+    prefetch_related_objects([session], *(name for name in names if some[name]))
 
 
 def let_go(session: Session) -> None:
@@ -73,6 +89,25 @@ def forget(session: Session, *names: str) -> None:
             _read(session).pop(name, None)
             session._state.fields_cache.pop(name, None)  # noqa: SLF001 - as above
         prefetch_related_objects([session], *names)
+
+
+@cache
+def _which(names: tuple[str, ...]) -> str:
+    """The query for which of these a session has any rows of, whose key it is to be given once for each."""
+    found, quoted = [], connection.ops.quote_name
+    for name in names:
+        relation: Any = Session._meta.get_field(name.partition("__")[0])  # noqa: SLF001 - Django's documented API
+        table, column = relation.related_model._meta.db_table, relation.field.column  # noqa: SLF001
+        found.append(f"EXISTS(SELECT 1 FROM {quoted(table)} WHERE {quoted(column)} = %s)")  # noqa: S608 - names
+    return f"SELECT {', '.join(found)}"
+
+
+def _has_none(session: Session, names: Iterable[str]) -> None:
+    """It is known that the session has none of these."""
+    for name in names:
+        none = getattr(session, name).all()
+        none._result_cache = []  # noqa: SLF001 - as Django's own prefetching does
+        _read(session)[name] = none
 
 
 def _read(session: Session) -> dict[str, Any]:

@@ -94,7 +94,8 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def to_settle(self) -> "SessionQuerySet":
         """Locked, with all that a settlement asks of it."""
-        return self.select_for_update(of=("self",)).with_people().select_related("state")
+        names = ("agent", "category", "harness", "model_arm", "log__part_of", "state")
+        return self.select_for_update(of=("self",)).select_related(*names)
 
     def uncategorised(self) -> "SessionQuerySet":
         """Those that teach the category bandit nothing, as nobody has said what kind of work they are."""

@@ -45,7 +45,7 @@ class Disagreement(FlagRule):
             return ""
         if trajectory is None or trajectory.value is None or trajectory.view not in COMPARED:
             return ""
-        rows = Grade.objects.in_bulk([judge.id, trajectory.id])
+        rows = {row.pk: row for row in session.grades.all()}
         return compare(session, rows[judge.id], rows[trajectory.id])
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:  # noqa: ARG002 - single sessions are no alarm here

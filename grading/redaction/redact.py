@@ -14,7 +14,7 @@ from typing import Any
 
 from grading.redaction import private_keys, random_runs
 from grading.redaction.random_runs import is_drawn
-from grading.redaction.secret_shapes import SHAPES, WORDS, named
+from grading.redaction.secret_shapes import LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, WORDS, named
 
 VERSION = "3"
 """Raised whenever the same text would come out otherwise. It is in the names of caches, and in no grade's inputs."""
@@ -148,13 +148,19 @@ def _found(text: str) -> Iterator[Span]:
 
 
 def _told(text: str, lowered: str) -> Iterator[Span]:
-    for shape in SHAPES:
+    words = [word for word in text.split() if len(word) >= LONG]
+    long_words, needed = " ".join(words), [need for need in NEEDED if need in lowered]
+    shapes = [shape for shape in TOKENS if any(map(long_words.__contains__, shape.prefixes))] if words else []
+    shapes += [shape for shape in OTHERS if not shape.needs.isdisjoint(needed)]
+    for shape in shapes:
         for start, end in shape.find(text, lowered):
             yield start, end, shape.kind
-    for start, end in named(text, lowered):
-        yield start, end, "secret"
-    for start, end in random_runs.find(text):
-        yield start, end, "secret"
+    if not NAME_NEEDS.isdisjoint(needed):
+        for start, end in named(text, lowered):
+            yield start, end, "secret"
+    if any(len(word) >= random_runs.SHORTEST for word in words):
+        for start, end in random_runs.find(text):
+            yield start, end, "secret"
     patterns = [(kind, pattern) for needs, kind, pattern in _library() if any(need in lowered for need in needs)]
     for offset, piece in _pieces(text) if patterns else ():
         for kind, pattern in patterns:

@@ -13,23 +13,26 @@ from grading.redaction.random_runs import is_drawn
 QUOTE = r"(?:\\{0,3}[\"'`])"
 
 PREFIXED = (
-    # prefix, then at least this many characters of this class
-    (r"sk-ant-", r"[\w-]{4,}"),
-    (r"gh[opsur]_", r"[A-Za-z0-9]{8,}"),
-    (r"github_pat_", r"\w{8,}"),
-    (r"(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)", r"[\w.-]{8,}"),
-    (r"(?:xox[abceoprs]|xapp)-", r"[\w-]{8,}"),
-    (r"(?:AKIA|ASIA)", r"[A-Z0-9]{12,}"),
-    (r"AIza", r"[\w-]{16,}"),
-    (r"ya29\.", r"[\w-]{16,}"),
-    (r"GOCSPX-", r"[\w-]{8,}"),
-    (r"pypi-Ag", r"[\w-]{8,}"),
-    (r"(?:[rs]k_(?:live|test)_|whsec_)", r"[A-Za-z0-9]{8,}"),
-    (r"(?:dckr_pat_|do[op]_v1_|shp(?:at|ca|pa|ss)_|lin_api_|figd_|glsa_|sntrys_|AGE-SECRET-KEY-1)", r"[\w+/=-]{16,}"),
-    (r"(?:hvs|hvb)\.", r"[\w-]{20,}"),
-    (r"ATATT3x", r"[\w=-]{16,}"),
-    (r"(?:sq0csp-|sq0atp-)", r"[\w-]{8,}"),
-    (r"(?:EAAA|rk_live_|rubygems_|sbp_|cfut_|pscale_tkn_)", r"[\w-]{26,}"),
+    # one of these prefixes, then at least this many characters of this class
+    ("sk-ant-", r"[\w-]{4,}"),
+    ("gho_ ghp_ ghs_ ghu_ ghr_", r"[A-Za-z0-9]{8,}"),
+    ("github_pat_", r"\w{8,}"),
+    ("glpat- gldt- glft- glsoat- glrt- glcbt- glimt- glptt- glagent- gloas- GR1348941", r"[\w.-]{8,}"),
+    ("xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", r"[\w-]{8,}"),
+    ("AKIA ASIA", r"[A-Z0-9]{12,}"),
+    ("AIza", r"[\w-]{16,}"),
+    ("ya29.", r"[\w-]{16,}"),
+    ("GOCSPX-", r"[\w-]{8,}"),
+    ("pypi-Ag", r"[\w-]{8,}"),
+    ("rk_live_ rk_test_ sk_live_ sk_test_ whsec_", r"[A-Za-z0-9]{8,}"),
+    (
+        "dckr_pat_ doo_v1_ dop_v1_ shpat_ shpca_ shppa_ shpss_ lin_api_ figd_ glsa_ sntrys_ AGE-SECRET-KEY-1",
+        r"[\w+/=-]{16,}",
+    ),
+    ("hvs. hvb.", r"[\w-]{20,}"),
+    ("ATATT3x", r"[\w=-]{16,}"),
+    ("sq0csp- sq0atp-", r"[\w-]{8,}"),
+    ("EAAA rk_live_ rubygems_ sbp_ cfut_ pscale_tkn_", r"[\w-]{26,}"),
 )
 WORDED = (
     # as above, where the prefix is no more than a word: only where a word starts
@@ -46,7 +49,7 @@ WORDED = (
     ("PMAK-", r"[a-f0-9-]{26,}"),
     ("NRAK-", r"[A-Z0-9]{26,}"),
     ("sk-", r"(?=[\w-]{0,60}\d)[\w-]{16,}"),
-    ("SG[.]", r"(?=[\w-]{0,20}\d)[\w-]{16,}(?:\.[\w-]*)?"),
+    ("SG.", r"(?=[\w-]{0,20}\d)[\w-]{16,}(?:\.[\w-]*)?"),
     ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
 )
 
@@ -58,6 +61,8 @@ STRONG = (
     r"auth[_-]?token|auth[_-]?key|private[_-]?key|client[_-]?key|account[_-]?key|service[_-]?key|"
     r"(?:encryption|signing|master|storage|shared|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
 )
+# A text without any of these has none of them.
+NAME_NEEDS = frozenset({"key", "secret", "pass", "contrase", "token", "credential", "pwd", "auth", "sig"})
 GIVEN = r"token|\bpwd|_pwd|_pass\b"
 WEAK = r"\bauth|(?<!think-)\bsig|signature|_key"
 ASSIGNED = re.compile(
@@ -128,20 +133,20 @@ WEAK_LENGTH = 16
 class Shape:
     """A kind of secret. `holds` decides, from the match and the value, whether it is one.
 
-    `any_case`: the pattern is written in lower case and is for a text in lower case (much faster than IGNORECASE). It
-    is looked for only where one of `needs` is in the text in lower case.
+    `any_case`: the pattern is written in lower case and is for a text in lower case (much faster than IGNORECASE). A
+    text that has none of its words has none of it, and looking for words is many times faster than for patterns:
+    `prefixes` are looked for in its LONG words, or else `needs` in the text in lower case.
     """
 
     kind: str
     pattern: re.Pattern[str]
     holds: Callable[[re.Match[str], str], bool] | None = None
     any_case: bool = False
-    needs: tuple[str, ...] = ()
+    needs: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
 
     def find(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
         """Where the secrets are, as (start, end); `lowered` is the text in lower case, of the same length."""
-        if self.needs and not any(need in lowered for need in self.needs):
-            return
         for match in self.pattern.finditer(lowered if self.any_case else text):
             start, end = match.span("v" if "v" in match.groupdict() else 0)
             is_done = text.startswith(DONE, start)
@@ -301,7 +306,6 @@ SAID = (
     ("secret", ENCLOSED.pattern, _is_enclosed),
     ("secret", PROSE, _is_said),
 )
-# A text without any of these has none of that kind: looking for words is many times faster than for patterns.
 NEEDS = {
     "signature": ("sig",),
     "password": ("login", "identified by", "password"),
@@ -309,30 +313,51 @@ NEEDS = {
     "cookies": ("cookie", "-b "),
     "secret": ("passw", "passphrase", "passcode", "contrase", "token", "secret", "key", "credential"),
 }
-# The same, for a text as it is.
+# The same, for a text as it is; and what it needs.
 WRITTEN = (
-    ("bot token", r":(?<=\d{8}:)[\w-]{35}(?![\w-])", None),
-    ("webhook", r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})", None),
-    ("webhook", r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})", None),
-    ("password", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"']{1,200})@", _is_password),
-    ("password", r"://(?P<v>[\w-]{20,200})@", _is_mixed),
+    ("bot token", ":", r":(?<=\d{8}:)[\w-]{35}(?![\w-])", None),
+    ("webhook", "discord", r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})", None),
+    ("webhook", "hooks.slack", r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})", None),
+    ("password", "://", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"']{1,200})@", _is_password),
+    ("password", "://", r"://(?P<v>[\w-]{20,200})@", _is_mixed),
     (
         "password",
+        "-u",
         rf"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{QUOTE}?[^\s:\"'/]{{1,80}}:(?P<v>[^\s\"'/][^\s\"']{{3,200}})",
         _is_password,
     ),
-    ("password", r"mysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})", None),
-    ("password", r"sshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})", None),
+    ("password", "mysql", r"mysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})", None),
+    ("password", "sshpass", r"sshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})", None),
 )
 
-SHAPES = (
-    *(Shape("token", re.compile(prefix + body)) for prefix, body in PREFIXED),
+# What begins with a prefix, and what does not.
+TOKENS = (
+    *(
+        Shape(
+            "token",
+            re.compile(f"(?:{'|'.join(map(re.escape, prefixes.split()))}){body}"),
+            prefixes=(*prefixes.split(),),
+        )
+        for prefixes, body in PREFIXED
+    ),
     # Only where a word starts, be it after a line break written as `\n`, whose n would pass for a part of it. The
     # prefix comes first and is looked back at: a search for a literal is many times faster.
     *(
-        Shape("token", re.compile(rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix})){body}"))
-        for prefix, body in WORDED
+        Shape(
+            "token",
+            re.compile(rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix})){body}"),
+            prefixes=(written,),
+        )
+        for written, prefix, body in ((prefix, re.escape(prefix), body) for prefix, body in WORDED)
     ),
-    *(Shape(kind, re.compile(pattern), holds) for kind, pattern, holds in WRITTEN),
-    *(Shape(kind, re.compile(pattern), holds, any_case=True, needs=NEEDS[kind]) for kind, pattern, holds in SAID),
 )
+OTHERS = (
+    *(Shape(kind, re.compile(pattern), holds, needs=frozenset({need})) for kind, need, pattern, holds in WRITTEN),
+    *(
+        Shape(kind, re.compile(pattern), holds, any_case=True, needs=frozenset(NEEDS[kind]))
+        for kind, pattern, holds in SAID
+    ),
+)
+# No token with a prefix is shorter; it has no space in it.
+LONG = 11
+NEEDED = NAME_NEEDS.union(*(shape.needs for shape in OTHERS))

@@ -70,7 +70,7 @@ def due(session: Session) -> NextReading | None:
     grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
     read = None if grade is None else one_scale.of(session, grade)
     rules = read.value if read is not None and read.pairs else None
-    flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
+    flagged = any(flag.rule == DISAGREEMENT and flag.cleared_at is None for flag in session.flags.all())
     why = why_again(decision, rules=rules, flagged=flagged)
     if not why:
         return None

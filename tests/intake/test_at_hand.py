@@ -8,9 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from grading import intake
+from grading import intake, judging
 from grading.intake.first_word import Speaker
 from grading.models import ApiToken, Session, at_hand
+from grading.models.judging import AttemptOutcome
 from tests import cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import logs, shared_records
@@ -106,3 +107,11 @@ def test_an_upload_asks_little_of_the_database():
     with CaptureQueriesContext(connection) as asked:
         submit("third", transcript=logs.claude("third", logs.COMMIT), journal="Done.", patch=patch)
     assert len(asked) <= STATEMENTS, json.dumps([query["sql"][:200] for query in asked], indent=1)
+
+
+def test_so_it_is_of_one_that_the_judge_answers(compared, sim):
+    session = submit(transcript=logs.claude("71a3", logs.COMMIT), journal="Done.").session
+    compared.clear()
+    sim.script({"score": 0.9})
+    assert judging.run(session.judge_jobs.get().pk) is AttemptOutcome.GRADED
+    assert {"evidence", "grades", "judge_jobs", "log", "state"} <= {*compared}

@@ -184,7 +184,6 @@ def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(sim):
     submit("s-1", log(MERGE))
     attempt, answer = asked
     results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))
-    worker.afterwards(turn.job)
     held = reward(session)
     assert (held.source, held.final, held.reason) == (Source.TRAJECTORY, False, Reason.AWAITING_JUDGE)
     assert [job.stale for job in queued()] == [True]

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from grading.judging.core.sanitise import inline, quoted
 from grading.redaction.redact import redact
+from grading.redaction.secret_shapes import ASSIGNED, LONG, NAME_NEEDS, OTHERS, TOKENS
 from tests.corpus import secrets
 from tests.corpus.secrets import ALL, HARMLESS
+from tests.examples import examples
 
 pytestmark = pytest.mark.pure
 
@@ -84,3 +86,22 @@ def test_any_text_comes_back_or_is_marked(text):
 @given(st.text(alphabet="abc 12\n=:\"'/\\-_", max_size=200), st.text(alphabet="xyz 34\n;,", max_size=200))
 def test_a_key_is_found_in_any_surroundings(before, after):
     assert not windows(SECRET[4:]) & windows(redact(f"{before} {SECRET} {after}"))
+
+
+WRITTEN = [shape for shape in (*TOKENS, *OTHERS) if not shape.any_case]
+
+
+@pytest.mark.parametrize("shape", WRITTEN, ids=lambda shape: f"{shape.kind} {shape.pattern.pattern[:24]}")
+@examples(20)
+@given(data=st.data())
+def test_a_text_without_a_shape_s_words_has_none_of_it(shape, data):
+    text = data.draw(st.from_regex(shape.pattern))
+    lowered = "".join(char.lower() if char.isascii() else char for char in text)
+    words = " ".join(word for word in text.split() if len(word) >= LONG)
+    assert any(prefix in words for prefix in shape.prefixes) or any(need in lowered for need in shape.needs)
+
+
+@examples(100)
+@given(text=st.from_regex(ASSIGNED))
+def test_a_text_without_a_name_s_words_has_no_name(text):
+    assert any(need in text for need in NAME_NEEDS)

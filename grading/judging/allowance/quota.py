@@ -124,6 +124,10 @@ def return_probe(judge: Judge, now: dt.datetime) -> None:
 
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
+    if not isinstance(result, Deferred):
+        seen = current(judge)
+        if (seen.state, seen.detail, seen.until, seen.failures) == (QuotaState.OPEN, "", None, 0):
+            return  # it says so
     with transaction.atomic():
         quota = _held(judge)
         is_news = started_at >= quota.changed_at or not quota.is_out

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from grading import clock
-from grading.judging import judges, results, worker
+from grading.judging import judges, results
 from grading.judging.batches import provider
 from grading.judging.batches.ending import MAY_BE_PAID, end, look_for
 from grading.judging.batches.reading import answer_in, token
@@ -99,7 +99,5 @@ def _apply(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualRespons
         Session.objects.select_for_update(of=("self",)).get(pk=attempt.job.session_id)
         if not len(rows.select_for_update()):  # somebody else applied it meanwhile
             return False
-        outcome = results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
-        if outcome is AttemptOutcome.GRADED:
-            worker.afterwards(attempt.job)
+        results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
     return True

@@ -190,5 +190,10 @@ def kept(text: str) -> str:
     return visible(text[:REPLY_KEPT])
 
 
+_NO_LETTERS = dict.fromkeys(code for code in range(128) if not chr(code).isalnum())
+
+
 def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text)
+    """The letters and digits of a text; a translation is many times faster than a pattern, for ASCII alone."""
+    lines = text.split("\n")
+    return "".join(each.translate(_NO_LETTERS) if each.isascii() else re.sub(r"[\W_]+", "", each) for each in lines)
