@@ -87,7 +87,7 @@ def columns(bandit: Bandit) -> Held:
     held = _last.get(bandit.pk)
     found = None if held is None else _kept_up(held, bandit)
     if found is None:
-        last = LedgerEntry.objects.filter(pk=bandit.latest or 0, bandit=bandit).values_list(*ROW).first()
+        last = last_row(bandit)
         keys, sums = _read(Bucket.objects.filter(bandit=bandit))
         found = _named(bandit, last, keys, sums, {})
     while len(_last) >= BANDITS:
@@ -98,15 +98,10 @@ def columns(bandit: Bandit) -> Held:
 
 def _kept_up(held: Held, bandit: Bandit) -> Held | None:
     """The buckets, where only those are read that the ledger's new rows are about; None where all are to be read."""
-    if held.row is None or bandit.latest is None or held.history != bandit.history:
+    found = since(bandit, held.history, held.row)
+    if found is None:
         return None
-    since = int(held.row[0])
-    if bandit.latest - since > MOST_ROWS:
-        return None
-    entries = LedgerEntry.objects.filter(bandit=bandit, pk__gte=since).order_by("pk").values_list(*ROW)
-    first, *new = [*entries] or [None]
-    if first != held.row:
-        return None
+    first, *new = found
     keys, sums = held.keys, held.sums
     if new:
         arms, graders, days = ({row[ROW.index(name)] for row in new} for name in KEY)
@@ -118,6 +113,21 @@ def _kept_up(held: Held, bandit: Bandit) -> Held | None:
         more, theirs = _read(in_doubt)
         keys, sums = np.concatenate((keys[kept], more)), np.concatenate((sums[kept], theirs))
     return _named(bandit, new[-1] if new else first, keys, sums, held.graders)
+
+
+def since(bandit: Bandit, history: int | None, row: Row | None) -> list[Row] | None:
+    """The bandit's ledger from that row on, which was its last under that `history`; None where that is not so, or
+    where it is much. One query. `bandit` is to be fresh from the database.
+    """
+    if row is None or bandit.latest is None or history != bandit.history or bandit.latest - int(row[0]) > MOST_ROWS:
+        return None
+    found = list(LedgerEntry.objects.filter(bandit=bandit, pk__gte=row[0]).order_by("pk").values_list(*ROW))
+    return found if found and found[0] == row else None
+
+
+def last_row(bandit: Bandit) -> Row | None:
+    """The last row of its ledger, by which `since` knows it again."""
+    return LedgerEntry.objects.filter(pk=bandit.latest or 0, bandit=bandit).values_list(*ROW).first()
 
 
 def _read(buckets: QuerySet[Bucket]) -> tuple[Ints, Ints]:

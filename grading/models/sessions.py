@@ -72,6 +72,12 @@ def observation_of(pk: int) -> str:
     return f"{OBSERVATION}{pk}"
 
 
+def session_of(observation: str) -> int | None:
+    """The key of the session that the bandits know by this name; None for a name of none."""
+    key = observation.removeprefix(OBSERVATION)
+    return int(key) if key.isdecimal() and len(key) < len(observation) else None
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def by_observation(self, names: Iterable[str]) -> "dict[str, Session]":
         """The sessions that the bandits know by these names, in one query; names of none are left out."""

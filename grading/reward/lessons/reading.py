@@ -5,8 +5,8 @@ Outcomes are residuals, reward − category mean + mean of all, of the rewards t
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -19,28 +19,70 @@ from numpy.typing import NDArray
 from bandit.core.betting import Bets, Draws, bar
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
-from bandit.models import MICRO, Assignment, Bandit, Bucket, LedgerEntry, LedgerEntryQuerySet
+from bandit.models import Assignment, Bandit, Bucket, Erasure
 from bandit.reading import baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.models import Session, SessionLesson
-from grading.models.sessions import observation_of
+from grading.models.sessions import session_of
+from grading.remembered import Memory
 from grading.reward.lessons.lesson import Lesson, Sample
+from grading.reward.lessons.live import live_rewards
 
-CATEGORY = "category"
 DAYS = 180
 # A draw this old without a session has none coming.
 OVERDUE = dt.timedelta(days=2)
+QUARTER = 15 * 60
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# Of a draw: that no session came of it; that no session says whether it was given.
+NO_SESSION, UNTOLD = -1, -1
 
 Match = dict[str, Any]
+# A draw's id, its arm's, whether it was taken, with which chance, and when.
+DrawRow = tuple[int, int, bool, float, dt.datetime]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawn:
-    """A draw that counts; whether a session came of it, and had the lesson as it was drawn."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawsMade:
+    """What never changes about draws, as columns (n,) by `key`: `created` in microseconds since 1970, its site `day` as
+    an ordinal. In `order` they are as they were made. New ones have higher keys than the `last`: who draws holds the
+    bandit's row.
+    """
 
-    row: Any
-    came: bool
-    heeded: bool
+    key: NDArray[np.int64]
+    arm: NDArray[np.int64]
+    taken: NDArray[np.bool_]
+    chance: NDArray[np.float64]
+    created: NDArray[np.int64]
+    day: NDArray[np.int64]
+    order: NDArray[np.int64]
+    last: DrawRow | None
+
+    @classmethod
+    def of(cls, rows: Sequence[DrawRow]) -> Self:
+        keys, arms, taken, chances, moments = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        columns: dict[str, Any] = {
+            "key": np.array(keys, dtype=np.int64),
+            "arm": np.array(arms, dtype=np.int64),
+            "taken": np.array(taken, dtype=bool),
+            "chance": np.array(chances, dtype=np.float64),
+            "created": np.array([_micros(moment) for moment in moments], dtype=np.int64),
+            "day": _days(moments, site_day),
+        }
+        order = np.lexsort((columns["key"], columns["created"]))
+        return cls(**columns, order=order, last=rows[-1] if rows else None)
+
+    def plus(self, rows: Sequence[DrawRow]) -> Self:
+        """With these, of higher keys."""
+        if not rows:
+            return self
+        new = self.of(rows)
+        names = ("key", "arm", "taken", "chance", "created", "day")
+        columns = {name: np.concatenate((getattr(self, name), getattr(new, name))) for name in names}
+        order = np.lexsort((columns["key"], columns["created"]))
+        return replace(self, **columns, order=order, last=new.last)
+
+
+_memory = Memory[tuple[int, int], DrawsMade](1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,23 +91,6 @@ class LessonDraws:
 
     columns: Draws
     context: NDArray[np.str_]
-
-    @classmethod
-    def of(cls, drawn: Sequence[_Drawn], rewards: Mapping[str, tuple[str, float]], moved: Baseline | None) -> Self:
-        """These draws in their order, with what is left of the rewards that came of them."""
-        offsets = {} if moved is None else moved.offsets
-        earned = [rewards.get(each.row.observation, ("", np.nan)) for each in drawn]
-        least = np.array([offsets.get(context, 0.0) for context, _ in earned], dtype=np.float64)
-        columns = Draws(
-            taken=np.array([each.row.taken for each in drawn], dtype=bool),
-            chance=np.array([each.row.chance for each in drawn], dtype=np.float64),
-            came=np.array([each.came for each in drawn], dtype=bool),
-            heeded=np.array([each.heeded for each in drawn], dtype=bool),
-            outcome=least + np.array([reward for _, reward in earned], dtype=np.float64),
-            least=least,
-            day=np.array([site_day(each.row.created).toordinal() for each in drawn], dtype=np.int64),
-        )
-        return cls(columns=columns, context=np.array([context for context, _ in earned], dtype=np.str_))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,29 +172,82 @@ def _decided(asked: _Asked) -> frozenset[str]:
 
 
 def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime) -> dict[int, LessonDraws]:
-    """Every draw of each lesson, in the order in which they were made: three queries.
+    """Every draw of each lesson, in the order in which they were made: five queries, and those of `live_rewards`.
 
     Left out are those of which a session may yet come, those from after their session, and those where two that are
     one lesson by now were drawn for one session.
     """
-    made = Assignment.objects.filter(bandit=bandit, chance__lt=1)  # what was certain was not drawn
-    columns = ("pk", "taken", "chance", "created", "observation", "lesson")
-    rows = list(
-        made.annotate(lesson=Coalesce("arm__merged_into_id", "arm_id"))
-        .order_by("created", "pk")
-        .values_list(*columns, named=True)
-    )
+    made, observations = _made(bandit)
+    if not len(made.key):
+        return {}
     attached = SessionLesson.objects.filter(assignment__bandit=bandit).order_by("pk")
     was_given = dict(attached.values_list("assignment_id", "taken"))
-    rewards = _rewards(LedgerEntry.objects.filter(observation__in=made.exclude(observation="").values("observation")))
-    times = Counter((row.lesson, row.observation) for row in rows)
-    found: dict[int, list[_Drawn]] = defaultdict(list)
-    for row in rows:
-        if row.pk in was_given and times[row.lesson, row.observation] == 1:
-            found[row.lesson].append(_Drawn(row=row, came=True, heeded=was_given[row.pk] == row.taken))
-        elif not row.observation and row.created < now - OVERDUE:
-            found[row.lesson].append(_Drawn(row=row, came=False, heeded=True))
-    return {lesson: LessonDraws.of(each, rewards, moved) for lesson, each in found.items()}
+    merged = dict(bandit.arms.exclude(merged_into=None).values_list("pk", "merged_into"))
+    numbers: dict[str, int] = {"": NO_SESSION}
+    # A name that is no session's has a number of its own, below all.
+    session = np.array([_number(name, numbers) for name in observations], dtype=np.int64)[made.order]
+    arms, arm = np.unique(made.arm, return_inverse=True)
+    lesson = np.array([merged.get(each, each) for each in arms.tolist()], dtype=np.int64)[arm][made.order]
+    given = np.array([was_given.get(key, UNTOLD) for key in made.key.tolist()], dtype=np.int64)[made.order]
+    drawn = made.taken[made.order]
+    pairs = lesson * (1 + session.max() - session.min()) + session - session.min()
+    _, which, times = np.unique(pairs, return_inverse=True, return_counts=True)
+    came = (given != UNTOLD) & (times[which] == 1)
+    lost = ~came & (session == NO_SESSION) & (made.created[made.order] < _micros(now - OVERDUE))
+    context, least, reward = live_rewards().of(session, {} if moved is None else moved.offsets)
+    whole = Draws(
+        taken=drawn,
+        chance=made.chance[made.order],
+        came=came,
+        heeded=~came | (given == drawn),
+        outcome=least + reward,
+        least=least,
+        day=made.day[made.order],
+    )
+    kept = came | lost
+    found = {}
+    for each in dict.fromkeys(lesson[kept].tolist()):
+        own = kept & (lesson == each)
+        found[each] = LessonDraws(columns=whole.only(own), context=context[own])
+    return found
+
+
+def _made(bandit: Bandit) -> tuple[DrawsMade, list[str]]:
+    """Every draw that was one, and the name of the session that came of each: three queries."""
+    drawn = Assignment.objects.filter(bandit=bandit, chance__lt=1).order_by("pk")  # what was certain was not drawn
+    key = bandit.pk, Erasure.objects.count()
+    columns = drawn.values_list("pk", "arm_id", "taken", "chance", "created")
+    held = _memory.get(key)
+    if held is not None and held.last is not None:
+        found = list(columns.filter(pk__gte=held.last[0]))
+        # Another is in its place, or none, where that one was rolled back.
+        held = held.plus(found[1:]) if found[:1] == [held.last] else None
+    if held is None or held.last is None:
+        held = DrawsMade.of(list(columns))
+    last = 0 if held.last is None else held.last[0]
+    observations = list(drawn.filter(pk__lte=last).values_list("observation", flat=True))
+    if len(observations) != len(held.key):  # some were erased meanwhile
+        _memory.forget()
+        return _made(bandit)
+    _memory.put(key, held)
+    return held, observations
+
+
+def _micros(moment: dt.datetime) -> int:
+    return (moment - EPOCH) // dt.timedelta(microseconds=1)
+
+
+def _number(observation: str, numbers: dict[str, int]) -> int:
+    key = session_of(observation)
+    return numbers.setdefault(observation, NO_SESSION - len(numbers)) if key is None else key
+
+
+def _days(moments: Sequence[dt.datetime], day_of: Callable[[dt.datetime], dt.date]) -> NDArray[np.int64]:
+    """Each moment's day as an ordinal: one answer for a quarter of an hour, by which all time zones are apart."""
+    quarters = np.array([moment.timestamp() for moment in moments], dtype=np.float64) // QUARTER
+    _, first, which = np.unique(quarters, return_index=True, return_inverse=True)
+    days = np.array([day_of(moments[at]).toordinal() for at in first], dtype=np.int64)
+    return days[which]
 
 
 def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
@@ -182,27 +260,21 @@ def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
     return found
 
 
-def _rewards(entries: LedgerEntryQuerySet) -> dict[str, tuple[str, float]]:
-    """The category and the live reward of each observation among these that has one."""
-    live = entries.rewards().filter(bandit__name=CATEGORY).live().order_by()
-    columns = ("observation", Coalesce("arm__merged_into__name", "arm__name"), "value_micro")
-    return {observation: (context, micro / MICRO) for observation, context, micro in live.values_list(*columns)}
-
-
 def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
     """The sessions since then of the agents that told lessons in that time, with what is left of their rewards."""
     telling = SessionLesson.objects.filter(session__ended_at__gte=since).values("session__agent")
     sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
     rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
-    rewards = _rewards(LedgerEntry.objects.filter(effective_day__gte=timezone.localdate(since)))
+    keys, agents, ended = zip(*rows, strict=True) if rows else ((), (), ())
+    session = np.array(keys, dtype=np.int64)
     offsets = {} if moved is None else moved.offsets
-    earned = [rewards.get(observation_of(pk), ("", np.nan)) for pk, _, _ in rows]
+    context, least, reward = live_rewards().of(session, offsets, timezone.localdate(since))
     return Sample(
-        session=np.array([pk for pk, _, _ in rows], dtype=np.int64),
-        agent=np.array([agent for _, agent, _ in rows], dtype=np.int64),
-        day=np.array([timezone.localdate(ended_at).toordinal() for _, _, ended_at in rows], dtype=np.int64),
-        context=np.array([context for context, _ in earned], dtype=np.str_),
-        outcome=np.array([reward + offsets.get(context, 0.0) for context, reward in earned], dtype=np.float64),
+        session=session,
+        agent=np.array(agents, dtype=np.int64),
+        day=_days(ended, timezone.localdate),
+        context=context,
+        outcome=reward + least,
     )
 
 
