@@ -51,7 +51,7 @@ wrote their log to one shared path, so that the judge was given another's; the j
 became a bare "no value"; and the trajectory of a worktree was a stub without calls. The fallback's floor was learned
 as if it were a grade, where what their journals said is worth .32, and monitoring counted that everything had been
 graded. It is replayed end to end in
-`tests/stories/test_seed_001.py`.
+`tests/stories/test_seed_001.py`, and can be lived through: [31 March](march31.md).
 """
 
 TAIL = """\

@@ -300,6 +300,10 @@ SCREENS: dict[str, Address] = {
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
     "admin:words": Address(opens=VIEWER),
     "admin:settings": Address(opens=VIEWER),
+    # There only where the site is a demo: tests/stories/test_march31.py.
+    "admin:story": Address(opens=VIEWER, inside="404"),
+    "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),
+    "admin:story_again": Address(opens=OPERATOR, kind=ACT, inside="404"),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password
 # first, and how often it was asked for is counted.

@@ -141,6 +141,7 @@ def make() -> World:
             "bandit_armevent": ArmEvent.objects.create(arm=Arm.objects.first(), act="resumed", by="olga"),
             "bandit_assignment": drawn,
             "lesson": drawn.arm,
+            "step": ("exhaust",),
             "bandit_erasure": Erasure.objects.create(who="olga", why="a test"),
             "auth_user": User.objects.create_user("nina", password="x"),
             "auth_group": Group.objects.create(name="guests"),

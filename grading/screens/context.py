@@ -126,6 +126,7 @@ class PageContext:
     judge_alarm: Alarm | None
     feed_seconds: float
     simulated: bool
+    demo: bool
     samples: bool
     may_correct: bool
     may_operate: bool
@@ -155,6 +156,7 @@ def page_context(request: HttpRequest) -> PageContext:
         judge_alarm=unseen_outage(now.quota, now.alarms) if said else None,
         feed_seconds=settings.FEED_SECONDS,
         simulated=settings.SIMULATED,
+        demo=settings.DEMO,
         samples=Session.objects.samples().exists(),
         may_correct=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.change_quota"),

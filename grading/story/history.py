@@ -101,36 +101,40 @@ def plan(today: dt.datetime) -> Iterator[Past]:
         )
 
 
-def live_through(today: dt.datetime) -> Iterator[Session]:
+def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
     """Take in and judge all of it, with the clock where it was then; each session once its reward is there.
 
-    For a site that nothing else runs on, whose judge is a simulator that is not up yet: it is, meanwhile, at the
-    address that the settings name. Raises LookupError where CLOCK_SHIFT_FILE names no clock to put back.
+    For a site whose judge is this running simulator, and on which nothing else runs. Raises LookupError where
+    CLOCK_SHIFT_FILE names no clock to put back.
     """
     if not settings.CLOCK_SHIFT_FILE:
         raise LookupError("expected CLOCK_SHIFT_FILE to name a file: the history has to put the clock back")
     budget.set_policy(by=None, repeat_share=0, second_share=0)  # what is asked twice is drawn by each site's own chance
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "The demo's own agent"})
-    with Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0) as judge:
-        late: list[tuple[Past, Session]] = []
-        for past in plan(today):
-            is_out = (today.date() - past.ended_at.date()).days == OUTAGE
-            if late and not is_out:
-                put_clock(today, late[-1][0].ended_at + dt.timedelta(hours=10))
-                quota.probe_now()
-                for each, session in late:
-                    verdict_on(judge, session, each.verdict)
-                late.clear()
-            put_clock(today, past.ended_at + dt.timedelta(minutes=1))
-            session = submit(agent, past)
-            if is_out:
-                late.append((past, session))
-                judge.mode = Mode.USAGE_LIMITS
-                judge_one(session)
-            else:
-                verdict_on(judge, session, past.verdict)
-            yield session
-        put_clock(today, today)
+    late: list[tuple[Past, Session]] = []
+    for past in plan(today):
+        is_out = (today.date() - past.ended_at.date()).days == OUTAGE
+        if late and not is_out:
+            put_clock(today, late[-1][0].ended_at + dt.timedelta(hours=10))
+            quota.probe_now()
+            for each, session in late:
+                verdict_on(judge, session, each.verdict)
+            late.clear()
+        put_clock(today, past.ended_at + dt.timedelta(minutes=1))
+        session = submit(agent, past)
+        if is_out:
+            late.append((past, session))
+            judge.mode = Mode.USAGE_LIMITS
+            judge_one(session)
+        else:
+            verdict_on(judge, session, past.verdict)
+        yield session
+    put_clock(today, today)
+
+
+def simulator() -> Simulator:
+    """One for the address at which the site looks for its judge, not yet started."""
+    return Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0)
 
 
 def submit(agent: Agent, past: Past) -> Session:

@@ -18,6 +18,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 
 from grading import clock, intake, monitoring, review
+from grading.days import start_of_day
 from grading.intake.erasing import erase
 from grading.judging.allowance import quota
 from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
@@ -27,6 +28,7 @@ from grading.monitoring.repeated import Repeated
 from grading.review import answers
 from grading.review.corrections import AlreadyUndone
 from grading.review.seen import persons_grade
+from grading.reward.explain import number
 from grading.simulator import Mode
 from grading.story.figures import ARM, Figure, Ledger, thousandths
 from grading.story.history import AGENT
@@ -174,9 +176,15 @@ def ask_again(by: User) -> None:
     publish()
 
 
+def earlier(by: dt.timedelta) -> dt.datetime:
+    """So long ago, but today: what earlier days earned is read otherwise, and the figures would be others."""
+    now = clock.now()
+    return max(now - by, start_of_day(now))
+
+
 def operator_id() -> str:
-    number = cache.get(_key("round"), 1)
-    return OPERATOR if number == 1 else f"{OPERATOR}-{number}"
+    time = cache.get(_key("round"), 1)
+    return OPERATOR if time == 1 else f"{OPERATOR}-{time}"
 
 
 def _key(name: str) -> str:
@@ -188,7 +196,7 @@ def _key(name: str) -> str:
 
 def exhaust(_by: User) -> None:
     order(mode=Mode.USAGE_LIMITS)
-    ended_at = clock.now() - BEFORE
+    ended_at = earlier(BEFORE)
     metadata = intake.SubmittedSession(
         session_id=operator_id(),
         harness="claude-code",
@@ -220,7 +228,7 @@ def _exhausted(_incident: Incident) -> Iterator[Figure]:
 def mix_up(_by: User) -> None:
     wrong = _operators_log(Session.objects.get(agent__name=AGENT, external_id=operator_id()).ended_at)
     for each in BOTH:
-        ended_at = clock.now() - each.before
+        ended_at = earlier(each.before)
         metadata = intake.SubmittedSession(
             session_id=each.name,
             category=ARM,
@@ -376,7 +384,7 @@ EXHAUST = Step(
 SUBMIT = Step(
     name="submit",
     title="Submit two sessions with another’s log",
-    button="Submit 71a3 and a517",
+    button=f"Submit {FIRST.name} and {SECOND.name}",
     means=f"Both opened a pull request, and both come with the log of {OPERATOR}: the shared file held that one.",
     act=mix_up,
     is_over=_are_there,
@@ -412,7 +420,7 @@ REPLACE = Step(
 CORRECT = Step(
     name="correct",
     title="Correct one by hand",
-    button="Correct 71a3 to .80",
+    button=f"Correct {FIRST.name} to {number(CORRECTED)}",
     means="You know that the pull request was merged.",
     act=correct,
     is_over=_is_corrected,

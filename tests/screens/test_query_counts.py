@@ -119,6 +119,7 @@ PAGES = {
     "admin:import": 13,
     "admin:samples": 10,
     "admin:words": 10,
+    "admin:story": 4,
     "admin:settings": 10,
     "account_login": 2,
     "account_reauthenticate": 15,

@@ -15,14 +15,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from grading import judging
-from grading.simulator import Simulator
 from grading.story import history
 from grading.story.figures import ARM
-from grading.story.march31 import BOTH, STEPS, Incident, Step, is_demo, press
+from grading.story.march31 import STEPS, Incident, Step, is_demo, press
 from gradingsite import broker
 
 # How long a step may take, in seconds; it takes a fraction of one.
-PATIENCE = 300
+PATIENCE, PAUSE = 120, 0.1
 
 
 class Command(BaseCommand):
@@ -49,27 +48,24 @@ class Command(BaseCommand):
         if not is_demo() or not settings.CLOCK_SHIFT_FILE:
             raise CommandError("This is no temporary site. Leave out --inside; the command makes one.")
         now = timezone.now()
-        self.say(f"31 March: the day the reward lied\n\nTwo weeks of history: {lived(now)} sessions, each judged.")
-        self.say(f"This site believes that {ARM} earns {Incident(now).ledger.belief()}.")
-        you = User.objects.create_superuser("you")
-        with Simulator(port=int(settings.ANTHROPIC_BASE_URL.rpartition(":")[2])):
+        with history.simulator() as judge:
+            count = sum(1 for _session in history.live_through(now, judge))
+            self.say(f"31 March: the day the reward lied\n\nTwo weeks of history: {count} sessions, each judged.")
+            self.say(f"This site believes that {ARM} earns {Incident(now).ledger.belief()}.")
+            you = User.objects.create_superuser("you")
             for number, step in enumerate(STEPS, start=1):
                 press(step.name, you)
                 self.say(f"\n{number}. {step.title}\n   {step.means}")
                 for figure in step.figures(until_over(step, now)):
                     self.say(f"     {figure.of:<12} {figure.says}")
         ledger = Incident(now).ledger
-        self.say(f"\nWithout the {len(BOTH)} sessions, {ARM} earns     {ledger.without}.")
-        self.say(f"This site believes that it earns          {ledger.belief()}.")
-        self.say(f"A site that learns floors believes        {ledger.with_floors}.")
+        self.say(f"\n{ARM} would earn, without the two sessions: {ledger.without}.")
+        self.say(f"This site believes that it earns {ledger.belief()}.")
+        self.say(f"A site that learns floors believes that it earns {ledger.with_floors}.")
 
     def say(self, words: str) -> None:
         self.stdout.write(words)
         self.stdout.flush()
-
-
-def lived(now: dt.datetime) -> int:
-    return sum(1 for _session in history.live_through(now))
 
 
 def until_over(step: Step, now: dt.datetime) -> Incident:
@@ -80,6 +76,7 @@ def until_over(step: Step, now: dt.datetime) -> Incident:
             raise CommandError(f"“{step.title}” did not come about within {PATIENCE} s.")
         judging.sweep()
         judging.pump()
+        time.sleep(PAUSE)
     return incident
 
 

@@ -20,5 +20,7 @@ class Command(BaseCommand):
             raise CommandError("This is no demo site: its sessions are its own. Nothing was loaded; try `make demo`.")
         if Session.objects.exists():
             raise CommandError("This site has sessions already; nothing was loaded.")
-        lived = tqdm(history.live_through(timezone.now()), total=history.DAYS * history.A_DAY, disable=None)
-        self.stdout.write(f"{sum(1 for _session in lived)} sessions of two weeks loaded, each with its verdict")
+        with history.simulator() as judge:
+            sessions = history.live_through(timezone.now(), judge)
+            count = sum(1 for _session in tqdm(sessions, total=history.DAYS * history.A_DAY, disable=None))
+        self.stdout.write(f"{count} sessions of two weeks loaded, each with its verdict")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import httpx2
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -43,6 +44,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "floors": floors,
         "before": before,
         "submitted": len(ledger.sessions),
+        "floor": settings.FLOOR,
         "wide": charts.compared(*curves, ("this site", "with floors"), WIDE),
         "narrow": charts.compared(*curves, ("here", "with floors"), NARROW),
         "series": charts.by_step(incident.series, len(STEPS)) if incident.series else "",

@@ -1,0 +1,304 @@
+"""The incident of 31 March on a demo site: by its buttons in a browser, step by step, and on a terminal."""
+
+import datetime as dt
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from bandit.models import Bucket, LedgerEntry
+from bandit.reading import posterior_of
+from grading import judging
+from grading.models import Grade, Session
+from grading.reward import rewards
+from grading.screens import feed
+from grading.story import history, march31
+from grading.story.march31 import BOTH, STEPS
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.browser.watch import Watch, signed_in
+from tests.casts.page import flat
+from tests.processes import wait_for
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAMES = [step.name for step in STEPS]
+SLOW = 120_000  # milliseconds
+
+
+@pytest.fixture
+def demo(sim, settings, tmp_path):
+    """A demo site with three days of history, as far as the settings go; its judge."""
+    settings.DEMO = settings.SIMULATED = True
+    settings.CLOCK_SHIFT_FILE = str(tmp_path / "clock")
+    (tmp_path / "clock").write_text("0")
+    return sim
+
+
+@pytest.fixture
+def lived(demo, db, monkeypatch):
+    monkeypatch.setattr(history, "DAYS", 3)
+    assert len([*history.live_through(dt.datetime.now(dt.UTC), demo)]) == 15
+    return demo
+
+
+def ledger_of(name: str) -> LedgerEntry:
+    """What is live for one of the two sessions."""
+    session = Session.objects.get(external_id=name)
+    return LedgerEntry.objects.filter(bandit__name="category", observation=session.observation).live().get()
+
+
+def mean() -> float:
+    return posterior_of("category", dt.datetime.now(dt.UTC)).arms["cross-repo"].mean
+
+
+def three(value: float) -> str:
+    return f"{value:.3f}"[1:]
+
+
+def buckets() -> list[tuple]:
+    rows = Bucket.objects.exclude(n=0).order_by("arm", "grader", "effective_day")
+    return [*rows.values_list("bandit", "arm", "grader", "effective_day", "n", "s", "q")]
+
+
+def with_floors() -> float:
+    """The mean where both sessions had been judged .10: lived through, and undone."""
+    with cast.world():
+        for each in BOTH:
+            session = Session.objects.get(external_id=each.name)
+            cast.grade(session, Source.JUDGE, 0.1)
+            rewards.settle(session)
+        return mean()
+
+
+# --- by its buttons --------------------------------------------------------------------------------------------------
+
+
+def shown(page, step: str) -> str:
+    """What a step says of itself, once it is done; without loading the page anew."""
+    page.wait_for_selector(f'[data-step="{step}"][data-state="done"]', timeout=SLOW)
+    return " ".join(page.inner_text(f'[data-step="{step}"]').split())
+
+
+def belief(page, of: str) -> str:
+    return page.inner_text(f'[data-belief="{of}"]').split()[0]
+
+
+@pytest.mark.browser
+@pytest.mark.worker
+def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
+    chromium, live_site, lived, settings, monkeypatch, start_worker
+):
+    settings.FEED_SECONDS = 0.2
+    monkeypatch.setattr(feed, "FRESH_SECONDS", 0.05)
+    start_worker(
+        "--with-scheduler", SWEEP_SECONDS="0.5", ANTHROPIC_API_KEY=settings.ANTHROPIC_API_KEY,
+        ANTHROPIC_BASE_URL=lived.url, JUDGE_SIMULATED="yes", DEMO="yes",
+    )  # fmt: skip
+    context = signed_in(chromium, live_site, cast.person("olga", "operator"))
+    page = context.new_page()
+    page.set_default_timeout(SLOW)
+    watch = Watch(page, live_site)
+    page.goto("/story/")
+    before = three(mean())
+    assert belief(page, "here") == belief(page, "floors") == before
+    assert page.locator("ol.story button").count() == 1
+
+    def press(step: str) -> str:
+        page.click(f'[data-step="{step}"] button')
+        return shown(page, step)
+
+    assert "quota exhausted" in press("exhaust")
+    assert Grade.objects.filter(session__external_id="5e0c", reason=Reason.QUOTA_EXHAUSTED).exists()
+
+    said = press("submit")
+    for each in BOTH:
+        row = ledger_of(each.name)
+        assert (row.grader.source, row.provisional) == ("trajectory", True)
+        fallback = f"{row.value_micro / 1e6:.2f}"[1:]
+        assert f"{each.name} {fallback} by trajectory, provisional, weight .3" in said
+    assert "The log belongs to session 5e0c" in said
+    assert f"cross-repo {before} → {three(mean())}" in said
+    assert belief(page, "here") == three(mean())
+    assert belief(page, "floors") == three(with_floors())
+    assert belief(page, "before") == before
+
+    said = press("watch")
+    assert "refused once more" in said
+    assert "Alarm A2 The judge is out" in said
+    assert "71a3 by A1, A5" in said
+    assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
+    assert "has not asked yet" in press("return")
+    provisional = mean()
+
+    said = press("replace")
+    for each in BOTH:
+        row = ledger_of(each.name)
+        assert (row.grader.source, row.provisional, row.value_micro) == ("judge", False, 760_000)
+        assert f"{each.name} {fallback} by trajectory, provisional, weight .3 → .76 by judge, final, weight 1" in said
+    assert f"cross-repo {three(provisional)} → {three(mean())}" in said
+    assert belief(page, "here") == three(mean())
+    judged, held = mean(), buckets()
+
+    said = press("correct")
+    assert (ledger_of("71a3").grader.source, ledger_of("71a3").value_micro) == ("human", 800_000)
+    assert "71a3 .76 by judge, final, weight 1 → .80 by human, final, weight 1" in said
+    assert f"cross-repo {three(judged)} → {three(mean())}" in said
+
+    said = press("undo")
+    assert (ledger_of("71a3").grader.source, ledger_of("71a3").value_micro) == ("judge", 760_000)
+    assert f"cross-repo {three(mean())}" in said.replace("→ ", "cross-repo ")
+    assert "the same bits as before the correction" in said
+    assert (mean(), buckets()) == (judged, held)
+    assert belief(page, "floors") == three(with_floors())
+    assert watch.looked() == []
+    context.close()
+
+
+# --- the rules of the panel ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def operator(client):
+    client.force_login(cast.person("olga", "operator"))
+    return client
+
+
+def state_of(client) -> list[str]:
+    steps = client.get("/story/").context["steps"]
+    return [each.state for each in steps]
+
+
+def work(client, step: str) -> None:
+    """What a worker does, until the step is done."""
+    wait_for(lambda: judging.sweep() is None or judging.pump() or state_of(client)[NAMES.index(step)] == "done")
+
+
+def press(client, step: str):
+    return client.post(f"/story/{step}/", follow=True)
+
+
+def test_steps_go_in_order_twice_is_once_and_it_can_start_again(lived, operator):
+    untouched = buckets()
+    for _time in range(2):
+        assert "“Exhaust the quota” comes first" in flat(press(operator, "submit"))
+        assert state_of(operator) == ["now", *["later"] * 6]
+        for step in NAMES:
+            press(operator, step)
+            work(operator, step)
+            before = (LedgerEntry.objects.count(), Grade.objects.count(), Session.objects.count())
+            press(operator, step)
+            assert (LedgerEntry.objects.count(), Grade.objects.count(), Session.objects.count()) == before
+        assert state_of(operator) == ["done"] * 7
+        assert ledger_of("71a3").value_micro == 760_000
+        operator.post("/story/again/")
+        assert not Session.objects.filter(external_id__in=[each.name for each in BOTH]).exists()
+        own = [row for row in buckets() if row[0] == untouched[0][0]]
+        assert own == [row for row in untouched if row[0] == untouched[0][0]]
+        assert lived.mode == "verdict"
+
+
+def test_a_simulator_that_is_gone_changes_nothing(lived, operator, settings):
+    settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
+    assert "does not answer" in flat(press(operator, "exhaust"))
+    assert state_of(operator)[0] == "now"
+
+
+# --- who, and where --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"DEMO": False}, {"SIMULATED": False}, {"ANTHROPIC_BASE_URL": ""}, {"ANTHROPIC_BASE_URL": "https://x.test"}],
+)
+def test_on_any_other_site_there_is_no_story(demo, client, settings, wrong, db):
+    client.force_login(User.objects.create_superuser("root"))
+    assert client.get("/story/").status_code == 200
+    for name, value in wrong.items():
+        setattr(settings, name, value)
+    assert client.get("/story/").status_code == 404
+    assert {client.post(f"/story/{name}/").status_code for name in (*NAMES, "again")} == {404}
+    assert not Session.objects.exists()
+    assert demo.calls == []
+
+
+def test_a_viewer_sees_it_and_presses_nothing(demo, client, db):
+    client.force_login(cast.person("vera", "viewer"))
+    page = flat(client.get("/story/"))
+    assert "An operator can do this." in page
+    assert "/story/exhaust/" not in page
+    assert {client.post(f"/story/{name}/").status_code for name in (*NAMES, "again")} == {403}
+
+
+def test_a_button_needs_a_token_against_forgery_and_an_unknown_step_is_none(demo, db):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(cast.person("olga", "operator"))
+    assert strict.post("/story/exhaust/").status_code == 403
+    lax = Client()
+    lax.force_login(User.objects.get(username="olga"))
+    assert lax.post("/story/no-such/").status_code == 404
+    assert lax.get("/story/exhaust/").status_code == 405
+
+
+def test_the_page_asks_no_more_with_more_sessions(lived, operator, django_assert_max_num_queries):
+    for step in NAMES[:2]:
+        press(operator, step)
+        work(operator, step)
+    with django_assert_max_num_queries(80):
+        operator.get(reverse("admin:story"))
+
+
+# --- the history -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.pure
+def test_the_history_is_the_same_every_time_and_its_second_week_is_worse():
+    today = dt.datetime(2026, 3, 31, 15, tzinfo=dt.UTC)
+    plan = [*history.plan(today)]
+    assert plan == [*history.plan(today)]
+    assert len({past.name for past in plan}) == len(plan) == 70
+    assert {past.ended_at.date() for past in plan} == {today.date() - dt.timedelta(days=n) for n in range(1, 15)}
+    first, second = plan[:35], plan[35:]
+    infra = [statistics.mean(past.verdict for past in week if past.category == "infra") for week in (first, second)]
+    assert infra[1] < infra[0] - 0.15
+    assert [past.is_hampered for past in first] == [False] * 35
+
+
+# --- on a terminal ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_the_command_lives_through_it_and_the_docs_show_what_it_prints(tmp_path):
+    """Where this fails: `python docs/march31.py`."""
+    spec = importlib.util.spec_from_file_location("march31_page", ROOT / "docs" / "march31.py")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    environment = {**os.environ, "GRADINGSITE_STATE": str(tmp_path / "ours"), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "manage.py", "incident", "march31"]
+    today = None
+    while today != dt.datetime.now(dt.UTC).date():  # at midnight, once more
+        today = dt.datetime.now(dt.UTC).date()
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(done.stdout)
+    assert done.stderr == ""
+    assert [*tmp_path.glob("incident-*")] == []
+    assert not (tmp_path / "ours" / "db.sqlite3").exists()
+
+
+@pytest.mark.django_db
+def test_nothing_of_the_story_runs_on_a_site_that_is_no_demo(capsys):
+    from django.core.management import CommandError, call_command
+
+    with pytest.raises(CommandError, match="This is no temporary site"):
+        call_command("incident", "march31", "--inside")
+    with pytest.raises(CommandError, match="This is no demo site"):
+        call_command("load_history")
+    assert march31.is_demo() is False
+    assert not Session.objects.exists()
