@@ -17,6 +17,7 @@ from grading.models.evidence import (
 )
 from grading.models.grades import Grade, Settlement
 from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
+from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
@@ -51,6 +52,8 @@ __all__ = [
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",
+    "JudgeKey",
+    "JudgeKeyTest",
     "JudgePolicy",
     "JudgeRun",
     "Notice",

@@ -65,7 +65,7 @@ _KINDS = {
     HistoryKind.RECTIFIER: "rectifier versions",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
-    HistoryKind.TOKEN: "tokens",
+    HistoryKind.TOKEN: "tokens and keys",
     HistoryKind.PERSON: "people and roles",
     HistoryKind.DOWNLOAD: "downloads",
     HistoryKind.RAW: "raw text looked at",

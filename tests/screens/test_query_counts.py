@@ -102,6 +102,7 @@ PAGES = {
     "admin:notices": 10,
     "admin:connect": 12,
     "admin:samples": 10,
+    "admin:judge_key": 20,
     "admin:settings": 10,
     "account_login": 2,
     "account_reauthenticate": 15,
