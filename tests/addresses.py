@@ -10,9 +10,11 @@ from enum import IntEnum, StrEnum
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.urls import URLPattern, get_resolver, reverse
 
-from grading.models import JudgeJob, Rubric, Session
+from grading.models import JudgeJob, JudgeKey, Rubric, Session
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason
 from tests.casts import quota as quota_cast
@@ -94,6 +96,10 @@ def stand_still() -> None:
     session = Session.objects.exclude(judge_jobs__in=JudgeJob.objects.open()).latest("pk")
     rubric = Rubric.objects.active(session.work)
     JudgeJob.objects.create(session=session, rubric=rubric, reason=Reason.UNREADABLE, attempts=1)
+
+
+def store_a_key() -> None:
+    JudgeKey.objects.put("sk-stored-here", settings.ANTHROPIC_BASE_URL, User.objects.earliest("pk"))
 
 
 # The numbers of the first policy of a bandit that chooses, but for its half-life.
@@ -291,6 +297,8 @@ SCREENS: dict[str, Address] = {
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
     # Without a mail server it invites nobody: tests/access/test_invitations.py.
     "admin:invite": Address(opens=OPERATOR),
+    # Testing a key asks a judge: tests/screens/test_judge_key.py.
+    "admin:judge_key": Address(opens=OPERATOR, acts=OPERATOR, before=store_a_key, data=lambda world: {"do": "remove"}),
     "admin:notices": Address(opens=VIEWER),
     # Without a channel it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),

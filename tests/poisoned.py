@@ -79,6 +79,7 @@ KEPT = {
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
     "grading.Grade.view", "grading.Grade.purpose",
     "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
+    "grading.JudgeKey.sealed", "grading.JudgeKey.hint", "grading.JudgeKeyTest.hint",
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",

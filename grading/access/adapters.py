@@ -1,7 +1,6 @@
 """How django-allauth signs people in here: nobody signs up, a second factor is asked for, its secret is encrypted."""
 
 import base64
-import hashlib
 import logging
 import secrets
 from typing import Any
@@ -11,7 +10,6 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
@@ -19,9 +17,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from grading.access import delays
+from gradingsite import sealing
 from gradingsite.clients import client_address
 
 log = logging.getLogger(__name__)
+SECOND_FACTOR = "second factor"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # it ships no types
@@ -92,21 +92,15 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc] # it ships n
     """Secrets are encrypted with a key made of SECRET_KEY: a stolen database gives no codes."""
 
     def encrypt(self, text: str) -> str:
-        return keys().encrypt(text.encode()).decode()
+        return sealing.seal(text, purpose=SECOND_FACTOR)
 
     def decrypt(self, encrypted_text: str) -> str:
         """After SECRET_KEY was changed a secret that nobody knows: no code is right until the factor is set up anew."""
         try:
-            return keys().decrypt(encrypted_text.encode()).decode()
-        except InvalidToken:
+            return sealing.unseal(encrypted_text, purpose=SECOND_FACTOR)
+        except sealing.CannotBeRead:
             log.warning("a second factor cannot be read with this SECRET_KEY; see manage.py remove_second_factor")
             return base64.b32encode(secrets.token_bytes(20)).decode()
-
-
-def keys() -> MultiFernet:
-    used = [str(settings.SECRET_KEY), *map(str, settings.SECRET_KEY_FALLBACKS)]
-    digests = [hashlib.sha256(f"second factor/{key}".encode()).digest() for key in used]
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 
 def new_user(address: str) -> User:

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 
@@ -23,11 +23,12 @@ from grading.vocabulary import Reason
 # Half of what it takes to load the site would be the SDK: a process loads it when it asks for the first time.
 if TYPE_CHECKING:
     import anthropic
+    from anthropic.types import Message
     from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
 logger = logging.getLogger(__name__)
 
-MAX_OUTPUT_TOKENS = 4096
+MAX_OUTPUT_TOKENS, GREETING_TOKENS = 4096, 8
 # A host that takes longer (seconds) to accept a connection is away.
 CONNECT_SECONDS = 10
 LARGEST_COUNT = 2**31 - 1
@@ -99,6 +100,41 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
         return failed(error, limits)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeting:
+    """What came of `greet`: what went wrong, or None; the model that answered, and the counts as in `CallOutcome`."""
+
+    trouble: Deferred | None
+    model: str = ""
+    row: dict[str, Any] = field(default_factory=dict)
+
+
+def greet(judge: Judge, *, seconds: float) -> Greeting:
+    """The smallest call there is, within so many seconds, to learn whether key, model and address are right.
+
+    Whatever the model replies will do. Never raises: what went wrong is in the answer.
+    """
+    import httpx2
+
+    from grading.judging import deadline
+
+    timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+    try:
+        messages = sdk(judge).messages
+        with deadline.within(seconds):
+            reply = messages.create(
+                model=judge.model,
+                max_tokens=GREETING_TOKENS,
+                messages=[{"role": "user", "content": "Reply with OK."}],
+                timeout=timeout,
+            )
+    except Exception as error:  # noqa: BLE001 - classified, and told to whoever asked
+        return Greeting(trouble=api_errors.classify(error, clock.now()))
+    if (strange := _no_message(reply)) is not None:
+        return Greeting(trouble=strange)
+    return Greeting(trouble=None, model=visible(str(reply.model))[:120], row=_counts(reply))
+
+
 def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> "MessageCreateParamsNonStreaming":
     """The body of the call, alone or in a batch."""
     return {
@@ -165,31 +201,40 @@ def read(
 
     `evidence` is what the judge was given to read, where that is still at hand.
     """
+    if (strange := _no_message(message)) is not None:
+        return CallOutcome(result=strange, row={"http_status": 200})
+    reply = cast("Message", message)
+    return CallOutcome(
+        result=verdict.read_reply(reply, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
+        model=visible(str(reply.model))[:120],
+        row={"http_status": 200, "request_id": request_id[:120], **_counts(reply, batch=batch)},
+    )
+
+
+def _no_message(said: object) -> Deferred | None:
+    """What it means that a reply is no message; None where it is one."""
     from anthropic.types import Message
 
-    if not isinstance(message, Message) or not isinstance(message.content, list):
-        detail = "The service answered something that is not a message; is its base URL right?"
-        return CallOutcome(
-            result=Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail), row={"http_status": 200}
-        )
-    model, used = visible(str(message.model))[:120], message.usage
-    row: dict[str, Any] = {  # token counts are None where they cannot be read
-        "http_status": 200,
-        "request_id": request_id[:120],
+    if isinstance(said, Message) and isinstance(said.content, list):
+        return None
+    detail = "The service answered something that is not a message; is its base URL right?"
+    return Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail)
+
+
+def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
+    """The tokens of a reply, None where they cannot be read, and its price where they can."""
+    used = message.usage
+    row: dict[str, Any] = {
         "input_tokens": _count(used, "input_tokens"),
         "output_tokens": _count(used, "output_tokens"),
         "cache_write_tokens": _count(used, "cache_creation_input_tokens"),
         "cache_read_tokens": _count(used, "cache_read_input_tokens"),
-        "cost_usd": None,
     }
+    cost = None
     if row["input_tokens"] is not None and row["output_tokens"] is not None:
-        counts = {name: row[name] or 0 for name in row if name.endswith("_tokens")}
-        row["cost_usd"] = prices.cost(model, batch=batch, **counts)
-    return CallOutcome(
-        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
-        model=model,
-        row=row,
-    )
+        counts = {name: count or 0 for name, count in row.items()}
+        cost = prices.cost(visible(str(message.model))[:120], batch=batch, **counts)
+    return {**row, "cost_usd": cost}
 
 
 def _count(said: object, name: str) -> int | None:

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from grading.models import JudgeKey
+from grading.models.judge_keys import JudgeAccess
 from grading.models.judging import JudgeRole
 
 DEFAULT_HOST = "api.anthropic.com"
@@ -44,25 +46,42 @@ class Judge:
 
 def first() -> Judge | None:
     """The judge whose verdicts decide; None where no key is set."""
-    return _judge(JudgeRole.FIRST, settings.JUDGE_MODEL, settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL)
+    return _first(JudgeKey.objects.access())
 
 
 def fallback() -> Judge | None:
     """Another model behind the same key."""
-    model = settings.JUDGE_FALLBACK_MODEL
-    return _judge(JudgeRole.FALLBACK, model, settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL)
+    return _fallback(JudgeKey.objects.access())
 
 
 def second() -> Judge | None:
     """Another family, perhaps behind a gateway of its own."""
-    key = settings.JUDGE_SECOND_API_KEY or settings.ANTHROPIC_API_KEY
-    base_url = settings.JUDGE_SECOND_BASE_URL or settings.ANTHROPIC_BASE_URL
-    return _judge(JudgeRole.SECOND, settings.JUDGE_SECOND_MODEL, key, base_url)
+    return _second(JudgeKey.objects.access())
 
 
 def configured() -> dict[JudgeRole, Judge]:
     """Every judge that can be asked, by role."""
-    return {judge.role: judge for judge in (first(), fallback(), second()) if judge is not None}
+    access = JudgeKey.objects.access()
+    return {judge.role: judge for judge in (_first(access), _fallback(access), _second(access)) if judge is not None}
+
+
+def with_key(api_key: str, base_url: str) -> Judge:
+    """The first judge as it would be with this key, for a test of it."""
+    return Judge(role=JudgeRole.FIRST, model=settings.JUDGE_MODEL, api_key=api_key, base_url=base_url)
+
+
+def _first(access: JudgeAccess) -> Judge | None:
+    return _judge(JudgeRole.FIRST, settings.JUDGE_MODEL, access.api_key, access.base_url)
+
+
+def _fallback(access: JudgeAccess) -> Judge | None:
+    return _judge(JudgeRole.FALLBACK, settings.JUDGE_FALLBACK_MODEL, access.api_key, access.base_url)
+
+
+def _second(access: JudgeAccess) -> Judge | None:
+    base_url = settings.JUDGE_SECOND_BASE_URL or access.base_url
+    key = settings.JUDGE_SECOND_API_KEY or access.key_for(base_url)
+    return _judge(JudgeRole.SECOND, settings.JUDGE_SECOND_MODEL, key, base_url)
 
 
 def _judge(role: JudgeRole, model: str, api_key: str, base_url: str) -> Judge | None:

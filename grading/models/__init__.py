@@ -19,6 +19,7 @@ from grading.models.evidence import (
 from grading.models.grades import Grade, Settlement
 from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
+from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
@@ -57,6 +58,8 @@ __all__ = [
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",
+    "JudgeKey",
+    "JudgeKeyTest",
     "JudgePolicy",
     "JudgeRun",
     "LogImport",

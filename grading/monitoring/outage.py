@@ -29,7 +29,7 @@ WAITING_BESIDE = "Only what this judge was to say waits; it decides no reward wh
 TODO: Mapping[Reason, str] = {
     Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
     Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
-    Reason.AUTH: "Put a key in ANTHROPIC_API_KEY (or the second judge's) that may use this model, and restart.",
+    Reason.AUTH: "Type a key that may use this model in Settings, Judge; or put one in the environment and restart.",
     Reason.NEEDS_ATTENTION: "Check JUDGE_MODEL and ANTHROPIC_BASE_URL, and restart.",
     Reason.PAUSED: "Resume it on the quota page, if that is still wanted.",
     Reason.REFUSED: "Read the replies on the quota page: the rubric or the evidence makes this model decline.",

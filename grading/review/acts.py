@@ -69,7 +69,7 @@ _KINDS = {
     HistoryKind.CATEGORY: "categories set",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
-    HistoryKind.TOKEN: "tokens",
+    HistoryKind.TOKEN: "tokens and keys",
     HistoryKind.PERSON: "people and roles",
     HistoryKind.DOWNLOAD: "downloads",
     HistoryKind.RAW: "raw text looked at",

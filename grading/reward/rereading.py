@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from grading.models import Flag, Grade, JudgeJob, Rubric, Session
+from grading.models import Flag, Grade, JudgeJob, JudgeKey, Rubric, Session
 from grading.models.judging import JobState, Purpose
 from grading.reward import one_scale, rewards
 from grading.reward.decide import READINGS, Decision, contests, decide, fallback, gap
@@ -57,7 +57,7 @@ def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
 
 def due(session: Session) -> NextReading | None:
     """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
-    if not (settings.ANTHROPIC_API_KEY and settings.JUDGE_MODEL):
+    if not (settings.JUDGE_MODEL and JudgeKey.objects.access().api_key):
         return None
     grades = rewards.chain_of(session)
     if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):

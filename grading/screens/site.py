@@ -29,6 +29,7 @@ from grading.screens.desk import actions as desk
 from grading.screens.history import undo
 from grading.screens.history import view as audit
 from grading.screens.imports import view as imports
+from grading.screens.judge_key import view as judge_key
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import view as notices
 from grading.screens.policy import view as policy
@@ -134,6 +135,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
+    ("settings/judge/", "judge_key", judge_key.show, OPERATE),
     ("settings/notices/", "notices", notices.show, VIEW),
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )

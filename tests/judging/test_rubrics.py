@@ -324,7 +324,7 @@ def test_a_second_trial_waits_for_the_first(sim, olga):
 def test_without_a_judge_a_trial_says_what_to_do(operator, olga):
     session = judge_cast.session()
     response = operator.post(f"/rubrics/{first().pk}/try/", {"session": session.external_id})
-    assert "set ANTHROPIC_API_KEY and restart" in flat(response)
+    assert "add a key in Settings" in flat(response)
     assert not JudgeJob.objects.exists()
 
 

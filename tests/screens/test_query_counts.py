@@ -120,6 +120,7 @@ PAGES = {
     "admin:samples": 10,
     "admin:words": 10,
     "admin:story": 4,
+    "admin:judge_key": 20,
     "admin:settings": 10,
     "account_login": 2,
     "account_reauthenticate": 15,

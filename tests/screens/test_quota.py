@@ -122,7 +122,7 @@ def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to
     rewards.settle(session)
     first = opened(viewer).context["first"]
     assert first.standing is None
-    assert "ANTHROPIC_API_KEY" in first.meaning
+    assert "Add a key in Settings" in first.meaning
     assert "1 session of" in first.meaning
 
 

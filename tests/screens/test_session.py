@@ -316,7 +316,7 @@ def test_without_a_judge_nothing_comes_next(reviewer):
     session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
     page = reviewer.get(f"/sessions/{session.pk}/")
     assert page.context["comes"] is None
-    assert "ANTHROPIC_API_KEY" in page.context["ways"][0].detail
+    assert "add a key in Settings" in page.context["ways"][0].detail
     assert "/runs/plan/" not in flat(page)
 
 

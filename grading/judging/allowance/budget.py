@@ -14,7 +14,7 @@ from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
 from grading.judging.core.ratelimits import CallCost
 from grading.judging.judges import Judge
-from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Session
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeKeyTest, JudgePolicy, Session
 from grading.models.judging import Purpose
 
 # One whose cost is not told counts as estimated; one that was not charged, as nothing.
@@ -22,8 +22,13 @@ KNOWN_COST = Coalesce(F("cost_usd"), F("estimated_usd"), 0.0)
 
 
 def spent_today(now: dt.datetime) -> float:
-    """What the calls since midnight (site's zone) cost, in dollars. One whose cost is not told counts as estimated."""
-    return float(_since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0)
+    """What the calls since midnight (site's zone) cost, in dollars, and tests of keys among them.
+
+    A call whose cost is not told counts as estimated.
+    """
+    calls = _since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0
+    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(total=Sum("cost_usd"))["total"]
+    return float(calls + (tests or 0.0))
 
 
 def _since_midnight(now: dt.datetime) -> QuerySet[JudgeAttempt]:

@@ -61,7 +61,7 @@ def current(judge: Judge | None = None) -> Quota:
     """The row of a judge; of the first where none is named. LookupError where no judge is configured."""
     judge = judge or judges.first()
     if judge is None:
-        raise LookupError("no judge is configured: set ANTHROPIC_API_KEY")
+        raise LookupError("no judge yet: add a key in Settings, or set ANTHROPIC_API_KEY")
     return Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
 
 
@@ -73,7 +73,7 @@ def rows() -> list[Quota]:
 def obstacle() -> Obstacle | None:
     """What keeps every session from being judged now; None where nothing does."""
     if not is_configured():
-        return Obstacle(reason=Reason.NOT_CONFIGURED, detail="Set ANTHROPIC_API_KEY to have sessions judged")
+        return Obstacle(reason=Reason.NOT_CONFIGURED, detail="Add a key in Settings to have sessions judged")
     quota = current()
     if not quota.is_out:
         return None
@@ -156,6 +156,15 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                 if quota.is_out:
                     limiter.shared().ramp(judge.name)
                 _move(quota, QuotaState.OPEN, now)
+
+
+def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
+    """A call was answered, by whatever: the quota is open, unless it has changed since or a person paused it."""
+    with transaction.atomic():
+        quota = _held(judge)
+        if quota.state not in {QuotaState.PAUSED, QuotaState.OPEN} and started_at >= quota.changed_at:
+            limiter.shared().ramp(judge.name)
+            _move(quota, QuotaState.OPEN, now)
 
 
 def lock(judge: Judge) -> None:

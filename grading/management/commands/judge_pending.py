@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, abandoned: bool, **_options: Any) -> None:
         if not quota.is_configured():
-            raise CommandError("No judge is configured: set ANTHROPIC_API_KEY, then run this again")
+            raise CommandError("No judge yet: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
         total = 0
         while count := judging.catch_up(abandoned=abandoned):
             total += count

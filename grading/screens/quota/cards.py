@@ -68,10 +68,10 @@ def unconfigured() -> JudgeCard:
     return JudgeCard(
         standing=None,
         role=ROLES[JudgeRole.FIRST],
-        heading="No judge is configured",
+        heading="No judge yet",
         since="",
         meaning=f"Trajectory, journal and artifacts grade the sessions, and all of it stays provisional: {count} of "
-        f"the last {RECENT_DAYS} days. Set ANTHROPIC_API_KEY and restart; those sessions are then judged too.",
+        f"the last {RECENT_DAYS} days. Add a key in Settings; those sessions are then judged too.",
     )
 
 
@@ -95,8 +95,8 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case _:
             return (
                 "The key or the model was refused. One call asks again at gaps that grow to 15 minutes, and the rest "
-                "follow once it was mended at the provider; else put ANTHROPIC_API_KEY or JUDGE_MODEL right and "
-                "restart."
+                "follow once it was mended at the provider; else put the key right in Settings, or JUDGE_MODEL in the "
+                "environment."
             )
 
 

@@ -9,16 +9,14 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.judging.outlook.standing import standings
-from grading.models import Alarm, JudgeJob, Quota, SessionState
+from grading.models import Alarm, JudgeJob, JudgeKey, Quota, SessionState
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason
 
 # Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
 RECENT_DAYS = 14
-SET_A_KEY = (
-    "Set ANTHROPIC_API_KEY and restart. Until then rewards come from trajectory and journal, and stay provisional."
-)
+SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and journal, and stay provisional."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +63,11 @@ def first_quota() -> Quota | None:
 
 
 def judge_state(quota: Quota | None) -> JudgeState:
-    """The judge in a few words, from settings and the first judge's quota row."""
-    if not settings.ANTHROPIC_API_KEY:
-        return JudgeState(words="No judge yet", title=SET_A_KEY)
+    """The judge in a few words, from the first judge's quota row; None where there is no judge."""
+    if quota is None:
+        return JudgeState(words="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
-    if quota is None or quota.state == QuotaState.OPEN:
+    if quota.state == QuotaState.OPEN:
         return JudgeState(words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
@@ -96,7 +94,7 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
     """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
     if quota is None:
-        return "No judge is configured"
+        return "There is no judge yet"
     at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
     if timezone.localdate(quota.changed_at) == timezone.localdate():
         at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
@@ -113,11 +111,11 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
 
 def banner(quota: Quota | None) -> Banner | None:
     """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
-    if not settings.ANTHROPIC_API_KEY:
+    if quota is None:
         sessions = never_judged()
-        todo = "Set ANTHROPIC_API_KEY and restart"
+        todo = JudgeKey.objects.access().trouble.rstrip(".") or "Add a key in Settings"
         return Banner(what="No judge yet", since=None, until=todo, sessions=sessions) if sessions else None
-    if quota is None or not quota.is_out:
+    if not quota.is_out:
         return None
     what = Reason(quota.reason).words or "The judge is out"
     note = quota.detail if quota.state == QuotaState.PAUSED else ""

@@ -46,7 +46,7 @@ class PauseForm(forms.Form):
 def pause(request: HttpRequest) -> HttpResponse:
     """A page that says what pausing does, and its button."""
     if not quota.is_configured():
-        messages.error(request, "No judge is configured, so that there is none to pause.")
+        messages.error(request, "No judge yet, so that there is none to pause.")
         return redirect("admin:quota")
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -75,7 +75,7 @@ def resume(request: HttpRequest) -> HttpResponse:
 @require_POST
 def probe(request: HttpRequest) -> HttpResponse:
     held = first_quota()
-    why_not = "No judge is configured." if held is None else may_probe(held, attempts.held().jobs)
+    why_not = "No judge yet." if held is None else may_probe(held, attempts.held().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")

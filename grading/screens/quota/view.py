@@ -38,7 +38,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "calls_shared": CALLS_SHARED,
         "policy": policy,
         "still": standstill.counted(),
-        "probe": "No judge is configured.",
+        "probe": "No judge yet.",
     }
     if first is not None:
         # What only a configured judge has: headroom, a forecast, outages, and a probe to send.

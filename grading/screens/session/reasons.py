@@ -4,13 +4,13 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
 from grading import monitoring
+from grading.judging.allowance import quota
 from grading.judging.outlook import costs
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
@@ -170,8 +170,8 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
     if comes is not None:
         detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
         return Way(mark="judge", title=title, detail=detail, following=comes)
-    if not settings.ANTHROPIC_API_KEY:
-        detail = "No judge is configured: set ANTHROPIC_API_KEY and restart"
+    if not quota.is_configured():
+        detail = "No judge yet: add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
     detail = "It was asked, and gave none" if job else "It was not asked"
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"

@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from bandit import ledger
 from bandit.models import LedgerEntry
 from grading.evidence import material, ownership, store
+from grading.judging.allowance import quota
 from grading.judging.rubrics.verdicts import staleness
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
@@ -90,7 +91,7 @@ class SessionFacts:
     def can_be_asked(self) -> bool:
         """Whether it makes sense to have the judge asked about it."""
         is_open = self.comes is None and not reasons.has_no_reward(self.settlement)
-        return bool(settings.ANTHROPIC_API_KEY) and is_open and not self.is_unreadable
+        return is_open and not self.is_unreadable and quota.is_configured()
 
 
 def show(request: HttpRequest, pk: int) -> TemplateResponse:

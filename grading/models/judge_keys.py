@@ -1,0 +1,140 @@
+"""The judge's key: from the environment, or typed in the browser and kept sealed; and the calls that tested it."""
+
+import re
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.utils import timezone
+
+from grading.models.fields import enum_field, one_of
+from grading.models.redacted import redacted_text
+from grading.vocabulary import Reason
+from gradingsite import sealing
+
+PURPOSE = "judge key"
+LONGEST, HINT = 500, 4
+# What a header can carry, and nothing that a person pasted by mistake.
+KEY = re.compile(rf"[!-~]{{8,{LONGEST}}}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAccess:
+    """The key that the first judge is asked with and where it is sent; an empty key where there is none.
+
+    `trouble` says why a stored key cannot be used, in words.
+    """
+
+    api_key: str = ""
+    base_url: str = ""
+    from_environment: bool = False
+    trouble: str = ""
+
+    def key_for(self, base_url: str) -> str:
+        """The key, if it may go to that address: a stored one goes nowhere but where it was typed for."""
+        return self.api_key if self.from_environment or base_url == self.base_url else ""
+
+
+class JudgeKeyManager(models.Manager["JudgeKey"]):
+    def access(self) -> JudgeAccess:
+        """What holds now. The environment wins, and then takes no query; else the stored key, read anew each time."""
+        if settings.ANTHROPIC_API_KEY:
+            return JudgeAccess(
+                api_key=settings.ANTHROPIC_API_KEY, base_url=settings.ANTHROPIC_BASE_URL, from_environment=True
+            )
+        row = self.first()
+        if row is None:
+            return JudgeAccess(base_url=settings.ANTHROPIC_BASE_URL)
+        return row.opened()
+
+    def put(self, api_key: str, base_url: str, by: User) -> "JudgeKey":
+        """Keep this key in place of any other. ValueError where it cannot be one, or is for another address."""
+        if not KEY.fullmatch(api_key):
+            raise ValueError(f"Expected 8 to {LONGEST} letters, digits and signs without spaces.")
+        if settings.ANTHROPIC_BASE_URL and base_url != settings.ANTHROPIC_BASE_URL:
+            raise ValueError("ANTHROPIC_BASE_URL names another address.")
+        # Sealed with its address: whoever writes another one into the row gets a key that cannot be read.
+        columns = {
+            "sealed": sealing.seal(f"{base_url}\n{api_key}", purpose=PURPOSE),
+            "base_url": base_url,
+            "hint": api_key[-HINT:],
+            "by": by,
+            "at": timezone.now(),
+        }
+        return self.update_or_create(only=True, defaults=columns)[0]
+
+
+class JudgeKey(models.Model):
+    """The key typed in the browser, encrypted together with the address it was typed for: one row, or none.
+
+    `hint` are its last characters, all that is ever shown.
+    """
+
+    only = models.BooleanField(default=True, unique=True, editable=False)
+    sealed = models.TextField()
+    base_url = models.CharField(max_length=500, blank=True)
+    hint = models.CharField(max_length=HINT)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    objects = JudgeKeyManager()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(only=True), name="judge_key_only")]
+
+    def __str__(self) -> str:
+        return f"judge key …{self.hint}"
+
+    def opened(self) -> JudgeAccess:
+        """The key, or why it cannot be used."""
+        if settings.ANTHROPIC_BASE_URL not in {"", self.base_url}:
+            return JudgeAccess(
+                base_url=settings.ANTHROPIC_BASE_URL,
+                trouble="The stored key was typed for another address than ANTHROPIC_BASE_URL names.",
+            )
+        try:
+            base_url, _, api_key = sealing.unseal(self.sealed, purpose=PURPOSE).partition("\n")
+        except sealing.CannotBeRead:
+            base_url, api_key = "", ""
+        if not api_key or base_url != self.base_url:
+            return JudgeAccess(
+                base_url=self.base_url,
+                trouble="The stored key can’t be read any more: the site’s secret was changed since it was typed.",
+            )
+        return JudgeAccess(api_key=api_key, base_url=base_url)
+
+
+class JudgeKeyTest(models.Model):
+    """One call that tested a key: written before it is made, appended. It counts against the daily budget.
+
+    `reason` is empty where the judge answered, and `finished_at` None where nobody knows what became of the call.
+    """
+
+    hint = models.CharField(max_length=HINT)
+    model = models.CharField(max_length=120)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    reason = enum_field(Reason, blank=True, default=Reason.NONE)
+    detail = redacted_text(blank=True)
+    input_tokens = models.PositiveIntegerField(null=True, blank=True)
+    output_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cost_usd = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [one_of("judge_key_test", "reason", Reason)]
+        indexes = [models.Index(fields=["started_at"], name="judge_key_test_recent")]
+
+    def __str__(self) -> str:
+        return f"test of judge key …{self.hint}"
+
+    @property
+    def answered(self) -> bool:
+        return self.finished_at is not None and not self.reason
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the answer took."""
+        return None if self.finished_at is None else (self.finished_at - self.started_at).total_seconds()

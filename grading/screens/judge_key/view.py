@@ -1,0 +1,157 @@
+"""The judge's key: typed and tested here, kept encrypted, never shown again."""
+
+from urllib.parse import urlsplit
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import Count, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+
+from grading import monitoring
+from grading.access.recording import record
+from grading.days import start_of_day
+from grading.judging import judges, key_tests
+from grading.judging.key_tests import KeyTest
+from grading.models import JudgeKey, JudgeKeyTest
+from grading.models.audit import AuditKind
+from grading.models.judge_keys import HINT, KEY, LONGEST
+from grading.templatetags.gradingsite_tags import fine_usd
+from grading.vocabulary import Reason
+
+# What a test that failed says, by its reason, before the provider's own words.
+WORDS = {
+    Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
+    Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts come in once it has.",
+    Reason.RATE_LIMITED: "The key is right, but too much is asked with it just now. The judge goes on by itself.",
+    Reason.CONNECTION: "Nobody could be reached at this address.",
+    Reason.TIMEOUT: "No answer came in time.",
+    Reason.OVERLOADED: "The service is in trouble, or this is not the address of a judge.",
+    Reason.NEEDS_ATTENTION: "The answer was not what a judge’s service says. Are the address and JUDGE_MODEL right?",
+}
+
+
+class JudgeKeyForm(forms.Form):
+    """A key and the address that it goes to, both at once: no key is ever sent elsewhere than it was typed for."""
+
+    base_url = forms.CharField(max_length=LONGEST, required=False)
+    api_key = forms.CharField(
+        max_length=LONGEST,
+        strip=True,
+        error_messages={"required": "Type the key. One that is stored is sent only to the address it was typed for."},
+    )
+
+    def clean_base_url(self) -> str:
+        if settings.ANTHROPIC_BASE_URL:
+            return settings.ANTHROPIC_BASE_URL
+        text: str = self.cleaned_data["base_url"].rstrip("/")
+        try:
+            parts = urlsplit(text)
+            right = parts.scheme in {"http", "https"} and parts.hostname and not (parts.username or parts.query)
+        except ValueError:
+            right = False
+        if text and not right:
+            raise forms.ValidationError("Expected an address like https://gateway.example, or nothing for Anthropic.")
+        return text
+
+    def clean_api_key(self) -> str:
+        key: str = self.cleaned_data["api_key"]
+        if not KEY.fullmatch(key):
+            raise forms.ValidationError(f"A key has 8 to {LONGEST} letters, digits and signs, and no spaces.")
+        return key
+
+
+@sensitive_post_parameters("api_key")
+def show(request: HttpRequest) -> HttpResponse:
+    """The page. A POST says in `do` what to do: "save" (after a test), "test" the key in use, or "remove" it."""
+    acts = {"save": _save, "test": _test, "remove": _remove}
+    form = JudgeKeyForm(initial={"base_url": JudgeKey.objects.access().base_url})
+    if request.method == "POST":
+        act = acts.get(request.POST.get("do", ""))
+        if act is None:
+            messages.error(request, "Nothing was changed: expected save, test or remove.")
+        form = (act(request) if act else None) or form
+        if not form.is_bound:
+            return redirect("admin:judge_key")
+    return TemplateResponse(request, "judge_key/judge_key.html", {"title": "The judge’s key", "form": form, **_state()})
+
+
+def _state() -> dict[str, object]:
+    access, stored = JudgeKey.objects.access(), JudgeKey.objects.select_related("by").first()
+    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(timezone.now())).aggregate(
+        count=Count("pk"), usd=Sum("cost_usd")
+    )
+    last = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT:]).first() if access.api_key else None
+    return {
+        "access": access,
+        "hint": access.api_key[-HINT:],
+        "host": urlsplit(access.base_url).netloc or judges.DEFAULT_HOST,
+        "stored": stored,
+        "model": settings.JUDGE_MODEL,
+        "fixed_address": settings.ANTHROPIC_BASE_URL,
+        "last": last,
+        "last_words": "" if last is None else WORDS.get(Reason(last.reason), ""),
+        "tests": tests,
+    }
+
+
+def _save(request: HttpRequest) -> JudgeKeyForm | None:
+    """Test the key and keep it, unless it was refused. The form, where it is to be filled in again."""
+    form = JudgeKeyForm(request.POST)
+    if settings.ANTHROPIC_API_KEY:
+        messages.error(request, "Nothing was saved: ANTHROPIC_API_KEY is set, and wins over a key typed here.")
+        return None
+    if not form.is_valid():
+        return form
+    key, base_url = form.cleaned_data["api_key"], form.cleaned_data["base_url"]
+    judge = judges.with_key(key, base_url)
+    tested = key_tests.test(judge, request.user)  # type: ignore[arg-type] # the screen needs a login
+    if tested.refused:
+        messages.error(request, f"Nothing was saved. {_said(tested)}")
+        return form
+    had = JudgeKey.objects.first()
+    row = JudgeKey.objects.put(key, base_url, request.user)  # type: ignore[arg-type] # as above
+    key_tests.learn(judge, tested)
+    before = f"in place of …{had.hint}, " if had else ""
+    record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
+    if tested.trouble is None:
+        messages.success(request, f"Saved. {_said(tested)} Workers use the key from now on.")
+    else:
+        messages.warning(request, f"Saved, but the test failed. {_said(tested)}")
+    return None
+
+
+def _test(request: HttpRequest) -> None:
+    """One call with the key in use."""
+    judge = judges.first()
+    if judge is None:
+        messages.error(request, "There is no key to test.")
+        return
+    tested = key_tests.test(judge, request.user)  # type: ignore[arg-type] # the screen needs a login
+    key_tests.learn(judge, tested)
+    level = messages.SUCCESS if tested.trouble is None else messages.ERROR
+    messages.add_message(request, level, _said(tested))
+
+
+def _remove(request: HttpRequest) -> None:
+    stored = JudgeKey.objects.first()
+    if stored is None:
+        messages.info(request, "No key is stored.")
+        return
+    stored.delete()
+    record(AuditKind.TOKEN, f"removed the judge’s key …{stored.hint}")
+    monitoring.refresh()
+    messages.success(request, f"The stored key …{stored.hint} is gone. What waits for a verdict goes on waiting.")
+
+
+def _said(tested: KeyTest) -> str:
+    """What came of a test, in words, with its price."""
+    row = tested.row
+    if tested.trouble is None:
+        price = "at a price it did not tell" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
+        return f"{row.model} answered in {row.seconds or 0:.1f} s {price}."
+    return f"{WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"

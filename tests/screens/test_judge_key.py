@@ -1,0 +1,230 @@
+"""The judge's key in the browser: tested before it is kept, encrypted, shown and sent no further than it may be."""
+
+import logging
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import serializers
+from django.utils import timezone
+
+from grading import judging
+from grading.judging import judges
+from grading.judging.allowance import budget, quota
+from grading.models import AuditEvent, Grade, JudgeKey, JudgeKeyTest, Quota
+from grading.models.judging import JudgeRole
+from grading.models.quota import QuotaState
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.casts import judge as judge_cast
+from tests.casts.page import flat
+
+pytestmark = pytest.mark.django_db
+
+KEY = "sk-ant-typed-in-the-browser-h7Qw"
+PATH = "/settings/judge/"
+
+
+@pytest.fixture(autouse=True)
+def no_key_in_the_environment(sim, settings):
+    """The simulator is reached by an address typed in the browser."""
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+
+
+@pytest.fixture
+def olga(client):
+    client.force_login(cast.person("olga", "operator"))
+    return client
+
+
+def save(client, sim, key=KEY, url=None):
+    said = {"do": "save", "api_key": key, "base_url": sim.url if url is None else url}
+    return client.post(PATH, said, follow=True)
+
+
+def told(response) -> list[tuple[str, str]]:
+    return [(message.level_tag, str(message)) for message in response.context["messages"]]
+
+
+def test_a_key_is_tested_saved_and_used_without_a_restart(olga, sim):
+    assert judges.first() is None
+    ((level, words),) = told(save(olga, sim))
+    assert level == "success"
+    assert "claude-sonnet-5-5 answered in" in words
+    judge = judges.first()
+    assert (judge.api_key, judge.base_url, judge.role) == (KEY, sim.url, JudgeRole.FIRST)
+    assert [call.api_key for call in sim.calls] == [KEY]
+    job = judge_cast.job()
+    judging.run(job.pk)
+    assert [call.api_key for call in sim.calls] == [KEY] * 2
+    assert Grade.objects.get(session=job.session, source=Source.JUDGE).value is not None
+
+
+def test_the_test_is_on_record_with_its_price_and_counts_in_the_budget(olga, sim):
+    save(olga, sim)
+    olga.post(PATH, {"do": "test"})
+    first, second = JudgeKeyTest.objects.order_by("pk")
+    assert (first.hint, first.by.username, first.answered, second.answered) == ("h7Qw", "olga", True, True)
+    assert first.cost_usd > 0
+    assert budget.spent_today(timezone.now()) == pytest.approx(first.cost_usd + second.cost_usd)
+    assert olga.get(PATH).context["tests"]["count"] == 2
+
+
+def test_a_refused_key_is_not_saved_and_what_was_there_goes_on(olga, sim):
+    save(olga, sim)
+    sim.script("auth")
+    response = save(olga, sim, "sk-ant-mistyped-0000")
+    ((level, words),) = told(response)
+    assert (level, words.startswith("Nothing was saved. The key was refused")) == ("error", True)
+    assert judges.first().api_key == KEY
+    assert quota.current().state == QuotaState.OPEN
+    assert "sk-ant-mistyped-0000" not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("no_credit", "The key is right, but its account has no quota left."),
+        ("overloaded", "The service is in trouble"),
+        ("drop", "Nobody could be reached at this address."),
+    ],
+)
+def test_trouble_that_is_not_the_keys_is_said_in_words_and_the_key_is_saved(olga, sim, mode, words):
+    sim.script(mode)
+    ((level, said),) = told(save(olga, sim))
+    assert (level, said.startswith(f"Saved, but the test failed. {words}")) == ("warning", True)
+    assert judges.first().api_key == KEY
+    assert words in flat(olga.get(PATH))
+
+
+def test_a_spent_account_is_out_at_once_and_a_good_test_opens_it_again(olga, sim):
+    sim.script("no_credit")
+    save(olga, sim)
+    assert quota.current().state == QuotaState.EXHAUSTED
+    olga.post(PATH, {"do": "test"})
+    assert quota.current().state == QuotaState.OPEN
+
+
+def test_a_paused_judge_stays_paused_whatever_a_test_says(olga, sim):
+    save(olga, sim)
+    quota.pause(by=None)
+    olga.post(PATH, {"do": "test"})
+    assert quota.current().state == QuotaState.PAUSED
+
+
+def test_the_key_stands_nowhere_but_sealed(olga, sim, caplog):
+    caplog.set_level(logging.DEBUG)
+    save(olga, sim)
+    olga.post(PATH, {"do": "test"})
+    row = JudgeKey.objects.get()
+    assert KEY not in serializers.serialize("json", [row, *JudgeKeyTest.objects.all(), *Quota.objects.all()])
+    assert [(event.who, event.what) for event in AuditEvent.objects.filter(what__contains="judge")] == [
+        ("olga", "set the judge’s key …h7Qw")
+    ]
+    for path in (PATH, "/settings/", "/quota/", "/history/", "/history.csv", "/history.jsonl"):
+        page = olga.get(path)
+        body = b"".join(page.streaming_content) if page.streaming else page.content
+        assert KEY.encode() not in body, path
+    assert KEY not in caplog.text
+    assert "…h7Qw" in flat(olga.get(PATH))
+
+
+def test_a_service_that_sends_the_key_back_does_not_put_it_on_record(olga, sim):
+    sim.script({"mode": "server_error", "message": f"who is {KEY}?"})
+    response = save(olga, sim)
+    assert KEY not in response.content.decode()
+    assert "who is …h7Qw?" in JudgeKeyTest.objects.get().detail
+
+
+def test_another_address_needs_its_key_and_never_gets_the_stored_one(olga, sim, settings):
+    save(olga, sim)
+    calls = len(sim.calls)
+    response = save(olga, sim, "", "http://127.0.0.1:9")
+    assert "One that is stored is sent only to the address it was typed for." in flat(response)
+    assert JudgeKey.objects.get().base_url == sim.url
+    settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:9"
+    assert judges.configured() == {}
+    assert told(olga.post(PATH, {"do": "test"}, follow=True)) == [("error", "There is no key to test.")]
+    assert len(sim.calls) == calls
+    assert "typed for another address" in flat(olga.get(PATH))
+
+
+def test_an_address_changed_in_the_database_opens_nothing(olga, sim):
+    save(olga, sim)
+    JudgeKey.objects.update(base_url="http://127.0.0.1:9")
+    assert judges.first() is None
+
+
+def test_a_second_judge_elsewhere_never_gets_the_stored_key(olga, sim, settings):
+    save(olga, sim)
+    settings.JUDGE_SECOND_MODEL = "another-family"
+    assert judges.second().api_key == KEY
+    settings.JUDGE_SECOND_BASE_URL = "https://gateway.test"
+    assert judges.second() is None
+
+
+def test_the_environment_wins_and_the_page_says_so(olga, sim, settings):
+    save(olga, sim)
+    settings.ANTHROPIC_API_KEY = "sk-of-the-environment-9abc"
+    assert judges.first().api_key == "sk-of-the-environment-9abc"
+    html = flat(olga.get(PATH))
+    assert "The environment wins over a key typed here." in html
+    assert 'name="api_key"' not in html
+    assert [level for level, _ in told(save(olga, sim, "sk-ant-another-1111"))] == ["error"]
+    settings.ANTHROPIC_API_KEY = ""
+    assert judges.first().api_key == KEY
+
+
+def test_after_the_sites_secret_was_changed_there_is_no_judge_and_every_page_says_why(olga, sim, settings):
+    save(olga, sim)
+    settings.SECRET_KEY = "another"
+    olga.force_login(User.objects.get(username="olga"))
+    assert judges.first() is None
+    session = cast.session(ended_at=timezone.now())
+    cast.grade(session, "judge", None, Reason.NOT_CONFIGURED)
+    for path in ("/", "/quota/", "/settings/", PATH):
+        response = olga.get(path)
+        assert response.status_code == 200
+        assert response.context["common"].site.judge.words == "No judge yet"
+    assert "The stored key can’t be read any more" in flat(olga.get(PATH))
+    settings.SECRET_KEY_FALLBACKS = ["tests"]
+    assert judges.first().api_key == KEY
+
+
+def test_a_removed_key_is_gone_and_on_record(olga, sim):
+    save(olga, sim)
+    ((level, _),) = told(olga.post(PATH, {"do": "remove"}, follow=True))
+    assert (level, JudgeKey.objects.count(), judges.first()) == ("success", 0, None)
+    assert AuditEvent.objects.latest("pk").what == "removed the judge’s key …h7Qw"
+    assert [level for level, _ in told(olga.post(PATH, {"do": "remove"}, follow=True))] == ["info"]
+
+
+@pytest.mark.parametrize(
+    "key", ["short", "two words here", "sk-ant-\u00fcml\u00e4ut-key", "sk-ant-line\nX-Other: 1", "x" * 501]
+)
+def test_what_cannot_be_a_key_is_refused_before_anybody_is_asked(olga, sim, key):
+    response = save(olga, sim, key)
+    assert response.context["form"].errors["api_key"]
+    assert (JudgeKey.objects.count(), len(sim.calls)) == (0, 0)
+    assert 'value="' + key not in response.content.decode()
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "host", "https://", "https://user:pw@host", "http://[", "javascript:x"])
+def test_what_is_no_address_is_refused(olga, sim, url):
+    assert save(olga, sim, KEY, url).context["form"].errors["base_url"]
+    assert JudgeKey.objects.count() == 0
+
+
+def test_a_session_may_be_judged_with_a_stored_key(olga, sim):
+    session = judge_cast.session()
+    path = f"/sessions/{session.pk}/"
+    assert "add a key in Settings" in flat(olga.get(path))
+    save(olga, sim)
+    assert "add a key in Settings" not in flat(olga.get(path))
+
+
+def test_only_operators_open_it(client, sim):
+    for role in ("viewer", "reviewer"):
+        client.force_login(cast.person(role, role))
+        assert client.get(PATH).status_code == 403
+        assert client.post(PATH, {"do": "save", "api_key": KEY, "base_url": sim.url}).status_code == 403
+    assert (JudgeKey.objects.count(), len(sim.calls)) == (0, 0)
