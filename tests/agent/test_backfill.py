@@ -308,4 +308,5 @@ def test_real_folders_of_three_harnesses_are_sent_as_an_import_takes_them(old):
         line[:36].strip().split(",")[0] for line in said.splitlines() if line[36:38] == "  " and "/" in line
     )
     assert sum(fates.values()) == files
-    assert tally["sent"] == Session.objects.count() > 60
+    # What is refused for its log alone is stored all the same, under its session.
+    assert tally["sent"] + tally["refused"] >= Session.objects.count() >= tally["sent"] > 60
