@@ -15,7 +15,7 @@ from pathlib import Path
 from django.db import connections
 from pydantic import ValidationError
 
-from grading import formats, intake
+from grading import formats, intake, monitoring
 from grading.busy import patiently
 from grading.evidence import reading, receiving, store
 from grading.evidence.reading import ParsedLog, SessionClaim
@@ -42,7 +42,7 @@ def leads_out(path: Path, folders: Iterable[Path]) -> bool:
 def import_log(path: Path, *, agent: Agent, category: str | None = None, folders: Iterable[Path] = ()) -> ImportOutcome:
     """Take one log in through the ordinary intake; it is read once. What is no session's own log, which its beginning
     tells, is left alone, with the reason, and so is what was found in one of `folders` and has become a link out of it:
-    whoever may write there could have any file read.
+    whoever may write there could have any file read. The alarms look later: `import_logs` lets them, once.
     """
     fate = Fate.REFUSED
     try:
@@ -91,7 +91,7 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
     row = receiving.row_of(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
     file = ReceivedFile(row=row, reading=reading.of_log(row, log, claim))
-    take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker)
+    take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
     receipt = patiently(take_in, seconds=PATIENCE)  # the others write, too
     wrong = [problem for problem in receipt.problems if problem.is_error]
     why, detail = "", ""
@@ -107,14 +107,21 @@ def import_logs(
     paths: Sequence[Path], *, agent: Agent, category: str | None, folders: Sequence[Path], processes: int
 ) -> Generator[ImportOutcome]:
     """Take these logs in, several at a time, and say of each as it is done what became of it. What was taken in stays
-    if the caller stops listening. Raises BrokenProcessPool where one of the processes was killed.
+    if the caller stops listening; the alarms look when it does. Raises BrokenProcessPool where one of the processes was
+    killed.
 
     Files of the same bytes are one process's, in their order, so that the first of two names counts, always.
     """
     take_in = partial(import_log, agent=agent, category=category, folders=folders)
-    if processes == 1:
-        yield from map(take_in, paths)
-        return
+    try:
+        yield from map(take_in, paths) if processes == 1 else _together(paths, take_in, processes)
+    finally:
+        monitoring.refresh_afterwards(flagged=True)
+
+
+def _together(
+    paths: Iterable[Path], take_in: Callable[[Path], ImportOutcome], processes: int
+) -> Generator[ImportOutcome]:
     connections.close_all()  # a connection is one process's
     pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin, initargs=(os.getpid(),))
     try:

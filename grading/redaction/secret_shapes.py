@@ -310,8 +310,8 @@ NEEDS = {
     "signature": ("sig",),
     "password": ("login", "identified by", "password"),
     "credentials": ("auth", "bearer"),
-    "cookies": ("cookie", "-b "),
-    "secret": ("passw", "passphrase", "passcode", "contrase", "token", "secret", "key", "credential"),
+    "cookies": ("cookie", "-b ", "-b="),
+    "secret": ("pass", "contrase", "token", "secret", "key", "credential"),
 }
 # The same, for a text as it is; and what it needs.
 WRITTEN = (

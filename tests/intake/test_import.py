@@ -17,7 +17,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from bandit.models import Arm
+from bandit import audit
+from bandit.models import Arm, LedgerEntry
 from grading import formats
 from grading.evidence import ownership
 from grading.intake.erasing import erase
@@ -97,6 +98,14 @@ def test_several_processes_take_in_what_one_does(folder, capsys, processes):
         "2026-03-31-fix": ("floor", 0.1),
         "a-copy": ("floor", 0.1),
     }
+    live = LedgerEntry.objects.live().values_list("observation", "arm__name", "value_micro")
+    names = {session.observation: session.external_id for session in Session.objects.all()}
+    assert sorted((names[observation], arm, micro) for observation, arm, micro in live) == [
+        ("2026-03-31-fix", "gptme", 0),
+        (CLAUDE, "claude-code", 587192),
+        ("a-copy", "gptme", 0),
+    ]
+    assert audit.audit() == []
     assert tally(run(capsys, folder, processes=processes)) == {"there": 5, "other": 3, "files": 8}
 
 

@@ -87,6 +87,12 @@ def test_a_token_in_its_header_is_hidden_even_where_it_has_letters_alone():
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize("place", ["<pgpass>{}</pgpass>", "curl -b='session={}' https://example.org"])
+def test_a_value_is_hidden_where_nothing_else_in_the_text_speaks_of_secrets(place):
+    assert "qT7vX2mLp9Rk" not in redact(place.format("qT7vX2mLp9Rk"))
+
+
+@pytest.mark.pure
 def test_the_first_password_is_hidden_even_where_it_has_letters_alone():
     """What a first start prints may have no digit by chance, and may then be taken for words."""
     line = "   log in     user admin, password amErrJcrtIwiFthi   (shown this once)"
