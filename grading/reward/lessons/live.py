@@ -1,15 +1,16 @@
 """The live reward of each session in the bandit of categories: read once, and from then on kept up with the ledger."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandit import buckets
 from bandit.core.table import Floats, Ints
-from bandit.models import MICRO, Arm, Bandit, LedgerEntry
+from bandit.models import MICRO, Bandit, LedgerEntry
 from grading.models.sessions import session_of
 from grading.remembered import Memory
 
@@ -20,10 +21,11 @@ OBSERVATION = buckets.ROW.index("observation")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveRewards:
     """By session, in the order of their ids: its category's arm, its reward in millionths, and the ordinal of the day
-    that this counts for; all (n,). `row` was the ledger's last then.
+    that this counts for; all (n,). `row` was the ledger's last then, and `names` are those that arms go by now.
     """
 
     row: buckets.Row | None
+    names: Mapping[int, str]
     session: Ints
     arm: Ints
     micro: Ints
@@ -33,13 +35,11 @@ class LiveRewards:
         self, sessions: Ints, offsets: Mapping[str, float], since: date = date.min
     ) -> tuple[NDArray[np.str_], Floats, Floats]:
         """Of each of these sessions (m,): the name that its category has now, "" without a reward since then; the
-        offset of that; and the reward in [0, 1], NaN for none. One query.
+        offset of that; and the reward in [0, 1], NaN for none.
         """
-        arms = Arm.objects.filter(bandit__name=CATEGORY).select_related("merged_into").order_by("pk")
-        current = {arm.pk: arm.current.name for arm in arms}
-        names = ["", *dict.fromkeys(current.values())]
-        keys = np.array([*current], dtype=np.int64)
-        number = np.array([names.index(name) for name in current.values()], dtype=np.int64)
+        names = ["", *dict.fromkeys(self.names.values())]
+        keys = np.array([*self.names], dtype=np.int64)
+        number = np.array([names.index(name) for name in self.names.values()], dtype=np.int64)
         moved = np.array([offsets.get(name, 0.0) for name in names], dtype=np.float64)
         if not len(self.session):
             context = np.zeros(len(sessions), dtype=np.int64)
@@ -56,18 +56,19 @@ _memory = Memory[tuple[int, int | None], LiveRewards](1)
 
 
 def live_rewards() -> LiveRewards:
-    """As they are: three queries, or two and one for what moved since."""
+    """As they are: four queries, or three and one for what moved since."""
     bandit = Bandit.objects.named(CATEGORY)
     key = bandit.pk, bandit.history
     held = _memory.get(key)
     found = (held and _kept_up(bandit, held)) or _whole(bandit)
     _memory.put(key, found)
-    return found
+    arms = bandit.arms.select_related("merged_into").order_by("pk")
+    return replace(found, names={arm.pk: arm.current.name for arm in arms})
 
 
 def _whole(bandit: Bandit) -> LiveRewards:
     row = buckets.last_row(bandit)
-    return LiveRewards(row=row, **_columns(_live(bandit, None)))
+    return LiveRewards(row=row, names={}, **_columns(_live(bandit, None)))
 
 
 def _kept_up(bandit: Bandit, held: LiveRewards) -> LiveRewards | None:
@@ -81,8 +82,8 @@ def _kept_up(bandit: Bandit, held: LiveRewards) -> LiveRewards | None:
     kept = ~np.isin(held.session, gone)
     new = _columns(_live(bandit, moved))
     at = np.searchsorted(held.session[kept], new["session"])
-    merged = {name: np.insert(getattr(held, name)[kept], at, column) for name, column in new.items()}
-    return LiveRewards(row=rows[-1], **merged)
+    merged: dict[str, Any] = {name: np.insert(getattr(held, name)[kept], at, each) for name, each in new.items()}
+    return replace(held, row=rows[-1], **merged)
 
 
 def _live(bandit: Bandit, observations: Iterable[str] | None) -> Iterable[tuple[str, int, int, date]]:

@@ -26,7 +26,7 @@ from grading.models import Session, SessionLesson
 from grading.models.sessions import session_of
 from grading.remembered import Memory
 from grading.reward.lessons.lesson import Lesson, Sample
-from grading.reward.lessons.live import live_rewards
+from grading.reward.lessons.live import LiveRewards, live_rewards
 
 DAYS = 180
 # A draw this old without a session has none coming.
@@ -114,11 +114,12 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     today, version = site_day(now), version_of(bandit)
     since = midnight(today - dt.timedelta(days=DAYS - 1))
     moved, floor = baseline_of(bandit, today), version.salience_floor
-    sample, matches, credit = _sample(since, moved), _matches(since), _credit(bandit, floor)
+    live = live_rewards()
+    sample, matches, credit = _sample(since, moved, live), _matches(since), _credit(bandit, floor)
     arms = bandit.arms.filter(merged_into=None).order_by("name")
     # A session may come in, or be erased, between two of these queries.
     known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
-    drawn = draws_of(bandit, moved, now)
+    drawn = draws_of(bandit, moved, now, live)
     # The e-value from which one may be called something, among all that were ever drawn.
     least = bar(Bets.on(each.columns).evidence for each in drawn.values())
     none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
@@ -165,14 +166,15 @@ class _Asked:
 
 @lru_cache(maxsize=4)
 def _decided(asked: _Asked) -> frozenset[str]:
-    drawn = draws_of(asked.bandit, baseline_of(asked.bandit, site_day(asked.now)), asked.now)
+    moved = baseline_of(asked.bandit, site_day(asked.now))
+    drawn = draws_of(asked.bandit, moved, asked.now, live_rewards())
     said = verdicts({arm: each.columns for arm, each in drawn.items()})
     found = [arm for arm, verdict in said.items() if verdict.decides]
     return frozenset(asked.bandit.arms.filter(pk__in=found).values_list("name", flat=True))
 
 
-def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime) -> dict[int, LessonDraws]:
-    """Every draw of each lesson, in the order in which they were made: five queries, and those of `live_rewards`.
+def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: LiveRewards) -> dict[int, LessonDraws]:
+    """Every draw of each lesson, in the order in which they were made, with these rewards: five queries.
 
     Left out are those of which a session may yet come, those from after their session, and those where two that are
     one lesson by now were drawn for one session.
@@ -194,7 +196,7 @@ def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime) -> dict[i
     _, which, times = np.unique(pairs, return_inverse=True, return_counts=True)
     came = (given != UNTOLD) & (times[which] == 1)
     lost = ~came & (session == NO_SESSION) & (made.created[made.order] < _micros(now - OVERDUE))
-    context, least, reward = live_rewards().of(session, {} if moved is None else moved.offsets)
+    context, least, reward = live.of(session, {} if moved is None else moved.offsets)
     whole = Draws(
         taken=drawn,
         chance=made.chance[made.order],
@@ -260,7 +262,7 @@ def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
     return found
 
 
-def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
+def _sample(since: dt.datetime, moved: Baseline | None, live: LiveRewards) -> Sample:
     """The sessions since then of the agents that told lessons in that time, with what is left of their rewards."""
     telling = SessionLesson.objects.filter(session__ended_at__gte=since).values("session__agent")
     sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
@@ -268,7 +270,7 @@ def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
     keys, agents, ended = zip(*rows, strict=True) if rows else ((), (), ())
     session = np.array(keys, dtype=np.int64)
     offsets = {} if moved is None else moved.offsets
-    context, least, reward = live_rewards().of(session, offsets, timezone.localdate(since))
+    context, least, reward = live.of(session, offsets, timezone.localdate(since))
     return Sample(
         session=session,
         agent=np.array(agents, dtype=np.int64),
