@@ -12,12 +12,12 @@ from grading.vocabulary import NO_REWARD
 
 def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
     """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
-    if session.category is None and session.outcome not in NO_REWARD:
+    if session.category is None and not session.category_claimed and session.outcome not in NO_REWARD:
         yield _remark(
             "no_category",
             part="category",
             expected="a category: from the runner, the decision that it answers to, a rule of the site, or the agent",
-            got="none" if not session.category_claimed else "a name that the site doesn't know",
+            got="none",
             todo="nothing, if a person sets it; else send `category`, or have an operator add a rule for such sessions",
         )
     keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
