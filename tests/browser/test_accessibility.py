@@ -41,7 +41,7 @@ DESK, ZOOMED = {"width": 1440, "height": 900}, {"width": 720, "height": 450}
 
 @pytest.fixture
 def site(live_site, settings):
-    quota_cast.use(settings)
+    quota_cast.demo(settings)
     made = world.make()
     made.rows["session"] = story.tell()
     return made

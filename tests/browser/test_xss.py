@@ -23,7 +23,7 @@ ASKED = (
 
 @pytest.fixture
 def site(db, settings):
-    quota_cast.use(settings)
+    quota_cast.demo(settings)
     return poisoned.make()
 
 

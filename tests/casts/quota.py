@@ -35,6 +35,13 @@ def use(settings) -> None:
     settings.JUDGE_MODEL = "claude-sonnet-5-5"
 
 
+def demo(settings) -> None:
+    """The same for a demo, which has a page of its own; nobody is at the judge's address."""
+    use(settings)
+    settings.DEMO = settings.SIMULATED = True
+    settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
+
+
 def quota(state: QuotaState = QuotaState.OPEN, *, role: JudgeRole = JudgeRole.FIRST, **fields) -> Quota:
     """The row of a judge in this state, with the transition that led there."""
     judge = judges.configured()[role]

@@ -65,6 +65,20 @@ def test_the_first_start_tells_how_to_log_in_keeps_all_to_itself_and_a_signal_en
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
+@pytest.mark.worker
+def test_a_demo_begins_with_two_weeks_of_history_and_says_where_the_story_is(up, tmp_path):
+    lines = "\n".join(read_until(up(JUDGE_SIMULATED="yes", DEMO="yes"), "serving http", seconds=900))
+    address = re.search(r"story +(http://127\.0\.0\.1:\d+/)story/", lines)[1]
+    assert f"gradingsite   {address}" in lines
+    assert "70 sessions of two weeks loaded" in lines
+    port = (tmp_path / "state" / "judge_port").read_text()
+    assert re.search(rf"Judge simulator at http://127\.0\.0\.1:{port}\b", lines)
+
+
+def test_a_demo_whose_judge_is_not_simulated_does_not_start(up):
+    assert "DEMO=yes needs JUDGE_SIMULATED=yes" in up(DEMO="yes").communicate(timeout=120)[0]
+
+
 def test_a_taken_port_is_reported_with_the_way_out(up):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

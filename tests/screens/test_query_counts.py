@@ -119,8 +119,8 @@ PAGES = {
     "admin:import": 13,
     "admin:samples": 10,
     "admin:words": 10,
-    "admin:story": 4,
     "admin:judge_key": 20,
+    "admin:story": 60,
     "admin:settings": 10,
     "account_login": 2,
     "account_reauthenticate": 15,
@@ -292,7 +292,9 @@ def more(site: World, number: int) -> None:
 @pytest.fixture(scope="module")
 def counted(django_db_setup, django_db_blocker):
     """The queries of everything in the tables, by its name and by address: with few rows, and with many."""
-    judge = override_settings(ANTHROPIC_API_KEY=quota_cast.KEY, JUDGE_MODEL="claude-sonnet-5-5")
+    # A demo, so that its page is among them.
+    demo = {"DEMO": True, "SIMULATED": True, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+    judge = override_settings(ANTHROPIC_API_KEY=quota_cast.KEY, JUDGE_MODEL="claude-sonnet-5-5", **demo)
     with django_db_blocker.unblock(), time_machine.travel(NOW, tick=False), judge, cast.world():
         site = world.make()
         User.objects.filter(username="olga").update(is_superuser=True)

@@ -21,7 +21,7 @@ from grading.story.march31 import STEPS, Incident, Step, is_demo, press
 from gradingsite import broker
 
 # How long a step may take, in seconds; it takes a fraction of one.
-PATIENCE, PAUSE = 120, 0.1
+PATIENCE, PAUSE = 300, 0.1
 
 
 class Command(BaseCommand):
