@@ -6,6 +6,7 @@ Start with `sessions`, then `grades`: what one source said, and what the chain m
 
 from grading.models.agents import Agent, ApiToken
 from grading.models.audit import AuditEvent
+from grading.models.checklist import HiddenChecklist
 from grading.models.evidence import (
     Artifact,
     ArtifactMark,
@@ -49,6 +50,7 @@ __all__ = [
     "Flag",
     "Grade",
     "Heartbeat",
+    "HiddenChecklist",
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",

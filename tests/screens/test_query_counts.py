@@ -55,7 +55,7 @@ JOURNAL = "Submitted a pull request. " * 20
 
 # The most that any of a page's addresses may take, those in `tests/addresses.py`.
 PAGES = {
-    "admin:index": 56,
+    "admin:index": 64,
     "admin:sessions": 28,
     "admin:session": 50,
     "admin:events": 6,
@@ -101,9 +101,9 @@ PAGES = {
     "admin:invite": 10,
     "admin:notices": 10,
     "admin:connect": 12,
-    "admin:samples": 10,
+    "admin:samples": 12,
     "admin:judge_key": 20,
-    "admin:settings": 10,
+    "admin:settings": 14,
     "account_login": 2,
     "account_reauthenticate": 15,
     "invitation": 10,

@@ -19,6 +19,7 @@ from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
+from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
 from grading.screens.desk.page import person
@@ -61,6 +62,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "Dashboard",
         "trust": figures,
         "answer": answer(facts),
+        "checklist": checklist(user),
         "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
         "money": {"spend": spend, "budget": budget},
