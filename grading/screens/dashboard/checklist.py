@@ -18,6 +18,7 @@ from bandit.models import LedgerEntry
 from grading.judging import judges
 from grading.models import ApiToken, Grade, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
+from grading.screens.desk.page import person
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
 from grading.vocabulary import Source
 
@@ -73,9 +74,9 @@ def checklist(user: User) -> Checklist | None:
 def hide(request: HttpRequest) -> HttpResponse:
     """Put the steps away for whoever asks, or take them out again."""
     if request.POST.get("show"):
-        HiddenChecklist.objects.filter(user_id=request.user.pk).delete()
+        HiddenChecklist.objects.filter(user=person(request)).delete()
     else:
-        HiddenChecklist.objects.get_or_create(user_id=request.user.pk)
+        HiddenChecklist.objects.get_or_create(user=person(request))
     return redirect("admin:index")
 
 
