@@ -7,6 +7,7 @@ Start with `sessions`, then `grades`: what one source said, and what the chain m
 from grading.models.agents import Agent, ApiToken
 from grading.models.audit import AuditEvent
 from grading.models.categories import CategoryChange, CategoryRule, CategoryWord, SessionTraits
+from grading.models.checklist import HiddenChecklist
 from grading.models.evidence import (
     Artifact,
     ArtifactMark,
@@ -54,6 +55,7 @@ __all__ = [
     "Flag",
     "Grade",
     "Heartbeat",
+    "HiddenChecklist",
     "ImportedFile",
     "JudgeAttempt",
     "JudgeBatch",

@@ -127,7 +127,13 @@ def vetoes(session: Session) -> list[str]:
 
 
 def learners(session: Session) -> tuple[Learner, ...]:
-    """The arms that learn from a session: those that ran, as far as they are known."""
+    """The arms that learn from a session: those that ran, as far as they are known.
+
+    From a sample none does, unless an earlier version of this program let it into the ledger: there it is as exact as
+    any other session, and it leaves when somebody removes the samples, not by an upgrade.
+    """
+    if session.is_sample and not ledger.history(session.observation).exists():
+        return ()
     category = None if session.category is None else session.category.current
     context = "" if category is None else category.name
     found = [] if category is None else [Learner(bandit="category", arm=category)]
@@ -287,7 +293,7 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         provisional=not settlement.final,
         renew=renew,
     )
-    if credit is not None and credit.grader.source == ABSTAINED:
+    if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
         reserving.draw(session)
 
 

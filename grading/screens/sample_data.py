@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
+from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.models import Session
 
@@ -14,7 +15,9 @@ def show(request: HttpRequest) -> HttpResponse:
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())
         gone = "1 sample session is gone" if count == 1 else f"{count} sample sessions are gone"
-        messages.success(request, f"{gone}, and the bandits are as if that had never been.")
+        messages.success(request, f"{gone}; the bandits are as if there had never been any.")
         return redirect("admin:index")
-    context = {"title": "Remove samples", "count": Session.objects.samples().count()}
+    loaded = list(Session.objects.samples())
+    learned = LedgerEntry.objects.filter(observation__in=[session.observation for session in loaded]).exists()
+    context = {"title": "Remove samples", "count": len(loaded), "learned": learned}
     return TemplateResponse(request, "samples/samples.html", context)

@@ -1,12 +1,37 @@
-"""Settings: where agents, rules and people are kept, for those who may."""
+"""Settings: people, agents, the judge, data and notices, each with what holds now and where it is changed."""
 
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db.models import Count, F, Max, Q
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from grading.models import Agent, HiddenChecklist
 from grading.reward.rewards import policy
+from grading.roles import OPERATOR, REVIEWER, VIEWER
+from grading.screens.desk.page import person
 from grading.screens.notices import view as notices
+
+LISTED = 6
+ROLES = {
+    VIEWER: "reads everything",
+    REVIEWER: "also corrects grades",
+    OPERATOR: "also runs the site, and invites people",
+}
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    context = {"title": "Settings", "policy": policy(), **notices.card()}
+    active = Count("user", filter=Q(user__is_active=True))
+    people = dict(Group.objects.filter(name__in=ROLES).annotate(n=active).values_list("name", "n"))
+    agents = Agent.objects.filter(is_sample=False).annotate(seen=Max("tokens__last_used_at"))
+    context = {
+        "title": "Settings",
+        "policy": policy(),
+        "hidden": HiddenChecklist.objects.filter(user=person(request)).exists(),
+        "roles": [{"name": name, "words": words, "people": people.get(name, 0)} for name, words in ROLES.items()],
+        "agents": agents.order_by(F("seen").desc(nulls_last=True), "name")[:LISTED],
+        "retention_days": settings.RETENTION_DAYS,
+        "backup_nightly": settings.BACKUP_NIGHTLY,
+        **notices.card(),
+    }
     return TemplateResponse(request, "settings/settings.html", context)

@@ -24,6 +24,7 @@ from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
 from grading.screens.context import page_context
 from grading.screens.costs import view as costs
+from grading.screens.dashboard import checklist
 from grading.screens.dashboard import view as dashboard
 from grading.screens.desk import actions as desk
 from grading.screens.history import undo
@@ -135,6 +136,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
+    ("checklist/hide/", "checklist_hide", checklist.hide, "grading.add_apitoken"),
     ("settings/judge/", "judge_key", judge_key.show, OPERATE),
     ("settings/notices/", "notices", notices.show, VIEW),
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),

@@ -12,10 +12,21 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from bandit import ledger
-from bandit.models import Bucket, Erasure
+from bandit.models import Bucket, Erasure, LedgerEntry
 from grading import intake
 from grading.agent import samples
-from grading.models import Agent, Artifact, Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models import (
+    AbstentionDraw,
+    Agent,
+    Artifact,
+    Evidence,
+    Flag,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    Session,
+    Settlement,
+)
 from grading.review import record_correction, undo
 from grading.reward import rewards
 from grading.reward.trajectory import EvidenceView
@@ -66,6 +77,33 @@ def test_every_sample_is_settled_and_marked():
         assert session.is_sample
         assert rewards.live(session) is not None
         assert NOW - dt.timedelta(days=7) < session.ended_at < NOW
+
+
+def test_no_bandit_learns_from_a_sample_whatever_is_said_of_it():
+    sessions = loaded()
+    rita = cast.person("rita", "reviewer")
+    session = sessions["cross-repo-71a3"]
+    record_correction(session, rita, value=0.8, reason="it opened a pull request")
+    assert rewards.live(session).value == 0.8
+    undo(session.grades.last(), rita, reason="too fast")
+    for model in (Bucket, LedgerEntry, AbstentionDraw):
+        assert not model.objects.exists()
+
+
+def test_a_sample_that_an_earlier_version_taught_the_bandits_stays_exact_until_it_is_removed():
+    session = cast.session()
+    cast.grade(session, Source.JOURNAL, 0.4)
+    rewards.settle(session)
+    Session.objects.filter(pk=session.pk).update(is_sample=True)
+    session.refresh_from_db()
+    before = list(Bucket.objects.order_by("pk").values())
+    rewards.settle(session)
+    assert list(Bucket.objects.order_by("pk").values()) == before
+    rita = cast.person("rita", "reviewer")
+    record_correction(session, rita, value=0.8, reason="it opened a pull request")
+    assert list(Bucket.objects.order_by("pk").values()) != before
+    samples.remove("rita")
+    assert not any(bucket.n for bucket in Bucket.objects.all())
 
 
 def test_loading_twice_adds_nothing():

@@ -23,7 +23,7 @@ def test_a_key_is_typed_tested_and_used_and_removed(page, sim, theme):
     complaints = listen(page)
     log_in(page)
     page.goto("/settings/")
-    page.click("text=Key")
+    page.click("main >> text=Key")
     page.fill("[name=api_key]", "sk-ant-mistyped-0000")
     page.fill("[name=base_url]", sim.url)
     sim.script("auth")

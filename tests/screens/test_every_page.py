@@ -128,10 +128,8 @@ def quota(state, **fields):
 
 
 def test_the_pill_says_what_the_judge_can_do(settings):
-    settings.ANTHROPIC_API_KEY = ""
     assert judge_state(None).words == "No judge yet"
-    settings.ANTHROPIC_API_KEY = "key"
-    assert judge_state(None).words == "Judge open"
+    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open"
     assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"
     assert judge_state(quota(QuotaState.MISCONFIGURED)).trouble
     assert judge_state(quota(QuotaState.EXHAUSTED)).words == "Judge out"
@@ -142,7 +140,7 @@ def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).words == "Budget spent"
     assert judge_state(quota(QuotaState.PAUSED)).words == "Judge paused"
     settings.SIMULATED = True
-    assert judge_state(None).words == "Judge open, simulated"
+    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open, simulated"
 
 
 def test_a_simulated_judge_is_named_on_every_page(client, settings):
@@ -155,7 +153,7 @@ def test_a_simulated_judge_is_named_on_every_page(client, settings):
 def test_samples_are_announced_and_an_operator_may_remove_them(client):
     cast.session(is_sample=True)
     entered(client, "viewer")
-    assert "Sample sessions are loaded" in flat(client.get("/"))
+    assert "Sample sessions show how the pages look" in flat(client.get("/"))
     assert 'href="/samples/"' not in flat(client.get("/"))
     client.force_login(cast.person("olga", "operator"))
     assert 'href="/samples/"' in flat(client.get("/"))
@@ -198,7 +196,8 @@ def test_a_revoked_token_opens_nothing(client):
 def test_dashboard_of_an_empty_site_says_what_to_do_first(client):
     html = flat(entered(client, "operator").get("/"))
     assert "Nothing to trust yet." in html
-    assert '<a class="btn primary" href="/connect/">' in html
+    assert '<a class="btn primary" href="/settings/judge/">' in html
+    assert 'href="/connect/"' in html
     assert html.count(">–") >= 4
 
 

@@ -65,7 +65,7 @@ JOURNAL = "Submitted a pull request. " * 20
 
 # The most that any of a page's addresses may take, those in `tests/addresses.py`.
 PAGES = {
-    "admin:index": 57,
+    "admin:index": 66,
     "admin:sessions": 28,
     "admin:session": 54,
     "admin:events": 6,
@@ -117,11 +117,11 @@ PAGES = {
     "admin:connect": 13,
     "admin:imports": 11,
     "admin:import": 13,
-    "admin:samples": 10,
+    "admin:samples": 12,
     "admin:words": 10,
     "admin:judge_key": 20,
     "admin:story": 60,
-    "admin:settings": 10,
+    "admin:settings": 14,
     "account_login": 2,
     "account_reauthenticate": 15,
     "invitation": 10,

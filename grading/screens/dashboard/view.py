@@ -20,6 +20,7 @@ from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.categories.view import uncategorised
+from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
 from grading.screens.desk.page import person
@@ -63,6 +64,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "uncategorised": uncategorised(),
         "trust": figures,
         "answer": answer(facts),
+        "checklist": checklist(user),
         "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
         "money": {"spend": spend, "budget": budget},

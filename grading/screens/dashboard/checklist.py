@@ -1,0 +1,185 @@
+"""The first steps, on the dashboard until they are done or hidden. Whether one is done follows from the data alone, so
+that it makes no difference how or by whom it was done.
+
+A step is a function in STEPS: it reads what it needs and says how things stand; None where the site has no such step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.http import require_POST
+
+from bandit.models import LedgerEntry
+from grading.judging import judges
+from grading.models import ApiToken, Grade, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
+from grading.models.judge_keys import HINT
+from grading.screens.desk.page import person
+from grading.templatetags.gradingsite_tags import fine_usd, stamp
+from grading.vocabulary import Source
+
+ENOUGH_GRADES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLine:
+    """What a step waits for and since when; `came` is the session that it waited for, once it is there."""
+
+    words: str
+    aside: str = ""
+    came: Session | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step: `aside` is a short note beside its title, `url` and `button` lead to where it is done."""
+
+    title: str
+    done: bool
+    words: str
+    aside: str = ""
+    url: str = ""
+    button: str = ""
+    live: LiveLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checklist:
+    """The steps in their order; `now` is the number of the first that isn't done."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def done(self) -> int:
+        return sum(step.done for step in self.steps)
+
+    @property
+    def now(self) -> int:
+        return next((number for number, step in enumerate(self.steps, 1) if not step.done), 0)
+
+
+def checklist(user: User) -> Checklist | None:
+    """The steps as they stand; None once all are done, or for whom they are not or who has hidden them."""
+    if not user.has_perm("grading.add_apitoken") or HiddenChecklist.objects.filter(user=user).exists():
+        return None
+    found = Checklist(steps=tuple(step for make in STEPS if (step := make()) is not None))
+    return found if found.now else None
+
+
+@require_POST
+def hide(request: HttpRequest) -> HttpResponse:
+    """Put the steps away for whoever asks, or take them out again."""
+    if request.POST.get("show"):
+        HiddenChecklist.objects.filter(user=person(request)).delete()
+    else:
+        HiddenChecklist.objects.get_or_create(user=person(request))
+    return redirect("admin:index")
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+def judges_key() -> Step:
+    access, judge = JudgeKey.objects.access(), judges.first()
+    url = reverse("admin:judge_key")
+    if judge is None:
+        return Step(
+            title="Set the judge’s key",
+            done=False,
+            words=access.trouble
+            or "Typed and tested here, and stored encrypted. Without a judge every reward stays provisional.",
+            aside="about 1 minute",
+            url=url,
+            button="Set the key",
+        )
+    hint = judge.api_key[-HINT:]
+    where = "comes from the environment" if access.from_environment else "is stored encrypted"
+    words, aside = f"The key ends in …{hint} and {where}.", ""
+    test = JudgeKeyTest.objects.filter(hint=hint).first()
+    if test is not None and test.answered:
+        price = "" if test.cost_usd is None else f" for {fine_usd(test.cost_usd)}"
+        words = f"{test.model} answered in {test.seconds or 0:.1f} s{price}. {words}"
+        aside = f"tested {stamp(test.started_at)}"
+    return Step(title="Set the judge’s key", done=True, words=words, aside=aside, url=url, button="Change")
+
+
+def an_agent() -> Step:
+    first = own_sessions().order_by("pk").first()
+    url = reverse("admin:connect")
+    if first is not None:
+        came = LiveLine(words=first.title or first.short_id, aside=stamp(first.received_at), came=first)
+        words = "The first session is here."
+        return Step(title="Connect an agent", done=True, words=words, live=came, url=url, button="Another")
+    token = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).order_by("created_at").first()
+    since = "" if token is None else f"since {stamp(token.created_at)}, when {token.agent} got a token; "
+    return Step(
+        title="Connect an agent",
+        done=False,
+        words="Two lines on the machine where the agent runs. The hook never holds the agent up, and keeps what it "
+        "could not send.",
+        aside="about 1 minute",
+        live=LiveLine(words="Waiting for the first session\u00a0…", aside=f"{since}this line changes by itself"),
+        url=url,
+        button="Connect an agent",
+    )
+
+
+def categories() -> Step | None:
+    try:
+        url = reverse("admin:categories")
+    except NoReverseMatch:
+        return None
+    done = own_sessions().filter(category__isnull=False).exists()
+    return Step(
+        title="Decide how sessions get a category",
+        done=done,
+        words="Rules by repository, path, branch or words. Without a category the category bandit learns nothing.",
+        aside="" if done else "after the first session",
+        url=url,
+        button="Categories",
+    )
+
+
+def three_grades() -> Step:
+    count = min(len(graded_by_people(ENOUGH_GRADES)), ENOUGH_GRADES)
+    return Step(
+        title="Grade three sessions",
+        done=count >= ENOUGH_GRADES,
+        words="One key and a reason each. Your grade is final, whatever the judge says later.",
+        aside=f"{count} of {ENOUGH_GRADES}" if count else "about 2 minutes",
+        url=reverse("admin:review"),
+        button="Review",
+    )
+
+
+def the_bandit_moves() -> Step:
+    mine = graded_by_people(50)
+    moved = LedgerEntry.objects.filter(observation__in=[each.observation for each in mine], grader__source=Source.HUMAN)
+    done = bool(mine) and moved.exists()
+    return Step(
+        title="See the bandit move",
+        done=done,
+        words="Each grade shows what it changes before you save it, and undo is exact.",
+        aside="" if done else "right after",
+        url=reverse("admin:bandits"),
+        button="Bandits",
+    )
+
+
+STEPS: tuple[Callable[[], Step | None], ...] = (judges_key, an_agent, categories, three_grades, the_bandit_moves)
+
+
+def own_sessions() -> QuerySet[Session]:
+    """The site's own: samples complete no step."""
+    return Session.objects.filter(is_sample=False)
+
+
+def graded_by_people(most: int) -> list[Session]:
+    """Own sessions whose reward a person decided, the latest, so many at most."""
+    by_people = Grade.objects.filter(author__isnull=False).values("session")
+    decided = SessionState.objects.filter(source=Source.HUMAN, session__is_sample=False, session__in=by_people)
+    return [state.session for state in decided.select_related("session").order_by("-pk")[:most]]

@@ -1,0 +1,39 @@
+"""The first steps in a real Chromium: they lead on, fit, and the line that waits becomes the session by itself."""
+
+import pytest
+
+from grading.models import ApiToken
+from grading.reward import rewards
+from grading.screens import feed
+from tests import cast
+from tests.browser.test_pages import listen, log_in
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(autouse=True)
+def site(live_site, settings):
+    cast.person("olga", "operator")
+    settings.FEED_SECONDS = 0.3
+    feed.forget()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_waiting_line_becomes_the_session_without_the_page_being_loaded_again(page, theme):
+    page.emulate_media(color_scheme=theme)
+    complaints = listen(page)
+    ApiToken.objects.issue(cast.agent("bob"))
+    log_in(page)
+    page.goto("/")
+    page.wait_for_selector("text=Waiting for the first session")
+    for width in (1440, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"at {width} px"
+    page.evaluate("window.isTheSame = true")
+    rewards.settle(cast.session(title="Send the fix upstream"))
+    page.wait_for_selector(".awaited.came", timeout=60_000)
+    assert "Send the fix upstream" in page.inner_text(".awaited")
+    assert page.evaluate("window.isTheSame")
+    assert complaints == []
+    page.click("text=Hide")
+    page.wait_for_selector(".steps", state="detached")
