@@ -157,7 +157,7 @@ def test_the_samples_are_small_and_their_sources_named():
 
 
 def test_samples_are_loaded_into_an_empty_site_and_stay_away_once_removed():
-    from grading.management.commands.up import samples as programs
+    from grading.management.commands.up import first_sessions as programs
 
     assert [program.name for program in programs()] == ["samples"]
     session = cast.session(is_sample=True)

@@ -28,6 +28,7 @@
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const term = event.target.closest('a[data-term]');
     if (event.target.closest('[data-help]') && help()) { event.preventDefault(); open(); }
+    else if (event.target.closest('[data-close]')) help().close();
     else if (term) { event.preventDefault(); explain(term); }
   });
 })();
