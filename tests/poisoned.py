@@ -43,6 +43,8 @@ from grading.models import (
     JudgeAttempt,
     JudgeBatch,
     JudgeJob,
+    JudgeKey,
+    JudgeKeyTest,
     JudgeRun,
     Notice,
     PeriodicJob,
@@ -277,6 +279,8 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
         )
         JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), outcome=outcome, finished_at=now, batch=batch)
     JudgeRun.objects.create(rubric=held, by=olga)
+    JudgeKey.objects.create(sealed="sealed", hint="body", by=olga)
+    JudgeKeyTest.objects.create(hint="body", by=olga, reason=Reason.AUTH, finished_at=now)
     PeriodicJob.objects.create(name="sweep")
     DamagedBlob.objects.create(sha256="a" * 64, found_at=now)
     quota_cast.quota(QuotaState.PAUSED, by=olga)

@@ -15,7 +15,7 @@ PARTS = (("apply", 1, 0.8), ("reverse", 1, 0.1), ("apply", 2, 0.1))
 STEPS = 20
 COLUMNS = (
     "bandit_id, arm_id, observation, revision, op, grader_id, value_micro, cost_micro, effective_day, recorded_at, "
-    "settlement, policy_version, provisional"
+    "settlement, provisional"
 )
 # The whole numbers from one to before another, as i; and the day that falls to i.
 POSTGRES = ("generate_series({}::bigint, {} - 1) AS numbers(i)", f"DATE '{FIRST_DAY}' + (i % {DAYS})::int")
@@ -67,7 +67,7 @@ def _insert(bandit: Bandit, op: str, revision: int, low: int, high: int) -> str:
     values = (
         f"{bandit.pk}, {first} + (i / 3) % {bandit.arms.count()}, 'session-' || i, {revision}, '{op}', "
         f"{min(graders)} + (i / 7) % {len(graders)}, (i * 7919 + {revision}) % 1000001, "
-        f"CASE WHEN i % 5 = 0 THEN NULL ELSE (i * 31) % 4000000 END, {day}, CURRENT_TIMESTAMP, 's', 'p', FALSE"
+        f"CASE WHEN i % 5 = 0 THEN NULL ELSE (i * 31) % 4000000 END, {day}, CURRENT_TIMESTAMP, 's', FALSE"
     )
     # Our own numbers, all of them.
     return f"INSERT INTO bandit_ledgerentry ({COLUMNS}) SELECT {values} FROM {series.format(low, high)}"  # noqa: S608

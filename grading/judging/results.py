@@ -120,7 +120,8 @@ def apply(
         if outcome is AttemptOutcome.GRADED:
             enqueuing.after_verdict(session, attempt.job)
         at_hand.let_go(session)
-    monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED)
+    # A failure may open an alarm; a verdict after failures may end one.
+    monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(before))
     return outcome
 
 

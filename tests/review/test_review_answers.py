@@ -145,7 +145,7 @@ def test_undo_opens_the_item_again_and_gives_back_the_exact_buckets(rita):
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.PERSON)
     with pytest.raises(review.CorrectionError, match="already"):
         answers.undo(answer, rita)
-    with pytest.raises(review.CorrectionError, match="anew"):
+    with pytest.raises(review.CorrectionError, match="can’t be undone"):
         answers.undo(undone, rita)
 
 

@@ -105,7 +105,7 @@ def test_sessions_that_wait_are_counted_apart_from_further_opinions(rita, client
     cast.open_judge_job(session)
     html = flat(client.get("/"))
     assert "2 <small>sessions</small>" in html
-    assert "2 further opinions wait besides" in html
+    assert "2 further opinions also waiting" in html
     assert listed(client, Behind.WAITING) == 2
 
 
@@ -222,7 +222,8 @@ def test_an_empty_site_has_no_number_that_is_not_there(client):
     client.force_login(cast.person("olga", "operator"))
     html = flat(client.get("/"))
     assert "Nothing to trust yet." in html
-    assert '<a class="btn primary" href="/connect/">Connect an agent</a>' in html
+    assert '<a class="btn primary" href="/settings/judge/">Set the key</a>' in html
+    assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6
     figures = html[html.index("card figs") : html.index("cols-wide")]
     assert len(re.findall(r'class="big"[^>]*>–', figures)) == 4

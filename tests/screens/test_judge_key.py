@@ -214,12 +214,10 @@ def test_what_is_no_address_is_refused(olga, sim, url):
     assert JudgeKey.objects.count() == 0
 
 
-def test_a_session_may_be_judged_with_a_stored_key(olga, sim):
-    session = judge_cast.session()
-    path = f"/sessions/{session.pk}/"
-    assert "add a key in Settings" in flat(olga.get(path))
+def test_with_a_stored_key_no_page_asks_for_one(olga, sim):
+    assert "Add a key in Settings" in flat(olga.get("/quota/"))
     save(olga, sim)
-    assert "add a key in Settings" not in flat(olga.get(path))
+    assert "Add a key in Settings" not in flat(olga.get("/quota/"))
 
 
 def test_only_operators_open_it(client, sim):

@@ -96,10 +96,10 @@ PAGES = {
     "admin:runs": 10,
     "admin:run": 15,
     "admin:run_progress": 6,
-    "admin:run_plan": 34,
+    "admin:run_plan": 35,
     "admin:alarms": 13,
     "admin:alarm": 11,
-    "admin:review_session": 48,
+    "admin:review_session": 51,
     "admin:sessions_csv": 12,
     "admin:sessions_jsonl": 12,
     "admin:review_effect": 82,
@@ -139,7 +139,7 @@ PAGES = {
     "api:openapi-json": 0,
 }
 # The same of the admin pages of every model, by their last word.
-MODEL_PAGES = {"add": 11, "change": 14, "changelist": 16, "delete": 34, "history": 13}
+MODEL_PAGES = {"add": 11, "change": 14, "changelist": 16, "delete": 35, "history": 13}
 
 
 # ---- what is asked
@@ -202,11 +202,11 @@ CALLS: dict[str, tuple[int, Callable[[World], object]]] = {
     "read a bandit": (16, get("api:read_bandit", lambda site: "category")),
     "select": (24, post("api:select", bandit="category", decision_id="d-9")),
     "assign": (32, post("api:assign", decision_id="d-9", lessons=["read-the-diff"])),
-    "preview of a correction of many": (92, preview_of_many),
+    "preview of a correction of many": (93, preview_of_many),
     "sweep": (349, lambda site: judging.sweep()),
     "prioritise": (30, lambda site: tasks.prioritise()),
-    "at night": (230, lambda site: tasks.at_night()),
-    "look at every session": (12, lambda site: monitoring.refresh()),
+    "at night": (232, lambda site: tasks.at_night()),
+    "look at every session": (13, lambda site: monitoring.refresh()),
     "who is next": (4, lambda site: list(lanes.one_by_one(NOW, [JudgeRole.FIRST]))),
     "plan a run": (10, lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force())),
     "posterior": (10, lambda site: posterior_of("category", NOW)),

@@ -227,9 +227,10 @@ OPEN_TO_OTHERS = {
     "api:assign": "200",
     "api:read_bandit": "200",
     "api:read_token": "200",
+    "api:read_judging": "200",
 }
 # Every operation of the API by a token of every scope, of the agent that the session is of: who reads may read alone.
-READS = {"api:read_session": "200", "api:read_bandit": "200", "api:read_token": "200"}
+READS = dict.fromkeys(("api:read_session", "api:read_bandit", "api:read_token", "api:read_judging"), "200")
 ACTS = {"api:submit_session": "200", "api:select": "200", "api:assign": "200"}
 BY_SCOPE = {
     TokenScope.UNSCOPED: {**READS, **ACTS},

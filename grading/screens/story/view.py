@@ -1,6 +1,9 @@
 """The incident of 31 March on a demo site: a panel of buttons, and what two sites believe after each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 import httpx2
 from django.conf import settings
@@ -30,8 +33,20 @@ class StepShown:
     figures: tuple[Figure, ...]
 
 
+def on_a_demo(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A page that no other site has."""
+
+    @wraps(view)
+    def shown(*args: Any, **named: Any) -> HttpResponse:
+        if not march31.is_demo():
+            raise Http404
+        return view(*args, **named)
+
+    return shown
+
+
+@on_a_demo
 def show(request: HttpRequest) -> TemplateResponse:
-    require_demo()
     incident = Incident(timezone.now())
     ledger = incident.ledger
     here, floors, before = ledger.belief(), ledger.with_floors, ledger.without
@@ -55,10 +70,10 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "story/story.html", context)
 
 
+@on_a_demo
 @require_POST
 def press(request: HttpRequest, name: str) -> HttpResponse:
     """Do a step. What does not come about at once does so on the open page."""
-    require_demo()
     if name not in march31.BY_NAME:
         raise Http404
     try:
@@ -70,20 +85,14 @@ def press(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("admin:story")
 
 
+@on_a_demo
 @require_POST
 def again(request: HttpRequest) -> HttpResponse:
-    require_demo()
     try:
         march31.start_again(request.user)  # type: ignore[arg-type] # the screen needs a login
     except httpx2.HTTPError as error:
         messages.error(request, f"The judge simulator does not answer ({error}). Nothing was changed; try again.")
     return redirect("admin:story")
-
-
-def require_demo() -> None:
-    """On any other site there is no such page."""
-    if not march31.is_demo():
-        raise Http404
 
 
 def _shown(step: Step, at: int, incident: Incident) -> StepShown:
