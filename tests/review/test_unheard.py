@@ -144,7 +144,7 @@ def test_five_drawn_at_random_go_to_a_person():
     monitoring.watch()
     (alarm,) = monitoring.open_alarms().filter(rule="A36")
     assert alarm.about == "code"
-    assert alarm.detail.startswith("5 sessions wait for a person")
+    assert alarm.detail.startswith("5 sessions wait for review")
 
 
 def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(settings):

@@ -213,7 +213,7 @@ def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(reviewer)
     session = graded(external_id="018f3c5e-0000-7000-8000-00000a7b71a3")
     other = graded(external_id="018f3c5e-0000-7000-8000-00000b7b71a3")
     for text in (session.pk, f"%23{session.pk}", session.external_id, "0A7B71A3"):
-        assert "if a person graded 0a7b71a3 .80" in read(reviewer, f"{PAGE}?session={text}&value=.8")
+        assert "if a person graded 018f3c5e .80" in read(reviewer, f"{PAGE}?session={text}&value=.8")
     several = read(reviewer, f"{PAGE}?session=71a3&value=.8")
     assert "Several sessions have an id that ends in '71a3'" in several
     assert other.external_id in several
@@ -519,7 +519,7 @@ class TestBreaks:
     def test_an_arm_that_broke_says_since_when_and_why(self, reviewer):
         self.teach()
         assert self.of_code(reviewer).sentence == (
-            "Since 21 March 2026 it is not what it was: the mean of its 60 rewards before was .700, that of the 30 "
+            "Since 21 March 2026 it has changed: the mean of its 60 rewards before was .700, that of the 30 "
             "since is .200. What it earned before no longer counts."
         )
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))

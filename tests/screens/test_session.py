@@ -368,7 +368,7 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(revi
     assert rows["Tests"].note.endswith("failed, passed")
     assert rows["Last message"].said[0].text == "“Done & <dusted>.”"
     assert "Done &amp; &lt;dusted&gt;." in flat(page)
-    assert 'href="?event=5#e5"' in flat(page)
+    assert 'href="?tab=transcript&amp;event=5#e5"' in flat(page)
     assert "commits" not in rows["Not seen"].said[0].text.lower()
 
 
