@@ -66,6 +66,10 @@ class NotYet(Exception):
     """A step was pressed before the one that comes first."""
 
 
+class SimulatorAway(Exception):
+    """The judge simulator does not answer; nothing was changed."""
+
+
 def is_demo() -> bool:
     """Whether this is a site whose judge may be broken: one that says so, with a simulator on its own machine."""
     is_near = urlsplit(settings.ANTHROPIC_BASE_URL).hostname in LOOPBACK
@@ -139,7 +143,7 @@ class Step:
 def press(name: str, by: User) -> None:
     """Do a step; one that was pressed before is left as it is.
 
-    KeyError for an unknown one; NotYet out of order; httpx2.HTTPError where the simulator does not answer;
+    KeyError for an unknown one; NotYet out of order; SimulatorAway where the simulator does not answer;
     CorrectionError where a person's act is refused.
     """
     step, incident = BY_NAME[name], Incident(clock.now())
@@ -164,10 +168,13 @@ def start_again(by: User) -> None:
 
 
 def order(**said: object) -> None:
-    """Tell the simulator what to do from now on."""
+    """Tell the simulator what to do from now on. SimulatorAway where it does not answer."""
     import httpx2
 
-    httpx2.post(f"{settings.ANTHROPIC_BASE_URL}/_script", json=said, timeout=SECONDS).raise_for_status()
+    try:
+        httpx2.post(f"{settings.ANTHROPIC_BASE_URL}/_script", json=said, timeout=SECONDS).raise_for_status()
+    except httpx2.HTTPError as error:
+        raise SimulatorAway(f"The judge simulator doesn’t answer ({error}). Nothing was changed; try again.") from error
 
 
 def ask_again(by: User) -> None:

@@ -211,6 +211,7 @@ def found() -> dict[str, Any]:
         "session": session,
         "session_pk": session.pk,
         "own_id": (session.external_id,),
+        "rule_pk": "new",
         "named": f"bob/{session.external_id}",
         "last_event": 1,
         "grade": session.grades.filter(source="human").earliest("pk"),

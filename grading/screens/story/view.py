@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-import httpx2
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -78,10 +77,8 @@ def press(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404
     try:
         march31.press(name, request.user)  # type: ignore[arg-type] # the screen needs a login
-    except (NotYet, review.CorrectionError) as error:
+    except (NotYet, march31.SimulatorAway, review.CorrectionError) as error:
         messages.error(request, str(error))
-    except httpx2.HTTPError as error:
-        messages.error(request, f"The judge simulator does not answer ({error}). Nothing was changed; try again.")
     return redirect("admin:story")
 
 
@@ -90,8 +87,8 @@ def press(request: HttpRequest, name: str) -> HttpResponse:
 def again(request: HttpRequest) -> HttpResponse:
     try:
         march31.start_again(request.user)  # type: ignore[arg-type] # the screen needs a login
-    except httpx2.HTTPError as error:
-        messages.error(request, f"The judge simulator does not answer ({error}). Nothing was changed; try again.")
+    except march31.SimulatorAway as error:
+        messages.error(request, str(error))
     return redirect("admin:story")
 
 
