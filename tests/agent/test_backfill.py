@@ -23,7 +23,7 @@ from tests.agent.test_hook import free_port
 from tests.agent.test_installing import CODEX, CODEX_SESSION, GPTME, Person
 from tests.casts import logs
 from tests.casts import quota as quota_cast
-from tests.processes import wait_for
+from tests.processes import started, wait_for
 
 DATA = Path(os.environ.get("GRADING_DATA_DIR", "."), "transcripts")
 LONG_AGO = dt.datetime(2026, 3, 31, 11, 40, tzinfo=dt.UTC).timestamp()
@@ -277,13 +277,13 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(tmp_path, busy):
         old.claude(name, 10 + number)
     command = [sys.executable, str(old.file), "--backfill", "--yes"]
     options = {"env": {**old.environment, "PYTHONUNBUFFERED": "1"}, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, start_new_session=True, **options) as process:
+    with started(command, start_new_session=True, **options) as process:
         memory = old.home / ".gradingsite/backfilled.jsonl"
         wait_for(lambda: memory.exists() and memory.read_text().count("\n") == 1)
         another = old.do("--backfill", "--yes")
         assert "another --backfill is running here" in another.stdout
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=120)[0]
     assert "stopped; run it again to go on" in said
     assert old.tally(said) == {"sent": 1, "not sent yet": 2, "files in all": 3}
     assert old.tally(old.sends()) == {"sent": 2, "sent earlier from here": 1, "files in all": 3}

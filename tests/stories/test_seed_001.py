@@ -131,7 +131,7 @@ def test_a_floor_that_reached_the_ledger_is_corrected_in_the_browser_without_a_t
     page.goto(session.get_absolute_url())
     page.get_by_role("link", name="Correct the grade").click()
     page.fill("[name=value]", ".80")
-    page.fill("[name=reason]", "The pull request was opened and its checks are green")
+    page.fill("#id_reason", "The pull request was opened and its checks are green")
     page.get_by_role("button", name="Submit .80").click()
     page.get_by_text("Reward .80, final.").first.wait_for()
 
