@@ -39,7 +39,7 @@ def days_ago(days):
 def main(client, url=PAGE):
     response = client.get(url)
     assert response.status_code == 200
-    return flat(response).partition("<main")[2]
+    return flat(response).partition("<main")[2].partition("</main>")[0]
 
 
 def one(name):
