@@ -212,7 +212,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(lived, operator)
 
 def test_a_simulator_that_is_gone_changes_nothing(lived, operator, settings):
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
-    assert "does not answer" in flat(press(operator, "exhaust"))
+    assert "doesn’t answer" in flat(press(operator, "exhaust"))
     assert state_of(operator)[0] == "now"
 
 
