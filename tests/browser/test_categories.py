@@ -69,7 +69,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     page.click("summary:has-text('Change')")
     shot(page, "session-category")
     page.select_option(".category-set [name=category]", "code")
-    page.click("text=Set it")
+    page.click("button:text-is('Set it')")
     page.wait_for_selector("text=Category code: set by a person, olga")
     page.goto("/categories/")
     while page.locator("button:has-text('Undo')").count():
