@@ -187,6 +187,11 @@
     addEventListener('pageshow', function (event) { if (event.persisted) speak({ now: true }); });
   }
 
+  // What ends between two answers may leave no mark that is new: such a page is read until it says that it is done.
+  setInterval(function () {
+    if (latest && document.querySelector('[data-live-soon]') && !reading && !document.hidden) read();
+  }, 2 * SOON);
+
   if (window.SharedWorker) {
     begin(new SharedWorker(script.dataset.poller).port);
   } else {
