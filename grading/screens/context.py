@@ -15,6 +15,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem, Session
+from grading.models.judging import AttemptOutcome
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
@@ -31,10 +32,12 @@ NAV = (
 )
 
 
-# The latest session, settlement, grade and attempt: whatever changes a figure on a page leaves a row in one of them.
+# The latest session, settlement, grade and attempt, and how many attempts run: whatever changes a figure on a page
+# leaves a row in one of them, but for a call that ends as the one before it did.
 LATEST = """
 SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settlement),
-    (SELECT MAX(id) FROM grading_grade), (SELECT MAX(id) FROM grading_judgeattempt)
+    (SELECT MAX(id) FROM grading_grade), (SELECT MAX(id) FROM grading_judgeattempt),
+    (SELECT COUNT(*) FROM grading_judgeattempt WHERE outcome = %s)
 """
 
 
@@ -42,7 +45,7 @@ SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settl
 class SiteNow:
     """What holds for everybody, whatever page they have open: the judge, the alarms, what waits for review.
 
-    `latest` are the keys of the latest rows, by LATEST. `stopped` says what of the site itself does not work, in a few
+    `latest` are the numbers that LATEST asks for. `stopped` says what of the site itself does not work, in a few
     words; empty where all of it does. `cannot_write`: why this process could not write to the database a moment ago.
     """
 
@@ -88,9 +91,9 @@ def site_now() -> SiteNow:
 
 
 def latest_rows() -> tuple[int, ...]:
-    """The keys that LATEST asks for, 0 where there is no row."""
+    """The numbers that LATEST asks for, 0 where there is no row."""
     with connection.cursor() as cursor:
-        cursor.execute(LATEST)
+        cursor.execute(LATEST, [AttemptOutcome.RUNNING])
         return tuple(key or 0 for key in cursor.fetchone())
 
 

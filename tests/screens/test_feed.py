@@ -5,8 +5,10 @@ import datetime as dt
 import pytest
 import time_machine
 from django.contrib.auth.models import User
+from django.utils import timezone
 
-from grading.models import Alarm, Quota, Settlement
+from grading.models import Alarm, JudgeAttempt, Quota, Settlement
+from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.screens import feed
@@ -55,6 +57,15 @@ def test_who_knows_the_version_gets_nothing(viewer):
     assert again.headers["Cache-Control"] == "no-store"
     cast.session()
     assert asked(viewer, since=version).status_code == 200
+
+
+def test_a_call_to_the_judge_that_ends_is_news_whatever_came_of_it(viewer):
+    """A session that was refused before is refused again: nothing but the attempt's row says so."""
+    now = timezone.now()
+    attempt = quota_cast.attempt(quota_cast.job(now), now, outcome=AttemptOutcome.RUNNING)
+    before = asked(viewer).json()["news"]
+    JudgeAttempt.objects.filter(pk=attempt.pk).update(outcome=AttemptOutcome.DEFERRED, finished_at=now)
+    assert asked(viewer).json()["news"] != before
 
 
 def test_an_outage_and_its_end_change_the_state_and_the_top(viewer, settings):

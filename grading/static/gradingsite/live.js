@@ -187,7 +187,7 @@
     addEventListener('pageshow', function (event) { if (event.persisted) speak({ now: true }); });
   }
 
-  // What ends between two answers may leave no mark that is new: such a page is read until it says that it is done.
+  // What ends while a page is made is in the page's mark and not in what it shows: it is read until it says so.
   setInterval(function () {
     if (latest && document.querySelector('[data-live-soon]') && !reading && !document.hidden) read();
   }, 2 * SOON);
