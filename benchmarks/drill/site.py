@@ -9,7 +9,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import httpx2
 
+from benchmarks.backlog.stand import CELERY, QUIET
 from gradingsite import broker
 from gradingsite.broker import Broker
 from gradingsite.supervisor import die_with_parent
@@ -107,8 +107,7 @@ def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
     from grading.management.commands import up
 
     judge_port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
-    worker = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
-    worker += ["worker", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
+    worker = [*CELERY, "-A", "gradingsite", "worker", *QUIET, "--loglevel=INFO"]
     workers = zip(WORKERS, (worker, [*worker, "--with-scheduler"]), strict=True)
     limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
     return {

@@ -1,7 +1,7 @@
 """The first steps, on the dashboard until they are done or hidden. Whether one is done follows from the data alone, so
 that it makes no difference how or by whom it was done.
 
-A step is a function in STEPS: it reads what it needs and says how things stand; None where the site has no such step.
+A step is a function in STEPS: it reads what it needs and says how things stand.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from bandit.models import LedgerEntry
@@ -66,7 +66,7 @@ def checklist(user: User) -> Checklist | None:
     """The steps as they stand; None once all are done, or for whom they are not or who has hidden them."""
     if not user.has_perm("grading.add_apitoken") or HiddenChecklist.objects.filter(user=user).exists():
         return None
-    found = Checklist(steps=tuple(step for make in STEPS if (step := make()) is not None))
+    found = Checklist(steps=tuple(make() for make in STEPS))
     return found if found.now else None
 
 
@@ -128,24 +128,20 @@ def an_agent() -> Step:
     )
 
 
-def categories() -> Step | None:
-    try:
-        url = reverse("admin:categories")
-    except NoReverseMatch:
-        return None
+def categories() -> Step:
     done = own_sessions().filter(category__isnull=False).exists()
     return Step(
         title="Decide how sessions get a category",
         done=done,
         words="Rules by repository, path, branch or words. Without a category the category bandit learns nothing.",
         aside="" if done else "after the first session",
-        url=url,
+        url=reverse("admin:categories"),
         button="Categories",
     )
 
 
 def three_grades() -> Step:
-    count = min(len(graded_by_people(ENOUGH_GRADES)), ENOUGH_GRADES)
+    count = len(graded_by_people(ENOUGH_GRADES))
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,
@@ -170,7 +166,7 @@ def the_bandit_moves() -> Step:
     )
 
 
-STEPS: tuple[Callable[[], Step | None], ...] = (judges_key, an_agent, categories, three_grades, the_bandit_moves)
+STEPS: tuple[Callable[[], Step], ...] = (judges_key, an_agent, categories, three_grades, the_bandit_moves)
 
 
 def own_sessions() -> QuerySet[Session]:
