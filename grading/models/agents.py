@@ -155,5 +155,5 @@ class ApiToken(models.Model):
         return ApiToken.objects.issue(self.agent, scope=scope, note=self.note, created_by=by)
 
     def revoke(self) -> None:
-        """Let it open nothing any more, for good."""
+        """Let it open nothing, for good."""
         ApiToken.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())

@@ -49,7 +49,7 @@ class ApiTokenAdmin(KeepAdmin):
         for token in live:
             token.revoke()
             record(AuditKind.TOKEN, f"revoked the token {token}")
-        self.message_user(request, f"{len(live)} tokens revoked: they open nothing any more.")
+        self.message_user(request, f"{len(live)} tokens revoked: they no longer work.")
 
 
 class ArtifactRuleAdmin(KeepAdmin):

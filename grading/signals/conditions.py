@@ -46,7 +46,7 @@ class InvalidCondition(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One condition: any of `values` will do. Upper and lower case are alike."""
+    """One condition: any of `values` will do. Upper and lower case make no difference."""
 
     field: Field
     test: Test

@@ -134,7 +134,7 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
 def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
     """Take the session for this page. One person's newest page has it; another person's claim keeps it."""
     if not grades:
-        return Hold(why_not="You read here; reviewers answer.")
+        return Hold(why_not="You can only read here; reviewers answer.")
     if item is None or item.state != ItemState.OPEN:
         return Hold(claim=claim or new_claim())
     mine, now = claim or new_claim(), timezone.now()
