@@ -100,7 +100,7 @@ def _change(request: HttpRequest, person: User) -> tuple[Agent | None, str]:
     if act == "revoke":
         token.revoke()
         record(AuditKind.TOKEN, f"revoked the token {token}")
-        messages.success(request, f"Revoked: the token …{token.hint} of {token.agent} opens nothing any more.")
+        messages.success(request, f"Revoked: the token …{token.hint} of {token.agent} no longer works.")
     elif act.removeprefix("narrow ") in set(TokenScope) - {TokenScope.UNSCOPED}:
         scope = TokenScope(act.removeprefix("narrow "))
         try:

@@ -85,7 +85,7 @@ def test_a_refused_key_is_not_saved_and_what_was_there_goes_on(olga, sim):
     [
         ("no_credit", "The key is right, but its account has no quota left."),
         ("overloaded", "The service is in trouble"),
-        ("drop", "Nobody could be reached at this address."),
+        ("drop", "Nothing answers at this address."),
     ],
 )
 def test_trouble_that_is_not_the_keys_is_said_in_words_and_the_key_is_saved(olga, sim, mode, words):

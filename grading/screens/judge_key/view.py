@@ -28,7 +28,7 @@ WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
     Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts come in once it has.",
     Reason.RATE_LIMITED: "The key is right, but too much is asked with it just now. The judge goes on by itself.",
-    Reason.CONNECTION: "Nobody could be reached at this address.",
+    Reason.CONNECTION: "Nothing answers at this address.",
     Reason.TIMEOUT: "No answer came in time.",
     Reason.OVERLOADED: "The service is in trouble, or this is not the address of a judge.",
     Reason.NEEDS_ATTENTION: "The answer was not what a judge’s service says. Are the address and JUDGE_MODEL right?",
@@ -152,6 +152,6 @@ def _said(tested: KeyTest) -> str:
     """What came of a test, in words, with its price."""
     row = tested.row
     if tested.trouble is None:
-        price = "at a price it did not tell" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
+        price = "at a price it didn’t state" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
         return f"{row.model} answered in {row.seconds or 0:.1f} s {price}."
     return f"{WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"

@@ -46,12 +46,12 @@ class PauseForm(forms.Form):
 def pause(request: HttpRequest) -> HttpResponse:
     """A page that says what pausing does, and its button."""
     if not quota.is_configured():
-        messages.error(request, "No judge yet, so that there is none to pause.")
+        messages.error(request, "No judge yet, so there is none to pause.")
         return redirect("admin:quota")
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         quota.pause(by=request.user, note=form.cleaned_data["note"])  # type: ignore[arg-type] # the screen needs a login
-        messages.success(request, "The judge is paused. Calls that were under way are still heard.")
+        messages.success(request, "The judge is paused. Calls already under way still count.")
         return redirect("admin:quota")
     context = {"title": "Pause the judge", "form": form, "held": attempts.held()}
     return TemplateResponse(request, "quota/quota_pause.html", context)
@@ -66,7 +66,7 @@ def resume(request: HttpRequest) -> HttpResponse:
     quota.resume(by=request.user)  # type: ignore[arg-type] # the screen needs a login
     now = first_quota()
     if now is not None and now.is_out:
-        messages.info(request, "The pause is over; what kept the judge from being asked before it is not.")
+        messages.info(request, "The pause is over, but what kept the judge from being asked before it isn’t.")
     else:
         messages.success(request, "The judge is asked again, the most urgent session first.")
     return redirect("admin:quota")
@@ -90,9 +90,9 @@ def try_now(request: HttpRequest) -> HttpResponse:
     count = taking_up.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
-        messages.success(request, f"{sessions} tried now; what fails again, waits again.")
+        messages.success(request, f"{sessions} tried now; what fails again waits again.")
     else:
-        messages.info(request, "Nothing stands still any more.")
+        messages.info(request, "Nothing is stuck any more.")
     return redirect("admin:quota")
 
 
@@ -104,7 +104,7 @@ def may_probe(held: Quota, jobs: int) -> str:
         return "The judge is paused: resume it instead."
     if held.reason == Reason.BUDGET_SPENT:
         return "The budget is spent: raise it instead."
-    return "" if jobs else "No job waits, so that there is nothing to ask."
+    return "" if jobs else "No job is waiting, so there is nothing to ask."
 
 
 # --- the policy ------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def policy(request: HttpRequest) -> HttpResponse:
             messages.info(request, "Nothing was changed: this is the policy that holds.")
             return redirect("admin:quota_policy")
         budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
-        messages.success(request, f"The policy holds from now on: {'; '.join(changed)}.")
+        messages.success(request, f"The policy applies from now on: {'; '.join(changed)}.")
         return redirect("admin:quota")
     context = {"title": "Judge policy", "form": form, "held": held, "history": history()}
     return TemplateResponse(request, "quota/quota_policy.html", context)

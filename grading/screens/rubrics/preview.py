@@ -70,4 +70,4 @@ def find_session(named: str) -> tuple[Session | None, str]:
             return found[0], ""
         if found:
             return None, f"More than one session's id ends in “{named[:60]}”: write more of it."
-    return None, f"No session's id is or ends in “{named[:60]}”. Ids stand on the sessions list."
+    return None, f"No session's id is or ends in “{named[:60]}”. Ids are on the sessions list."

@@ -169,8 +169,8 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
     scale = calibrating.scale_of(held)
     if scale is not None and scale.is_start:
         return (
-            f"{pairs:,} judged sessions say what it could be. That comes in force by itself at night where it moves no "
-            f"arm by more than {number(BY_ITSELF)}, and else waits for an operator."
+            f"{pairs:,} judged sessions say what it could be. It takes effect by itself at night if it moves no arm "
+            f"by more than {number(BY_ITSELF)}; otherwise it waits for an operator."
         )
     return ""
 
@@ -287,8 +287,8 @@ def _why(proposed: Proposed, who: str) -> str:
     if proposed.comes_by_itself:
         most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= LEAST_SAID else ""
         return (
-            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it comes in "
-            "force by itself at night."
+            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it takes "
+            "effect by itself at night."
         )
     return (
         f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
