@@ -31,6 +31,7 @@ from bandit.models import (
     PolicyVersion,
     Selection,
 )
+from grading.intake.categories import edits
 from grading.models import (
     Agent,
     Alarm,
@@ -57,6 +58,7 @@ from grading.models import (
     SessionLog,
     SessionTraits,
 )
+from grading.models.categories import RuleAct
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
@@ -183,7 +185,7 @@ def make() -> tuple[World, set[str]]:
         rubric = _judging(sessions, olga)
         _people(sessions)
         _seeded(poisoner)
-        _categories(sessions)
+        _categories(sessions, olga)
     made.rows |= {
         "session": sessions[0],
         "session_pk": sessions[0].pk,
@@ -318,13 +320,13 @@ def _people(sessions: list[Session]) -> None:
         )
 
 
-def _categories(sessions: list[Session]) -> None:
-    """Rules of hostile patterns, and sessions without a category that meet them."""
+def _categories(sessions: list[Session], author: User) -> None:
+    """Rules of hostile patterns, the edits that made them, and sessions without a category that meet them."""
     news = Arm.objects.get(bandit__name="category", name="news")
     lines = [line[: conditions.LONGEST] for line in LINES if line.isprintable()]
-    for position, line in enumerate(lines[:4], 2):
+    for line in lines[:4]:
         said = [{"field": "branch", "test": "contains", "values": [line]}]
-        CategoryRule.objects.create(conditions=said, category=news, position=position)
+        edits.make(author, RuleAct.ADD, CategoryRule(conditions=said, category=news))
     for session in sessions:
         hostile = Traits(task="\n".join(LINES), branch=" ".join(lines), repositories=tuple(lines), folder=lines[0])
         SessionTraits.objects.create(session=session, data=hostile.as_dict())

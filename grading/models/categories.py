@@ -1,6 +1,7 @@
 """How sessions get their category: what was said of each and by whom, the rules that say it, and what people did."""
 
 import uuid
+from enum import StrEnum
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -15,11 +16,43 @@ from grading.models.sessions import CategoryOrigin, Session
 from grading.signals import conditions
 
 
+class RuleAct(StrEnum):
+    """What somebody does to one rule of the list."""
+
+    ADD = "add"
+    CHANGE = "change"
+    UP = "up"
+    DOWN = "down"
+    ON = "on"
+    OFF = "off"
+    DELETE = "delete"
+
+    @property
+    def done(self) -> str:
+        return {
+            RuleAct.ADD: "added",
+            RuleAct.CHANGE: "changed",
+            RuleAct.UP: "moved up",
+            RuleAct.DOWN: "moved down",
+            RuleAct.ON: "switched on",
+            RuleAct.OFF: "switched off",
+            RuleAct.DELETE: "deleted",
+        }[self]
+
+
+class ListedRules(models.Manager["CategoryRule"]):
+    """The rules that were not deleted."""
+
+    def get_queryset(self) -> "models.QuerySet[CategoryRule]":
+        return super().get_queryset().filter(is_deleted=False)
+
+
 class CategoryRule(models.Model):
     """Sessions whose log meets every condition get the category. The first of the rules that are on wins.
 
     `conditions` is a list of {"field", "test", "values"}, as `grading.signals.conditions` reads them. `position` counts
     from 1. Since `changed_at` it is as it is: it says nothing by itself of a session from before that has a category.
+    One that was deleted is kept, as words of it and an undo refer to it.
     """
 
     position = models.PositiveIntegerField(default=1)
@@ -27,6 +60,10 @@ class CategoryRule(models.Model):
     category = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+")
     is_on = models.BooleanField(default=True)
     changed_at = models.DateTimeField(default=timezone.now, editable=False)
+    is_deleted = models.BooleanField(default=False, editable=False)
+
+    everything = models.Manager["CategoryRule"]()
+    objects = ListedRules()
 
     class Meta:
         ordering = ["position", "pk"]
@@ -42,11 +79,13 @@ class CategoryRule(models.Model):
 
 
 class CategoryChange(models.Model):
-    """What a person did to the categories of one session or many: set by hand, or by the rules that were on.
+    """What a person did to the categories of one session or many: set by hand, or by the rules that were on; or to the
+    list of rules, which is its `edit` (else empty) and changes no session.
 
     `name` tells a form sent twice from two. `todo` are [session, arm, rule or null, why] that a worker has not done
     yet; `total` were there at the start. Undone by `undone_by`; until all of it is, `undone_at` is set and words of it
-    still hold.
+    still hold. Of an edit that was undone `todo` are the sessions of which the rules are still to be asked again.
+    `edit` has the act, the rule's key, number and words, what it is to be, and the list `before`.
     """
 
     name = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -55,6 +94,7 @@ class CategoryChange(models.Model):
     reason = redacted_text(blank=True)
     total = models.PositiveIntegerField(default=0)
     todo = models.JSONField(default=list, blank=True)
+    edit = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)
     undone_by = models.ForeignKey(
@@ -75,6 +115,18 @@ class CategoryChange(models.Model):
 
     def __str__(self) -> str:
         return f"categories of {self.total} session{'' if self.total == 1 else 's'}"
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether it was done to the list of rules."""
+        return bool(self.edit)
+
+    @property
+    def did(self) -> str:
+        """What was done, as of "somebody did"."""
+        if self.is_edit:
+            return f"{RuleAct(self.edit['act']).done} rule {self.edit['number']}: {self.edit['words']}"
+        return f"set the {self} {'by the rules' if self.origin == CategoryOrigin.RULE else 'by hand'}"
 
 
 class CategoryWordQuerySet(models.QuerySet["CategoryWord"]):

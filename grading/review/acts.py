@@ -25,7 +25,6 @@ from grading.models import (
 )
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
-from grading.models.sessions import CategoryOrigin
 from grading.reward.explain import number
 
 
@@ -251,10 +250,8 @@ def of_setting(row: LogEntry) -> HistoryEntry:
 
 
 def of_category_change(row: CategoryChange) -> HistoryEntry:
-    how = "by the rules" if row.origin == CategoryOrigin.RULE else "by hand"
-    what = f"set the {row} {how}"
     return HistoryEntry(
-        at=row.created_at, kind=HistoryKind.CATEGORY, pk=row.pk, who=str(row.by), what=what, why=row.reason
+        at=row.created_at, kind=HistoryKind.CATEGORY, pk=row.pk, who=str(row.by), what=row.did, why=row.reason
     )
 
 
@@ -265,7 +262,7 @@ def of_category_undone(row: CategoryChange) -> HistoryEntry:
         kind=HistoryKind.CATEGORY,
         pk=row.pk,
         who=str(row.undone_by),
-        what=f"undid “set the {row}”",
+        what=f"undid “{row.did}”",
         why=row.undone_why,
     )
 

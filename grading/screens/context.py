@@ -146,9 +146,8 @@ class PageContext:
         )
 
 
-def page_context(request: HttpRequest) -> PageContext:
-    """Six queries, whatever the page, and one more while grades wait for the judge."""
-    now = site_now()
+def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
+    """Two queries, whatever the page, and one more while grades wait for the judge."""
     said = None if request.path == reverse("admin:quota") else banner(now.quota)
     return PageContext(
         site=now,

@@ -22,7 +22,7 @@ from grading.screens.bulk import view as bulk
 from grading.screens.calibration import view as calibration
 from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
-from grading.screens.context import page_context
+from grading.screens.context import SiteNow, page_context, site_now
 from grading.screens.costs import view as costs
 from grading.screens.dashboard import checklist
 from grading.screens.dashboard import view as dashboard
@@ -142,6 +142,28 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
+# They answer with a part of a page, a file or another address: nothing that holds for everybody stands in that.
+NO_PAGES: frozenset[View] = frozenset(
+    {
+        audit.calibration,
+        audit.export_csv,
+        audit.export_jsonl,
+        bandits.first,
+        by_hand.undo,
+        bulk.undo,
+        costs.export,
+        desk.show_effect,
+        desk.start,
+        feed.top,
+        runs.run_progress,
+        sessions.by_id,
+        sessions.export_csv,
+        sessions.export_jsonl,
+        transcript.events,
+        transcript.find,
+    }
+)
+
 
 class GradingAdminSite(admin.AdminSite):
     site_title = site_header = "gradingsite"
@@ -175,7 +197,10 @@ class GradingAdminSite(admin.AdminSite):
         return self.admin_view(self.as_page(view, permission))
 
     def as_page(self, view: View, permission: str) -> Callable[..., Any]:
-        """The context of every page is read after the view has done its work, so that it shows what now holds."""
+        """What holds for everybody is read before the view reads its own: what changes meanwhile is news to the page.
+
+        After an act it is read afterwards, so that the answer shows what the act did.
+        """
 
         @wraps(view)
         def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
@@ -183,16 +208,19 @@ class GradingAdminSite(admin.AdminSite):
                 raise PermissionDenied
             if request.method not in METHODS:
                 return HttpResponseNotAllowed(METHODS)
+            before = None if request.method == "POST" or view in NO_PAGES else site_now()
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
-                response.context_data = {**self.each_context(request), **(response.context_data or {})}
+                response.context_data = {**self.each_context(request, before), **(response.context_data or {})}
             return response
 
         return inner
 
-    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+    def each_context(self, request: HttpRequest, now: SiteNow | None = None) -> dict[str, Any]:
+        """Django's, and what every page of ours shows: as of `now`, or of this moment."""
         inside = self.has_permission(request) and request.user.has_perm(VIEW)
-        return {**super().each_context(request), "common": page_context(request) if inside else None}
+        common = page_context(request, now or site_now()) if inside else None
+        return {**super().each_context(request), "common": common}
 
 
 site = GradingAdminSite()

@@ -52,6 +52,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     page.wait_for_selector("text=This rule catches 2")
     page.wait_for_selector("text=Save and set 2 categories")
     assert not CategoryRule.objects.exists()
+    assert page.locator(".arms .curve .was").count() == page.locator(".arms tbody tr").count() > 0
     page.click("text=Add a condition")
     page.select_option("[name=field-1]", "branch")
     page.select_option("[name=test-1]", "matches")
@@ -72,10 +73,12 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     page.click("button:text-is('Set it')")
     page.wait_for_selector("text=Category code: set by a person, olga")
     page.goto("/categories/")
+    page.wait_for_selector("text=Added rule 1: ")
     while page.locator("button:has-text('Undo')").count():
         page.locator("button:has-text('Undo')").first.click()
         page.wait_for_selector("text=Undone: what held before")
     assert not Session.objects.exclude(category=None).exists()
+    assert not CategoryRule.objects.exists()
     assert not Bucket.objects.filter(bandit__name="category", n__gt=0).exists()
     assert complaints == []
     assert page.evaluate("window.pwned") is None

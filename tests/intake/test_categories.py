@@ -8,13 +8,14 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from bandit.core.moves import moves
-from bandit.models import Arm, Bandit, Bucket
+from bandit.models import Arm, Bandit, Bucket, Grader
 from bandit.reading import posterior_of
 from bandit.whatif import what_if_moved
-from grading.intake.categories import changes, given, preview, reach, reading
+from grading.intake.categories import changes, edits, given, preview, reach, reading
 from grading.intake.categories.changes import ChangeRefused
 from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob, Session, SessionTraits
 from grading.models.agents import TokenScope
+from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
 from grading.reward import rewards
 from grading.signals.conditions import InvalidCondition, Matcher
@@ -54,6 +55,13 @@ def bits():
     read = {row.name: posterior_of(row.name, cast.NOON) for row in Bandit.objects.that_learn()}
     columns = ("bandit", "arm", "grader", "effective_day", "n", "s", "q", "cost", "costed", "productive")
     return list(sums.values_list(*columns)), repr(read)
+
+
+def bits_by_grader():
+    """The same, where histories named their graders in another order."""
+    sums, read = bits()
+    names = {row.pk: tuple(list(row.__dict__.values())[2:]) for row in Grader.objects.all()}
+    return sorted((bandit, arm, names[grader], *rest) for bandit, arm, grader, *rest in sums), read
 
 
 def graded(value=0.7, **fields):
@@ -386,6 +394,140 @@ def test_undoing_in_any_order_leaves_every_bit_as_it_was():
             changes.undo(change, people[0])
         assert dict(Session.objects.values_list("pk", "category")) == words
         assert bits() == before
+
+
+# --- edits of the rules
+
+
+def draft(word="inbox", category="triage", rule=None):
+    """A rule as it is to be, not saved."""
+    said = [{"field": "words", "test": "contains", "values": [word]}]
+    return CategoryRule(
+        pk=rule and rule.pk, position=rule.position if rule else 1, conditions=said, category=arm(category)
+    )
+
+
+def listed():
+    """The rules as they stand, in their order: word, category and whether on; their numbers count from 1."""
+    rows = list(CategoryRule.objects.select_related("category"))
+    assert [row.position for row in rows] == list(range(1, len(rows) + 1))
+    return [(row.conditions[0]["values"][0], row.category.name, row.is_on) for row in rows]
+
+
+def test_an_edit_of_the_rules_is_undone_whatever_came_after_it():
+    olga = cast.person("olga", "operator")
+    rule("words", "contains", "old", category="news")  # from before edits were kept
+    added = edits.make(olga, RuleAct.ADD, draft("inbox"))
+    own = CategoryRule.objects.get(pk=added.edit["rule"])
+    changed = edits.make(olga, RuleAct.CHANGE, draft("mail", "code", own))
+    moved = edits.make(olga, RuleAct.UP, own)
+    off = edits.make(olga, RuleAct.OFF, own)
+    assert listed() == [("mail", "code", False), ("old", "news", True)]
+    changes.undo(changed, olga)
+    assert listed() == [("inbox", "triage", False), ("old", "news", True)]
+    changes.undo(off, olga)
+    changes.undo(moved, olga)
+    assert listed() == [("old", "news", True), ("inbox", "triage", True)]
+    deleted = edits.make(olga, RuleAct.DELETE, CategoryRule.objects.first())
+    assert listed() == [("inbox", "triage", True)]
+    changes.undo(added, olga)
+    assert listed() == []
+    changes.undo(deleted, olga)
+    assert listed() == [("old", "news", True)]
+    with pytest.raises(ChangeRefused, match="undone already"):
+        changes.undo(deleted, olga)
+
+
+def test_an_edit_that_changes_nothing_is_none():
+    olga, own = cast.person("olga", "operator"), rule()
+    for act in (RuleAct.UP, RuleAct.DOWN, RuleAct.ON):
+        assert edits.make(olga, act, own) is None
+    assert edits.make(olga, RuleAct.CHANGE, draft("inbox", "triage", own)) is None
+    assert not CategoryChange.objects.exists()
+
+
+def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made():
+    olga = cast.person("olga", "operator")
+    own = rule("words", "contains", "inbox", category="triage")
+    edits.make(olga, RuleAct.CHANGE, draft("inbox", "news", own))
+    last = edits.make(olga, RuleAct.OFF, own)
+    none = submit("s-1", log("s-1"), category=None).session
+    assert none.category is None
+    changes.undo(last, olga)
+    none.refresh_from_db()
+    assert (none.category.name, given.given(none).why[:6]) == ("news", "rule 1")
+    changes.undo(CategoryChange.objects.earliest("pk"), olga)
+    none.refresh_from_db()
+    assert none.category.name == "triage"
+    assert none.category_words.standing().count() == 1
+    assert none.category_words.standing().get().rule == own
+
+
+def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone():
+    olga, ana = cast.person("olga", "operator"), cast.person("ana", "reviewer")
+    edits.make(olga, RuleAct.ADD, draft("inbox", "news"))
+    first = submit("s-1", log("s-1"), category=None).session
+    changes.set_by_hand([first.pk], arm("code"), ana)
+    changes.undo(CategoryChange.objects.exclude(edit={}).get(), olga)
+    first.refresh_from_db()
+    assert (first.category.name, first.category_from) == ("code", "person")
+    changes.undo(CategoryChange.objects.filter(edit={}).get(), ana)
+    first.refresh_from_db()
+    assert first.category is None
+
+
+WORDS = ("inbox", "news", "retry")
+
+
+def lived(rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ...]:
+    """Edits, sessions and what people set, in a random order; without those that are to be undone, or undoing them."""
+    rng, olga = random.Random(rng_seed), cast.person("olga", "operator")
+    ana, made, rows = cast.person("ana", "reviewer"), {}, {}
+    for step in range(14):
+        kind, word, category = rng.random(), rng.choice(WORDS), rng.choice(["code", "news", "triage", "infra"])
+        pick, beside, act = rng.random(), rng.random(), rng.choice(list(RuleAct))
+        skipped = step in undone and not is_made
+        known = sorted(rows)
+        if kind < 0.45:
+            task = f"Look at the {word} now. "
+            session = submit(f"s-{step}", log(f"s-{step}", task=task), category=None).session
+            cast.grade(session, Source.JUDGE, 0.1 + step / 20, model="judge")
+            rewards.settle(session)
+        elif kind < 0.55:
+            chosen = list(Session.objects.order_by("pk").values_list("pk", flat=True))[:: 1 + int(pick * 3)]
+            if chosen and not skipped:
+                made[step] = changes.set_by_hand(chosen, arm(category), ana)
+        elif kind < 0.75 or not known:
+            if not skipped:
+                made[step] = edits.make(olga, RuleAct.ADD, draft(word, category))
+                rows[step] = made[step].edit["rule"]
+            else:
+                rows[step] = None
+        else:
+            key, other = rows[known[int(pick * len(known))]], rows[known[int(beside * len(known))]]
+            row = CategoryRule.objects.filter(pk=key).first()
+            passed = CategoryRule.everything.filter(pk=other).first()
+            if act is not RuleAct.ADD and row is not None and not skipped:
+                fresh = draft(word, category, row) if act is RuleAct.CHANGE else row
+                made[step] = edits.make(olga, act, fresh, beside=passed)
+    order = sorted(undone)
+    rng.shuffle(order)
+    for step in order if is_made else ():
+        if made.get(step) is not None:
+            changes.undo(made[step], rng.choice([olga, ana]))
+    changes.catch_up()
+    assert not changes.unfinished()
+    given_now = Session.objects.order_by("pk").values_list("external_id", "category__name", "category_from")
+    return listed(), list(given_now), bits_by_grader()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_undone_edits_in_any_order_leave_every_bit_of_a_history_without_them(seed):
+    undone = set(random.Random(seed).sample(range(14), 7))
+    with cast.world():
+        expected = lived(seed, undone, is_made=False)
+    assert lived(seed, undone, is_made=True) == expected
+    assert expected[1]
 
 
 def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories():

@@ -11,8 +11,10 @@ from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
 from grading.screens.context import judge_state
+from grading.screens.site import NO_PAGES, SCREENS
 from grading.vocabulary import Reason
 from tests import cast
+from tests.addresses import Kind, of_kind
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +32,13 @@ OPERATOR_PAGES = (
 def entered(client, role):
     client.force_login(cast.person(role, role))
     return client
+
+
+def test_what_holds_for_everybody_is_read_for_pages_alone():
+    others = set(of_kind(Kind.PART, Kind.DATA, Kind.FILE, Kind.MOVED))
+    assert {f"admin:{name}" for _, name, view, _ in SCREENS if view in NO_PAGES} == {
+        name for _, short, _, _ in SCREENS if (name := f"admin:{short}") in others
+    }
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/connect/", "/sessions/1/", "/grading/agent/"])

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 import time_machine
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from grading.models import Alarm, JudgeAttempt, Quota, Settlement
@@ -66,6 +67,49 @@ def test_a_call_to_the_judge_that_ends_is_news_whatever_came_of_it(viewer):
     before = asked(viewer).json()["news"]
     JudgeAttempt.objects.filter(pk=attempt.pk).update(outcome=AttemptOutcome.DEFERRED, finished_at=now)
     assert asked(viewer).json()["news"] != before
+
+
+def test_what_ends_while_a_page_is_made_is_news_to_it(viewer, settings):
+    """The page shows what was read before, so its marks must be of before as well."""
+    settings.FEED_SECONDS = 2.5
+    now = timezone.now()
+    attempt = quota_cast.attempt(quota_cast.job(now), now, outcome=AttemptOutcome.RUNNING)
+    ended = []
+
+    def end_after_the_list_was_read(execute, sql, *rest):
+        answer = execute(sql, *rest)
+        if not ended and 'FROM "grading_session"' in sql:
+            running = JudgeAttempt.objects.filter(pk=attempt.pk)
+            ended.append(running.update(outcome=AttemptOutcome.DEFERRED, finished_at=now))
+            cast.session()
+        return answer
+
+    with connection.execute_wrapper(end_after_the_list_was_read):
+        page = viewer.get("/sessions/").content.decode()
+    assert ended == [1]
+    said = asked(viewer).json()
+    assert 'data-news="' in page
+    assert f'data-news="{said["news"]}"' not in page
+    assert f'data-live-newer="{said["newest"]}"' not in page
+
+
+def test_a_reward_that_changes_while_its_page_is_made_is_news_to_it(viewer):
+    session, person, settled = review_cast.judged(), cast.person("rita", "reviewer"), []
+
+    def settle_after_the_reward_was_read(execute, sql, *rest):
+        answer = execute(sql, *rest)
+        if not settled and sql.startswith("SELECT") and 'FROM "grading_grade"' in sql:
+            settled.append(cast.grade(session, Source.HUMAN, 0.9, author=person))
+            rewards.settle(session)
+        return answer
+
+    with connection.execute_wrapper(settle_after_the_reward_was_read):
+        page = viewer.get(f"/sessions/{session.pk}/").content.decode()
+    assert settled
+    mark = asked(viewer, session=session.pk).json()["sessions"][str(session.pk)]
+    assert 'data-told=".90 (human)"' not in page
+    assert f'data-session="{session.pk}" data-mark="' in page
+    assert f'data-mark="{mark}"' not in page
 
 
 def test_an_outage_and_its_end_change_the_state_and_the_top(viewer, settings):

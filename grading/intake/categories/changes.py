@@ -16,9 +16,10 @@ from bandit.models import Arm
 from grading import monitoring, wakeup
 from grading.evidence import ownership
 from grading.intake.assessment import assess
-from grading.intake.categories import given, reach, reading
-from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
+from grading.intake.categories import edits, given, reach, reading
+from grading.models import CategoryChange, CategoryRule, CategoryWord, Session, SessionTraits
 from grading.models.sessions import CategoryOrigin
+from grading.signals.traits import Traits
 
 # So many by hand at once; so many while somebody waits; so many in one transaction, and in one go of a worker.
 MOST, SYNC_LIMIT, CHUNK, BATCH = 200, 100, 20, 400
@@ -63,13 +64,22 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
 
 
 def undo(change: CategoryChange, by: User, reason: str = "") -> None:
-    """Take back what a change said: what held before it holds again. ChangeRefused where that was done before."""
+    """Take back what a change said: what held before it holds again. ChangeRefused where that was done before.
+
+    Without an edit of the rules, the list is what the other edits make of it, and the sessions that came since have the
+    category that these rules would have given them.
+    """
     with transaction.atomic():
+        ownership.alone()
         held = CategoryChange.objects.select_for_update().get(pk=change.pk)
         if held.undone_at is not None:
             raise ChangeRefused("This was undone already; nothing was changed.")
         held.undone_at, held.undone_by, held.undone_why, held.todo = timezone.now(), by, reason.strip(), []
+        if held.is_edit:
+            held.todo = edits.asked_since(held.created_at)
         held.save(update_fields=["undone_at", "undone_by", "undone_why", "todo"])
+        if held.is_edit:
+            edits.restore()
     _go_on(held)
     change.refresh_from_db()
 
@@ -116,8 +126,10 @@ def _work(change: CategoryChange, limit: int) -> int:
             held = CategoryChange.objects.select_for_update().get(pk=change.pk)
             if held.undone_at is not None:
                 words = list(held.words.standing().order_by("pk")[: min(CHUNK, limit - done)])
-                flagged |= sum(map(_take_back, words)) > 0
-                some = len(words)
+                again, held.todo = held.todo[: min(CHUNK, limit - done)], held.todo[min(CHUNK, limit - done) :]
+                flagged |= sum([*map(_take_back, words), *map(_ask_again, again)]) > 0
+                held.save(update_fields=["todo"])
+                some = len(words) + len(again)
             else:
                 rows = held.todo[: min(CHUNK, limit - done)]
                 flagged |= sum(_say(held, *row) for row in rows) > 0
@@ -152,6 +164,13 @@ def _take_back(word: CategoryWord) -> bool:
     session = Session.objects.to_settle().get(pk=word.session_id)
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
     return given.hold(session, given.words_of(session)) and _settled(session)
+
+
+def _ask_again(pk: int) -> bool:
+    session, traits = Session.objects.to_settle().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
+    if session is None or traits is None:
+        return False
+    return given.ask_again(session, Traits.from_dict(traits.data)) and _settled(session)
 
 
 def _settled(session: Session) -> bool:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
 from bandit.models import Arm
-from grading.intake.categories import reading
+from grading.intake.categories import edits, reading
 from grading.intake.categories.rules import Rules
 from grading.models import CategoryWord, Proposal, Session, Submission, at_hand
 from grading.models.sessions import CategoryOrigin
@@ -46,9 +48,16 @@ def words_of(session: Session) -> list[CategoryWord]:
 
 
 def holding(words: list[CategoryWord]) -> CategoryWord | None:
-    """The strongest word that was not taken back; of equals the latest."""
-    standing = [word for word in words if word.undone_at is None]
-    return min(standing, key=lambda word: (CategoryOrigin(word.origin).rank, -word.pk), default=None)
+    """The strongest word that was not taken back; of equals the latest.
+
+    What rules said of a session when it came is before what a person had them say, also where they were asked again.
+    """
+
+    def strength(word: CategoryWord) -> tuple[int, bool, int]:
+        by_itself = word.origin == CategoryOrigin.RULE and word.change_id is None
+        return CategoryOrigin(word.origin).rank, by_itself, -word.pk
+
+    return min((word for word in words if word.undone_at is None), key=strength, default=None)
 
 
 def say(session: Session, origin: CategoryOrigin, category: Arm, **said: Any) -> bool:
@@ -86,6 +95,29 @@ def by_rules(session: Session, traits: Traits) -> bool:
     if found is None:
         return False
     return say(session, CategoryOrigin.RULE, found.rule.category.current, why=found.why, rule=found.rule)
+
+
+def ask_again(session: Session, traits: Traits) -> bool:
+    """Have the rules say what they would have said when the session came, had no edit been made that was undone since;
+    whether its columns changed. The session is locked, and its log is taken as it is now.
+    """
+    words = words_of(session)
+    own = [word for word in words if word.origin == CategoryOrigin.RULE and word.change_id is None]
+    asked = own[0].said_at if own else session.received_at
+    had_one = any(word.origin != CategoryOrigin.RULE and word.said_at <= asked for word in words)
+    found = Rules.since(edits.rules_at(asked), session.received_at if had_one else None).first(traits)
+    standing = [word for word in own if word.undone_at is None]
+    if [(word.rule_id, word.category_id) for word in standing] == (
+        [] if found is None else [(found.rule.pk, found.rule.category.current.pk)]
+    ):
+        return False
+    for word in standing:
+        word.undone_at = timezone.now()
+        word.save(update_fields=["undone_at"])
+    if found is not None:
+        said = {"category": found.rule.category.current, "why": found.why, "rule_id": found.rule.pk, "said_at": asked}
+        words.append(_append(session, origin=CategoryOrigin.RULE, **said))
+    return hold(session, words)
 
 
 def take_in(session: Session, traits: Traits | None) -> bool:

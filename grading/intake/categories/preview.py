@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bandit.core.moves import ArmMove, moves
+from bandit.core.posterior import Outlook
 from bandit.core.table import RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.whatif import row_of, what_if_moved
@@ -20,9 +21,11 @@ MOST, CHUNK = 5_000, 500
 class CategoryPreview:
     """`arms` that move; `sessions` that an arm of the category bandit gains, by its name; `unknown` sessions without a
     reward, of which nothing moves; `read_anew` ones whose kind of work becomes another, by which they are read anew.
+    `outlooks` has each bandit in which something moves, before and after.
     """
 
     arms: tuple[ArmMove, ...]
+    outlooks: Mapping[str, tuple[Outlook, Outlook]]
     sessions: Mapping[str, int]
     without: int
     read_anew: int
@@ -57,14 +60,11 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
                 moved.setdefault(bandit, []).append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}
-    found = [
-        move
-        for name in names
-        if name in moved or CATEGORY in moved
-        for move in moves(name, *what_if_moved(name, moved, now), touched=touched.get(name, ()))
-    ]
+    outlooks = {name: what_if_moved(name, moved, now) for name in names if name in moved or CATEGORY in moved}
+    found = [move for name, pair in outlooks.items() for move in moves(name, *pair, touched=touched.get(name, ()))]
     return CategoryPreview(
         arms=tuple(move for move in found if move.is_shown or move.touched),
+        outlooks=outlooks,
         sessions=gained,
         without=without,
         read_anew=read_anew,

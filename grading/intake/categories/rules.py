@@ -32,8 +32,12 @@ class Rules:
     @classmethod
     def in_force(cls, before: dt.datetime | None = None) -> "Rules":
         """The site's rules; only those that were as they are `before` that moment, where one is given."""
-        rows = CategoryRule.objects.select_related("category__merged_into")
-        return cls(rows if before is None else rows.filter(changed_at__lte=before))
+        return cls.since(CategoryRule.objects.select_related("category__merged_into"), before)
+
+    @classmethod
+    def since(cls, rows: Iterable[CategoryRule], before: dt.datetime | None) -> "Rules":
+        """Of these the ones that were as they are `before` that moment; all of them where none is given."""
+        return cls(row for row in rows if before is None or row.changed_at <= before)
 
     def __bool__(self) -> bool:
         return bool(self.rows)

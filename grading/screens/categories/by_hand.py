@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -13,8 +14,10 @@ from django.utils import timezone
 from grading.intake.categories import changes, given, preview
 from grading.intake.categories.changes import MOST, ChangeRefused
 from grading.models import CategoryChange, Session
+from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, key_of
 
+CHANGE_RULES = "grading.change_categoryrule"
 BACK = {"session": "admin:session", "review": "admin:review_session"}
 
 
@@ -58,14 +61,17 @@ def show(request: HttpRequest) -> HttpResponse:
     }
     if category is not None and rows and not context["too_many"]:
         context["told"] = preview.preview({each.pk: category for each in rows}, timezone.now())
+        context["effects"] = effect.shown(context["told"])
         context["changing"] = [each for each in rows if each.category is None or each.category.current != category]
     return TemplateResponse(request, "categories/set.html", context)
 
 
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take back what a person did to categories."""
+    """Take back what a person did to categories, or to the rules."""
     change = get_object_or_404(CategoryChange, pk=pk)
     there = f"{reverse('admin:categories')}#changes"
+    if change.is_edit and not request.user.has_perm(CHANGE_RULES):
+        raise PermissionDenied
     if request.method == "POST":
         try:
             changes.undo(change, request.user, request.POST.get("reason", ""))  # type: ignore[arg-type] # as above

@@ -5,25 +5,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from grading.intake.categories import changes, preview, reach, reading
+from grading.intake.categories import changes, edits, preview, reach, reading
 from grading.intake.categories.changes import ChangeRefused
 from grading.intake.categories.reach import Reach, RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
+from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
+from grading.screens.categories import effect
+from grading.screens.categories.by_hand import CHANGE_RULES
 from grading.screens.categories.draft import Draft, categories, choices, key_of
 from grading.signals import conditions
 
-MAY = "grading.change_categoryrule"
+# What the buttons beside a rule do to it.
+ACTS = frozenset({RuleAct.UP, RuleAct.DOWN, RuleAct.ON, RuleAct.OFF, RuleAct.DELETE})
 # So many catches are named, and so many changes listed; sessions are counted up to so many where a line says how many.
 NAMED, LISTED, COUNTED = 3, 8, 10_000
 EFFECT = 2_000
@@ -40,29 +41,29 @@ def show(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         asked = request.GET.get("edit", "")
         draft = None
-        if asked and request.user.has_perm(MAY):
+        if asked and request.user.has_perm(CHANGE_RULES):
             draft = Draft.of(None if asked == "new" else get_object_or_404(_rules(), pk=key_of(asked)))
-        return TemplateResponse(request, "categories/categories.html", page(draft))
-    if not request.user.has_perm(MAY):
+        return TemplateResponse(request, "categories/categories.html", page(request, draft))
+    if not request.user.has_perm(CHANGE_RULES):
         raise PermissionDenied
     do, key = request.POST.get("do", ""), key_of(request.POST.get("rule", ""))
     rule = None if key is None else get_object_or_404(_rules(), pk=key)
     if do in {"preview", "panel", "save", "save_set"}:
         draft = Draft.typed(request.POST, rule)
         if do == "panel":
-            return render(request, "categories/_reach.html", page(draft))
+            return render(request, "categories/_reach.html", page(request, draft))
         if do == "preview" or draft.problem:
-            return TemplateResponse(request, "categories/categories.html", {**page(draft), "previewed": True})
+            return TemplateResponse(request, "categories/categories.html", {**page(request, draft), "previewed": True})
         save(request, draft)
         messages.success(request, "Saved. New sessions that it catches get the category from now on.")
-    elif rule is not None:
-        change_rule(request, do, rule)
+    elif rule is not None and do in ACTS:
+        edits.make(request.user, RuleAct(do), rule)  # type: ignore[arg-type] # as below
     if do in {"set", "save_set"}:
         apply(request)
     return redirect("admin:categories")
 
 
-def page(draft: Draft | None) -> dict[str, Any]:
+def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
     """What the page shows: the rules with what each catches, with the draft in its place, and what setting would do."""
     rows = list(_rules())
     if draft is not None and draft.is_whole:
@@ -102,11 +103,12 @@ def page(draft: Draft | None) -> dict[str, Any]:
         "others": others,
         "count": count,
         "told": told if count else None,
+        "effects": effect.shown(told) if told and count else (),
         "all": Session.objects.filter(is_sample=False).count(),
         "unread": reading.unread().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
-        "changes": recent(),
+        "changes": recent(request),
         "categories": categories(),
         "name": uuid.uuid4(),
         **choices(),
@@ -138,37 +140,8 @@ def _rules() -> Any:
 
 def save(request: HttpRequest, draft: Draft) -> None:
     """Keep a rule as it was typed, and who did."""
-    with transaction.atomic():
-        row = draft.row(CategoryRule.objects.count() + 1)
-        row.changed_at = timezone.now()
-        row.save(force_insert=draft.rule is None)
-        _note(request, row, ADDITION if draft.rule is None else CHANGE)
-
-
-def change_rule(request: HttpRequest, do: str, rule: CategoryRule) -> None:
-    """Move a rule up or down, switch it on or off, delete it. No session's category changes by that."""
-    with transaction.atomic():
-        rows = list(CategoryRule.objects.select_for_update().order_by("position", "pk"))
-        at = next(index for index, row in enumerate(rows) if row.pk == rule.pk)
-        held = rows[at]
-        match do:
-            case "up" | "down" if 0 <= (to := at + (1 if do == "down" else -1)) < len(rows):
-                rows[at], rows[to] = rows[to], rows[at]
-                for moved in (rows[at], rows[to]):
-                    moved.changed_at = timezone.now()
-                _note(request, held, CHANGE, f"moved {do}")
-            case "on" | "off":
-                held.is_on, held.changed_at = do == "on", timezone.now()
-                _note(request, held, CHANGE, f"switched {do}")
-            case "delete":
-                _note(request, held, DELETION)
-                rows.remove(held)
-                held.delete()
-            case _:
-                return
-        for number, row in enumerate(rows, 1):
-            row.position = number
-        CategoryRule.objects.bulk_update(rows, ["position", "is_on", "changed_at"])
+    act = RuleAct.ADD if draft.rule is None else RuleAct.CHANGE
+    edits.make(request.user, act, draft.row(1))  # type: ignore[arg-type] # the screen needs a login
 
 
 def apply(request: HttpRequest) -> None:
@@ -197,8 +170,11 @@ def _uuid(text: str) -> str:
         return ""
 
 
-def recent() -> list[dict[str, Any]]:
-    """What people last did to categories. Two queries."""
+def recent(request: HttpRequest) -> list[dict[str, Any]]:
+    """What people last did to categories and to the rules. Two queries."""
+    may = {
+        is_edit: request.user.has_perm(need) for is_edit, need in ((True, CHANGE_RULES), (False, "grading.add_grade"))
+    }
     rows = list(CategoryChange.objects.select_related("by", "undone_by")[:LISTED])
     counted = CategoryWord.objects.filter(change__in=rows).order_by().values_list("change", "category__name")
     named: dict[int, list[tuple[str, int]]] = {}
@@ -210,17 +186,7 @@ def recent() -> list[dict[str, Any]]:
             "by_rules": row.origin == CategoryOrigin.RULE,
             "categories": sorted(named.get(row.pk, []), key=lambda each: (-each[1], each[0])),
             "left": len(row.todo),
+            "may_undo": may[row.is_edit],
         }
         for row in rows
     ]
-
-
-def _note(request: HttpRequest, rule: CategoryRule, flag: int, message: str = "") -> None:
-    LogEntry.objects.create(
-        user=request.user,  # type: ignore[misc] # as above
-        content_type=ContentType.objects.get_for_model(CategoryRule),
-        object_id=str(rule.pk),
-        object_repr=str(rule)[:200],
-        action_flag=flag,
-        change_message=message,
-    )

@@ -97,6 +97,8 @@ class SessionFacts:
 def show(request: HttpRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
+    # Before what it marks: a reward that changes while the page is made is news to it.
+    mark = marks_of([session.pk]).get(session.pk, "")
     settlements = list(session.settlements.order_by("revision"))
     grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by"))
@@ -133,7 +135,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
         "session": session,
-        "mark": marks_of([session.pk]).get(session.pk, ""),
+        "mark": mark,
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,

@@ -187,11 +187,6 @@
     addEventListener('pageshow', function (event) { if (event.persisted) speak({ now: true }); });
   }
 
-  // What ends while a page is made is in the page's mark and not in what it shows: it is read until it says so.
-  setInterval(function () {
-    if (latest && document.querySelector('[data-live-soon]') && !reading && !document.hidden) read();
-  }, 2 * SOON);
-
   if (window.SharedWorker) {
     begin(new SharedWorker(script.dataset.poller).port);
   } else {

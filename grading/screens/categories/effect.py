@@ -1,0 +1,47 @@
+"""What a change of categories would do, drawn: each arm's curve as it is and as it would be."""
+
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from bandit.core.moves import ArmMove
+from bandit.core.posterior import Outlook
+from grading.intake.categories.preview import CategoryPreview
+from grading.screens import charts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmShown:
+    """An arm that moves, with its curves; `gains` so many sessions."""
+
+    move: ArmMove
+    curves: SafeString
+    gains: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanditShown:
+    """The arms of a bandit that move, and how many of its arms don't."""
+
+    name: str
+    arms: tuple[ArmShown, ...]
+    still: int
+
+
+def shown(told: CategoryPreview) -> list[BanditShown]:
+    """A bandit's curves are drawn to one scale."""
+    found = []
+    for name, (before, after) in told.outlooks.items():
+        moves = [move for move in told.arms if move.bandit == name]
+        arms = [move.arm for move in moves]
+        curves = charts.ridges(_betas(after, arms), _betas(before, arms), css="was")
+        rows = [
+            ArmShown(move=move, curves=curves[move.arm], gains=told.sessions.get(move.arm, 0) if move.touched else 0)
+            for move in moves
+        ]
+        found.append(BanditShown(name=name, arms=tuple(rows), still=len(before.arms) - len(rows)))
+    return [bandit for bandit in found if bandit.arms]
+
+
+def _betas(outlook: Outlook, arms: list[str]) -> dict[str, charts.Beta]:
+    return {name: charts.Beta(alpha=outlook.arms[name].alpha, beta=outlook.arms[name].beta) for name in arms}
