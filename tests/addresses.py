@@ -300,9 +300,18 @@ SCREENS: dict[str, Address] = {
     "admin:checklist_hide": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR),
     # Testing a key asks a judge: tests/screens/test_judge_key.py.
     "admin:judge_key": Address(opens=OPERATOR, acts=OPERATOR, before=store_a_key, data=lambda world: {"do": "remove"}),
+    "admin:about": Address(opens=VIEWER),
+    "admin:document": Address(opens=VIEWER, of="document"),
     "admin:notices": Address(opens=VIEWER),
-    # Without a channel it has nothing to send, and so nothing to write.
+    # Without a channel that is on it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),
+    "admin:channel_add": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        data=lambda world: {"kind": "webhook", "name": "on call", "url": "http://127.0.0.1:9/"},
+        queries=("", "?kind=email"),
+    ),
+    "admin:channel": Address(opens=OPERATOR, acts=OPERATOR, of="channel", data=lambda world: {"do": "resume"}),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
     "admin:imports": Address(opens=OPERATOR),
     "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),

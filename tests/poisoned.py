@@ -48,6 +48,7 @@ from grading.models import (
     JudgeKeyTest,
     JudgeRun,
     Notice,
+    NoticeChannel,
     PeriodicJob,
     Quota,
     Reveal,
@@ -83,7 +84,7 @@ KEPT = {
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
     "grading.Grade.view", "grading.Grade.purpose",
     "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
-    "grading.JudgeKey.sealed", "grading.JudgeKey.hint", "grading.JudgeKeyTest.hint",
+    "grading.NoticeChannel.sealed", "grading.JudgeKey.sealed", "grading.JudgeKey.hint", "grading.JudgeKeyTest.hint",
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
@@ -290,8 +291,10 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
     for number in range(4):
         Alarm.objects.create(rule="A2", about=str(number), resolved_at=now if number == 3 else None)
     alarm = Alarm.objects.exclude(resolved_at=None).first()
+    channel = NoticeChannel.objects.create(kind="webhook", sealed="sealed", by=olga)
     for about in ("opened", "resolved"):
         Notice.objects.create(channel="email", about=about, alarm=alarm, state="failed")
+    Notice.objects.create(channel="webhook", to=channel, about="opened", alarm=alarm, state="failed")
     return rubric
 
 

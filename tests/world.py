@@ -30,6 +30,7 @@ from grading.models import (
     CategoryRule,
     ImportedFile,
     LogImport,
+    NoticeChannel,
     Proposal,
     ReviewAnswer,
     ReviewItem,
@@ -40,6 +41,7 @@ from grading.models import (
     SubmissionAddress,
 )
 from grading.models.imports import Fate
+from grading.models.notice_channels import Webhook
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
 from grading.review import bulk
@@ -124,6 +126,8 @@ def make() -> World:
             "provider": ("sso",),
             "invitation": ("MQ", "made-up"),
             "import": _import(session),
+            "channel": _channel(olga),
+            "document": ("operate",),
             "secret": secret,
             "others_secret": others_secret,
             "grading_agent": session.agent,
@@ -165,6 +169,13 @@ def _proposal(session, token):
     said = Submission.objects.create(session=session, token=token, scope="hook", witness="hook", body_sha256="b" * 64)
     SubmissionAddress.objects.create(submission=said, address="127.0.0.1")
     return Proposal.objects.create(session=session, submission=said, field="category", value={"category": "news"})
+
+
+def _channel(by):
+    """A channel that is paused: nothing is sent anywhere."""
+    row = NoticeChannel(name="on call", state="paused")
+    row.put(Webhook(url="http://127.0.0.1:9/"), by)
+    return row
 
 
 def _import(session):

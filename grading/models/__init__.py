@@ -24,6 +24,7 @@ from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
+from grading.models.notice_channels import NoticeChannel
 from grading.models.notices import Notice
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.reserving import AbstentionDraw, SessionShares
@@ -66,6 +67,7 @@ __all__ = [
     "JudgeRun",
     "LogImport",
     "Notice",
+    "NoticeChannel",
     "PeriodicJob",
     "Proposal",
     "Quota",

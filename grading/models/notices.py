@@ -10,16 +10,8 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
 from grading.models.monitoring import Alarm
+from grading.models.notice_channels import Channel, NoticeChannel
 from grading.models.redacted import redacted_char, redacted_text
-
-
-class Channel(StrEnum):
-    EMAIL = "email"
-    WEBHOOK = "webhook"
-
-    @property
-    def words(self) -> str:
-        return {Channel.EMAIL: "e-mail", Channel.WEBHOOK: "webhook"}[self]
 
 
 class About(StrEnum):
@@ -46,12 +38,14 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 class Notice(models.Model):
     """One message to one channel, said once for each opening and each end of an alarm.
 
-    `body` is what is sent, byte for byte; `key` names the message to whoever gets it twice. A queued one is due at
-    `next_attempt_at`, which whoever sends it moves ahead first: that is the claim. `last_error` is in words.
+    `to` is the channel that was typed in the browser; None for the one of its kind in the environment. `body` is what
+    is sent, byte for byte; `key` names the message to whoever gets it twice. A queued one is due at `next_attempt_at`,
+    which whoever sends it moves ahead first: that is the claim. `last_error` is in words.
     """
 
     key = models.UUIDField(default=uuid.uuid4, unique=True)
     channel = enum_field(Channel)
+    to = models.ForeignKey(NoticeChannel, null=True, blank=True, on_delete=models.PROTECT, related_name="notices")
     about = enum_field(About)
     alarm = models.ForeignKey(Alarm, null=True, blank=True, on_delete=models.CASCADE, related_name="notices")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
@@ -72,7 +66,12 @@ class Notice(models.Model):
             one_of("notice", "channel", Channel),
             one_of("notice", "about", About),
             one_of("notice", "state", NoticeState),
-            models.UniqueConstraint(fields=["alarm", "about", "channel"], name="notice_once"),
+            models.UniqueConstraint(
+                fields=["alarm", "about", "channel"], condition=Q(to=None), name="notice_once_by_environment"
+            ),
+            models.UniqueConstraint(
+                fields=["alarm", "about", "to"], condition=Q(to__isnull=False), name="notice_once_by_channel"
+            ),
             models.CheckConstraint(condition=Q(alarm__isnull=False) | Q(about=About.TEST), name="notice_has_a_cause"),
             models.CheckConstraint(
                 condition=(Q(state=NoticeState.SENT) & Q(sent_at__isnull=False))
@@ -89,3 +88,8 @@ class Notice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.channel} {self.state}: {self.subject}"
+
+    @property
+    def by_words(self) -> str:
+        """The channel, as in "did not arrive by webhook “ops”"."""
+        return Channel(self.channel).words if self.to is None else str(self.to)

@@ -11,17 +11,13 @@ from django.urls import reverse
 
 from grading import clock
 from grading.models import Alarm, Notice
-from grading.models.notices import About, Channel
+from grading.models.notice_channels import Channel, ChannelState
+from grading.models.notices import About
+from grading.monitoring.notices.channels import Place, places
 from grading.monitoring.rule import Rule, Severity
 from grading.plain import plain_text
 
 SUBJECT_LIMIT = 200
-
-
-def channels() -> tuple[Channel, ...]:
-    """The channels that are configured."""
-    chosen = {Channel.EMAIL: settings.NOTIFY_EMAIL, Channel.WEBHOOK: settings.NOTIFY_WEBHOOK}
-    return tuple(channel for channel, target in chosen.items() if target)
 
 
 def notifies_externally(rule: Rule) -> bool:
@@ -34,24 +30,26 @@ def notifies_externally(rule: Rule) -> bool:
 def opened(alarm: Alarm, rule: Rule) -> None:
     """Queue the news of an alarm that was just opened. Call it in the transaction that opened it."""
     if notifies_externally(rule):
-        _queue(channels(), About.OPENED, alarm=alarm, said=_said(alarm, rule))
+        _queue(places(), About.OPENED, alarm=alarm, said=_said(alarm, rule))
 
 
 def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
     """Queue the news that an alarm no longer holds, to whoever was told that it did."""
-    told = Notice.objects.filter(alarm=alarm, about=About.OPENED).values_list("channel", flat=True)
-    _queue(map(Channel, told), About.RESOLVED, alarm=alarm, said={**_said(alarm, rule), "resolved_at": _iso(now)})
+    told = Notice.objects.filter(alarm=alarm, about=About.OPENED).select_related("to")
+    heard = [Place(kind=Channel(each.channel), row=each.to) for each in told]
+    still = [place for place in heard if place.row is None or place.row.state == ChannelState.ON]
+    _queue(still, About.RESOLVED, alarm=alarm, said={**_said(alarm, rule), "resolved_at": _iso(now)})
 
 
-def test(by: Any) -> list[Notice]:
-    """Queue a test message to each configured channel, for the operator `by`."""
+def test(by: Any, to: Iterable[Place]) -> list[Notice]:
+    """Queue a test message to each of these places, for the operator `by`."""
     said = {
         "title": "A test",
         "detail": f"{by.get_username()} wanted to see whether notices arrive. This one did.",
         "what_to_do": "Nothing.",
         "link": link("admin:notices"),
     }
-    return _queue(channels(), About.TEST, by=by, said=said)
+    return _queue(to, About.TEST, by=by, said=said)
 
 
 def link(page: str) -> str:
@@ -72,7 +70,7 @@ def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _queue(to: Iterable[Channel], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
+def _queue(to: Iterable[Place], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
     what = " ".join(filter(None, (said.get("rule"), said["title"])))
     ended = " (no longer holds)" if about is About.RESOLVED else ""
     # One line: a session's name may have more.
@@ -81,13 +79,20 @@ def _queue(to: Iterable[Channel], about: About, *, said: dict[str, Any], **colum
     if about is About.RESOLVED:
         parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])
     queued, now = [], clock.now()
-    for channel in to:
+    for place in to:
         key = uuid.uuid4()
-        is_email = channel is Channel.EMAIL
+        is_email = place.kind is Channel.EMAIL
         body = "\n\n".join(parts) + "\n" if is_email else json.dumps({"notice": str(key), "about": about, **said})
         queued.append(
             Notice.objects.create(
-                key=key, channel=channel, about=about, subject=subject, body=body, next_attempt_at=now, **columns
+                key=key,
+                channel=place.kind,
+                to=place.row,
+                about=about,
+                subject=subject,
+                body=body,
+                next_attempt_at=now,
+                **columns,
             )
         )
     return queued

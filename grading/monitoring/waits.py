@@ -7,7 +7,8 @@ from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
 from grading.models import Notice, ReviewAnswer, ReviewItem
-from grading.models.notices import Channel, NoticeState
+from grading.models.notice_channels import ChannelState
+from grading.models.notices import NoticeState
 from grading.models.review import QueueEntry
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Rule, Severity, stamp
@@ -50,17 +51,21 @@ class NoticesFail(Rule):
     id = "A32"
     title = "A notice could not be delivered"
     means = "Opens when the latest e-mail or webhook call was given up; closes when one gets through."
-    todo = "Fix the channel (the notices page shows what it answered), restart, and send a test."
+    todo = (
+        "Mend the channel on the notices page, which shows what it answered, and send a test. One from the environment "
+        "is changed there, with a restart."
+    )
     severity = Severity.ADVISORY
     every = SOMETIMES
     page = "admin:notices"
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        done = Notice.objects.exclude(state=NoticeState.QUEUED).order_by().values("channel").annotate(last=Max("pk"))
-        for notice in Notice.objects.filter(pk__in=[row["last"] for row in done], state=NoticeState.FAILED):
-            words = Channel(notice.channel).words
+        in_use = Q(to=None) | Q(to__state=ChannelState.ON)
+        done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
+        last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
+        for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
             yield Finding(
-                about=notice.channel,
-                detail=f"“{notice.subject}” did not arrive by {words}, and was given up after {notice.attempts} "
-                f"attempts: {notice.last_error}",
+                about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
+                detail=f"“{notice.subject}” did not arrive by {notice.by_words}, and was given up after "
+                f"{notice.attempts} attempts: {notice.last_error}",
             )

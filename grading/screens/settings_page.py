@@ -9,6 +9,7 @@ from django.template.response import TemplateResponse
 from grading.models import Agent, HiddenChecklist
 from grading.reward.rewards import policy
 from grading.roles import OPERATOR, REVIEWER, VIEWER
+from grading.screens.about.view import version
 from grading.screens.desk.page import person
 from grading.screens.notices import view as notices
 
@@ -32,6 +33,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "agents": agents.order_by(F("seen").desc(nulls_last=True), "name")[:LISTED],
         "retention_days": settings.RETENTION_DAYS,
         "backup_nightly": settings.BACKUP_NIGHTLY,
+        "version": version(),
         **notices.card(),
     }
     return TemplateResponse(request, "settings/settings.html", context)

@@ -14,6 +14,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from grading.screens import connect, feed, glossary, registry, sample_data, settings_page
+from grading.screens.about import view as about
 from grading.screens.alarms import view as alarms
 from grading.screens.arms import model_names
 from grading.screens.arms import view as arms
@@ -32,6 +33,7 @@ from grading.screens.history import view as audit
 from grading.screens.imports import view as imports
 from grading.screens.judge_key import view as judge_key
 from grading.screens.lessons import view as lessons
+from grading.screens.notices import channels
 from grading.screens.notices import view as notices
 from grading.screens.policy import view as policy
 from grading.screens.progress import view as progress
@@ -138,8 +140,12 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/invite/", "invite", inviting.invite, OPERATE),
     ("checklist/hide/", "checklist_hide", checklist.hide, "grading.add_apitoken"),
     ("settings/judge/", "judge_key", judge_key.show, OPERATE),
+    ("settings/about/", "about", about.show, VIEW),
+    ("settings/about/<slug:name>/", "document", about.document, VIEW),
     ("settings/notices/", "notices", notices.show, VIEW),
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),
+    ("settings/notices/add/", "channel_add", channels.add, OPERATE),
+    ("settings/notices/<int:pk>/", "channel", channels.show, OPERATE),
 )
 
 # They answer with a part of a page, a file or another address: nothing that holds for everybody stands in that.

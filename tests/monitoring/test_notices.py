@@ -346,7 +346,8 @@ def test_an_operator_sends_a_test_and_sees_what_became_of_it(mail, web, client):
     web.statuses = [404]
     client.force_login(cast.person("olga", "operator"))
     html = flat(client.post("/settings/notices/test/", follow=True))
-    assert "The e-mail was sent." in html
+    assert "The test by e-mail was sent." in html
+    assert "The test by webhook was refused" in html
     assert "127.0.0.1 answered 404; expected 2xx" in html
     assert "olga wanted to see whether notices arrive" in mail.messages[0]
     assert json.loads(web.posts[0][2])["about"] == "test"

@@ -7,9 +7,10 @@ import io
 import pytest
 import time_machine
 
+from grading.judging.allowance import budget
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
-from grading.models import JudgeAttempt, JudgeBatch
+from grading.models import JudgeAttempt, JudgeBatch, JudgeKeyTest
 from grading.models.judging import AttemptOutcome, Purpose
 from grading.vocabulary import Reason, Source
 from tests import cast
@@ -128,6 +129,39 @@ def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
 
 
 @pytest.mark.parametrize("purpose", Purpose)
+def key_test(usd=0.002, **fields) -> JudgeKeyTest:
+    said = {"hint": "h7Qw", "model": "claude-sonnet-5-5", "started_at": NOW, "finished_at": NOW, "cost_usd": usd}
+    return JudgeKeyTest.objects.create(**{**said, **fields})
+
+
+def test_tests_of_the_key_are_a_line_of_their_own_and_in_every_sum(viewer):
+    quota_cast.attempt(quota_cast.job(NOW), NOW, cost_usd=0.07)
+    key_test()
+    key_test(started_at=NOW - DAY)
+    key_test(usd=None, reason=Reason.AUTH)
+    assert table(viewer, "purpose")["Test of the key"] == Spend(attempts=3, known=2, usd=pytest.approx(0.004))
+    assert table(viewer, "agent")["none: tests of the key"].usd == pytest.approx(0.004)
+    assert table(viewer, "day")["31 Mar 2026"].usd == pytest.approx(0.072)
+    assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.002)
+    assert viewer.get("/quota/costs/").context["total"].usd == pytest.approx(0.074)
+    assert viewer.get("/quota/costs/?purpose=key-test").context["total"].attempts == 3
+    assert viewer.get("/quota/costs/?agent=bob").context["total"].usd == pytest.approx(0.07)
+    told = [(row["purpose"], row["outcome"], row["cost_usd"]) for row in exported(viewer, "?purpose=key-test")]
+    assert told == [("key-test", "answered", "0.002"), ("key-test", "answered", "0.002"), ("key-test", "failed", "")]
+
+
+def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer):
+    quota_cast.attempt(quota_cast.job(NOW), NOW, cost_usd=0.07)
+    key_test(usd=0.04)
+    assert budget.spent_today(NOW) == pytest.approx(0.11)
+    for path in ("/", "/quota/"):
+        html = flat(viewer.get(path))
+        start = html.index("Spent today")
+        assert "$.11" in html[start : start + 900]
+        assert "1 test of the" in html[start : start + 2500]
+        assert "4.00 ¢" in html[start : start + 2500]
+
+
 def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
     again = (
         {"sample": 2, "sample_of": cast.grade(cast.session(), Source.JUDGE, 0.5)} if purpose == Purpose.SAMPLE else {}

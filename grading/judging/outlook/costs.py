@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum, Value
 
 from grading.judging.allowance import prices
-from grading.models import JudgeAttempt
+from grading.models import JudgeAttempt, JudgeKeyTest
 from grading.models.judging import AttemptOutcome
+from grading.vocabulary import Reason
 
 MILLION = 1_000_000
 TOKENS = {
@@ -91,6 +92,13 @@ FIGURES = {
     "written": Sum("output_tokens"),
 }
 
+# A test that answered without a price, or of which nobody knows what became, may have cost something.
+TEST_FIGURES = {
+    **FIGURES,
+    "unknown_cost": Count("pk", filter=Q(cost_usd=None, reason=Reason.NONE)),
+    "expected_usd": Value(0.0),
+}
+
 
 def spend(attempts: QuerySet[JudgeAttempt]) -> Spend:
     return _spend(attempts.aggregate(**FIGURES))
@@ -109,6 +117,21 @@ def added_up(spends: Spends, *kept: int) -> list[tuple[tuple[Any, ...], Spend]]:
         of = tuple(key[place] for place in kept)
         found[of] = found.get(of, Spend()) + spend
     return sorted(found.items(), key=lambda each: each[0])
+
+
+def tests_since(moment: dt.datetime) -> QuerySet[JudgeKeyTest]:
+    """The calls that tested a key, from then on: nobody's session was judged by them, and they cost money too."""
+    return JudgeKeyTest.objects.filter(started_at__gte=moment)
+
+
+def spend_on_tests(tests: QuerySet[JudgeKeyTest]) -> Spend:
+    return _spend(tests.order_by().aggregate(**TEST_FIGURES))
+
+
+def spend_on_tests_by(tests: QuerySet[JudgeKeyTest], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
+    """The same for each combination of `keys`, as `spend_by` has it."""
+    rows: Any = tests.order_by().values(**keys).annotate(**TEST_FIGURES).order_by(*keys)
+    return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
 
 def _spend(row: Mapping[str, Any]) -> Spend:

@@ -1,38 +1,61 @@
-"""Notices by e-mail, through the mail server that Django's own settings name."""
+"""Notices by e-mail, through the mail server of the environment, or else of the channel."""
 
 import smtplib
+import socket
 
 from django.conf import settings
-from django.core.mail import EmailMessage
+from django.core.mail import EmailMessage, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
 
 from grading.models import Notice
+from grading.models.notice_channels import Encryption, Mail, MailServer
+from grading.monitoring.notices import guarded
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
 PERMANENT = 500
 
 
-def send(notice: Notice) -> None:
+def send(notice: Notice, to: Mail) -> None:
     """One message to all addresses; one that arrives twice has one id. Raises DeliveryRefused or Unreachable."""
-    if not settings.NOTIFY_EMAIL:
-        raise DeliveryRefused("no address is configured any more (NOTIFY_EMAIL)")
-    sender = settings.DEFAULT_FROM_EMAIL
-    host = sender.rpartition("@")[2].strip("<> ") or "localhost"
-    headers = {"Message-ID": f"<{notice.key}@{host}>", "Auto-Submitted": "auto-generated"}
+    server = None if settings.MAIL_WORKS else to.server
+    name = server.host if server else settings.EMAIL_HOST
+    sender = to.sender or settings.DEFAULT_FROM_EMAIL
+    domain = sender.rpartition("@")[2].strip("<> ") or "localhost"
+    headers = {"Message-ID": f"<{notice.key}@{domain}>", "Auto-Submitted": "auto-generated"}
     try:
-        EmailMessage(notice.subject, notice.body, sender, settings.NOTIFY_EMAIL, headers=headers).send()
+        connection = _connection(server) if server else None
+        EmailMessage(notice.subject, notice.body, sender, to.addresses, headers=headers, connection=connection).send()
+    except guarded.ForbiddenAddress as error:
+        raise DeliveryRefused(f"the mail server {name} was not called: {error}") from error
     except smtplib.SMTPRecipientsRefused as error:
         code, text = min(error.recipients.values())
-        raise _kind(code)(f"every address was refused: {_words(code, text)}") from error
+        raise _kind(code)(f"every address was refused: {_words(name, code, text)}") from error
     except smtplib.SMTPResponseException as error:
-        raise _kind(error.smtp_code)(_words(error.smtp_code, error.smtp_error)) from error
+        raise _kind(error.smtp_code)(_words(name, error.smtp_code, error.smtp_error)) from error
     except (smtplib.SMTPException, OSError) as error:
-        raise Unreachable(f"the mail server {settings.EMAIL_HOST}: {error}") from error
+        raise Unreachable(f"the mail server {name}: {error}") from error
+
+
+def _connection(server: MailServer) -> BaseEmailBackend:
+    """Raises ForbiddenAddress and OSError."""
+    for *_, address in socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM):
+        guarded.check(str(address[0]))
+    connection: BaseEmailBackend = get_connection(
+        host=server.host,
+        port=server.port,
+        username=server.user,
+        password=server.password,
+        use_tls=server.encryption is Encryption.STARTTLS,
+        use_ssl=server.encryption is Encryption.TLS,
+        timeout=settings.NOTIFY_TIMEOUT,
+    )
+    return connection
 
 
 def _kind(code: int) -> type[Exception]:
     return DeliveryRefused if code >= PERMANENT else Unreachable
 
 
-def _words(code: int, said: bytes | str) -> str:
+def _words(name: str, code: int, said: bytes | str) -> str:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
-    return f"the mail server {settings.EMAIL_HOST} answered {code} {text}"
+    return f"the mail server {name} answered {code} {text}"

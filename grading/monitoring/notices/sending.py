@@ -2,21 +2,20 @@
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping
 from random import Random, SystemRandom
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from grading import clock
 from grading.backoff import LONGEST_WAIT, backoff
 from grading.models import Notice
-from grading.models.notices import Channel, NoticeState
-from grading.monitoring.notices import email, webhook
+from grading.models.notice_channels import Webhook
+from grading.models.notices import NoticeState
+from grading.monitoring.notices import channels, email, webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
-__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due", "targets"]
+__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,15 +24,13 @@ BATCH_SIZE = 20
 CLAIM = dt.timedelta(minutes=10)
 FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
 
-SENDERS: Mapping[Channel, Callable[[Notice], None]] = {Channel.EMAIL: email.send, Channel.WEBHOOK: webhook.send}
-
 
 def send_due(*, rng: Random | None = None) -> int:
     """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
     now = clock.now()
     # What was never tried waits for no clock, and nothing waits longer than anything ever does: a clock was wrong.
     is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + LONGEST_WAIT)
-    due = Notice.objects.queued().filter(is_due).order_by("next_attempt_at", "pk")
+    due = Notice.objects.queued().filter(is_due).select_related("to").order_by("next_attempt_at", "pk")
     return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 
 
@@ -42,7 +39,7 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
     if not _claim(notice):
         return False
     try:
-        SENDERS[Channel(notice.channel)](notice)
+        _send(notice)
     except DeliveryRefused as error:
         _finish(notice, state=NoticeState.FAILED, last_error=str(error))
     except Unreachable as error:
@@ -56,15 +53,12 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
     return False
 
 
-def targets() -> dict[Channel, str]:
-    """Where notices go, in words that give nothing away: the host of the webhook, the number of addresses."""
-    people, found = settings.NOTIFY_EMAIL, {}
-    if people:
-        found[Channel.EMAIL] = f"{len(people)} address{'es' * (len(people) != 1)}, by {settings.EMAIL_HOST}"
-    if settings.NOTIFY_WEBHOOK:
-        signed = "signed" if settings.NOTIFY_WEBHOOK_SECRET else "not signed: set NOTIFY_WEBHOOK_SECRET"
-        found[Channel.WEBHOOK] = f"{webhook.host()}, {signed}"
-    return found
+def _send(notice: Notice) -> None:
+    to = channels.target(notice)
+    if isinstance(to, Webhook):
+        webhook.send(notice, to)
+    else:
+        email.send(notice, to)
 
 
 def _claim(notice: Notice) -> bool:

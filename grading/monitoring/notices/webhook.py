@@ -11,6 +11,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from django.conf import settings
 
 from grading.models import Notice
+from grading.models.notice_channels import Webhook
+from grading.monitoring.notices.guarded import ForbiddenAddress, GuardedHTTP, GuardedHTTPS
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
 SIGNATURE = "X-Gradingsite-Signature"
@@ -27,27 +29,37 @@ class _StayHere(HTTPRedirectHandler):
 
 
 opener = build_opener(_StayHere)
+guarded = build_opener(_StayHere, GuardedHTTP, GuardedHTTPS)
 
 
-def send(notice: Notice) -> None:
-    """POST the row's body. Raises DeliveryRefused or Unreachable; neither names the address: it may hold a secret."""
-    if not settings.NOTIFY_WEBHOOK:
-        raise DeliveryRefused("no webhook is configured any more (NOTIFY_WEBHOOK)")
+def send(notice: Notice, to: Webhook) -> None:
+    """POST the row's body. Raises DeliveryRefused or Unreachable.
+
+    Nothing names the whole address, which may hold a secret, nor what the
+    answer held besides its status: the address may be of something that is none of the caller's business.
+    """
     body = notice.body.encode()
     headers = {"Content-Type": "application/json", "User-Agent": "gradingsite"}
-    if settings.NOTIFY_WEBHOOK_SECRET:
-        headers[SIGNATURE] = signature(body, settings.NOTIFY_WEBHOOK_SECRET)
-    request = Request(settings.NOTIFY_WEBHOOK, data=body, headers=headers, method="POST")  # noqa: S310 - http(s) only
+    if to.secret:
+        headers[SIGNATURE] = signature(body, to.secret)
+    request = Request(to.url, data=body, headers=headers, method="POST")  # noqa: S310 - http(s) only
+    # What the environment names, whoever runs the machine has chosen.
+    way = opener if notice.to is None else guarded
     try:
-        with opener.open(request, timeout=settings.NOTIFY_TIMEOUT) as response:
+        with way.open(request, timeout=settings.NOTIFY_TIMEOUT) as response:
             status = response.status
     except HTTPError as error:
         with error:
-            raise _of_status(error.code) from error
+            raise _of_status(error.code, to) from error
     except (URLError, HTTPException, OSError) as error:
-        raise Unreachable(f"{host()} could not be reached: {getattr(error, 'reason', error)}") from error
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ForbiddenAddress):
+            raise DeliveryRefused(f"{host(to.url)} was not called: {reason}") from error
+        words = getattr(reason, "strerror", None) or reason
+        said = "its answer was no HTTP" if isinstance(reason, HTTPException) else words
+        raise Unreachable(f"{host(to.url)} could not be reached: {said}") from error
     if status >= REDIRECT:
-        raise _of_status(status)
+        raise _of_status(status, to)
 
 
 def signature(body: bytes, secret: str) -> str:
@@ -55,17 +67,16 @@ def signature(body: bytes, secret: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def host() -> str:
+def host(url: str) -> str:
     """Where notices go, without path and query."""
-    parts = urlsplit(settings.NOTIFY_WEBHOOK)
-    return parts.hostname or ""
+    return urlsplit(url).hostname or ""
 
 
-def _of_status(status: int) -> Exception:
+def _of_status(status: int, to: Webhook) -> Exception:
     if status < CLIENT_ERROR:
         return DeliveryRefused(
-            f"{host()} answered {status}, a redirect; expected 2xx. Set NOTIFY_WEBHOOK to the last address."
+            f"{host(to.url)} answered {status}, a redirect; expected 2xx. Use the address that it leads to."
         )
     if status in LATER or status >= SERVER_ERROR:
-        return Unreachable(f"{host()} answered {status}; expected 2xx")
-    return DeliveryRefused(f"{host()} answered {status}; expected 2xx")
+        return Unreachable(f"{host(to.url)} answered {status}; expected 2xx")
+    return DeliveryRefused(f"{host(to.url)} answered {status}; expected 2xx")

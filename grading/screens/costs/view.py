@@ -1,6 +1,7 @@
 """Costs: what the judge cost by day, agent, model and purpose, and every attempt, on the page and as CSV."""
 
 import datetime as dt
+from itertools import chain
 from typing import Any
 
 from django import forms
@@ -15,15 +16,18 @@ from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.attempts import BY_NAME, KINDS
 from grading.judging.outlook.costs import Spend
-from grading.models import Agent, JudgeAttempt
+from grading.models import Agent, JudgeAttempt, JudgeKeyTest
 from grading.models.judging import Purpose
 from grading.screens import charts
 from grading.screens.exports import view as exports
 from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
+# Beside the purposes of attempts: no session is judged by a test of the key.
+KEY_TEST, KEY_TEST_WORDS = "key-test", "test of the key"
 MOST_DAYS = 90
 DAYS = 30
+PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: KEY_TEST_WORDS}
 COLUMNS = (
     "started_at", "finished_at", "agent", "session", "purpose", "judge", "model", "batch", "outcome", "reason",
     "http_status", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd",
@@ -41,15 +45,16 @@ class CostFilterForm(forms.Form):
     )
     agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
     model = forms.ChoiceField(required=False, choices=[])
-    purpose = forms.ChoiceField(required=False, choices=[("", "any"), *((each, each.words) for each in Purpose)])
+    purpose = forms.ChoiceField(required=False, choices=[("", "any"), *PURPOSES.items()])
     outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.words) for kind in KINDS)])
 
     def __init__(self, data: Any) -> None:
         super().__init__({"days": DAYS, **{name: data[name] for name in data}})
         # No older ones can be shown.
-        asked = costs.since(start_of_day(timezone.now()) - dt.timedelta(days=MOST_DAYS)).exclude(model="")
-        models = asked.order_by("model").values_list("model", flat=True).distinct()
-        choices = [("", "any"), *((name, name) for name in models)]
+        oldest = start_of_day(timezone.now()) - dt.timedelta(days=MOST_DAYS)
+        asked = costs.since(oldest).exclude(model="").order_by().values_list("model", flat=True).distinct()
+        tested = costs.tests_since(oldest).order_by().values_list("model", flat=True).distinct()
+        choices = [("", "any"), *((name, name) for name in sorted({*asked, *tested}))]
         self.fields["model"].choices = choices  # type: ignore[attr-defined] # a ChoiceField, declared above
         self.is_valid()
 
@@ -61,10 +66,20 @@ class CostFilterForm(forms.Form):
     def attempts(self) -> QuerySet[JudgeAttempt]:
         chosen = self.cleaned_data
         rows = costs.since(self.start)
+        if chosen.get("purpose") == KEY_TEST:
+            return rows.none()
         for path, name in (("job__session__agent", "agent"), ("model", "model"), ("job__purpose", "purpose")):
             if chosen.get(name):
                 rows = rows.filter(**{path: chosen[name]})
         return rows.filter(BY_NAME[chosen["outcome"]].rows) if chosen.get("outcome") else rows
+
+    def tests(self) -> QuerySet[JudgeKeyTest]:
+        """The tests of the key that are shown: none where something is chosen that only sessions have."""
+        chosen = self.cleaned_data
+        rows = costs.tests_since(self.start)
+        if chosen.get("agent") or chosen.get("outcome") or chosen.get("purpose") not in {"", None, KEY_TEST}:
+            return rows.none()
+        return rows.filter(model=chosen["model"]) if chosen.get("model") else rows
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -74,7 +89,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
     query = request.GET.copy()
     query.pop("page", None)
-    spends = costs.spend_by(
+    spends: costs.Spends = costs.spend_by(
         attempts,
         day=TruncDate("started_at"),
         agent=F("job__session__agent__name"),
@@ -82,6 +97,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         purpose=F("job__purpose"),
         batched=Q(batch__isnull=False),
     )
+    tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
+    spends = [*spends, *(((day, "", asked, KEY_TEST, False), spend) for (day, asked), spend in tests)]
     by_day = costs.added_up(spends, 0)
     context = {
         "title": "Costs",
@@ -115,10 +132,10 @@ def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
     by_purpose = []
     for (each, batched), spend in costs.added_up(spends, 3, 4):
-        words = Purpose(each).words.capitalize()
+        words = PURPOSES[each].capitalize()
         by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
     return [
-        _table("agent", [(name, spend) for (name,), spend in costs.added_up(spends, 1)]),
+        _table("agent", [(name or "none: tests of the key", spend) for (name,), spend in costs.added_up(spends, 1)]),
         _table("model", [(name or "not said", spend) for (name,), spend in costs.added_up(spends, 2)]),
         _table("purpose", by_purpose),
     ]
@@ -129,9 +146,11 @@ def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
 
 
 def export(request: HttpRequest) -> StreamingHttpResponse:
-    """The attempts that the page shows as CSV, one row each. An unknown cost is an empty cell."""
-    rows = CostFilterForm(request.GET).attempts().select_related("job__session__agent").order_by("pk")
-    return exports.as_csv("judge-attempts", COLUMNS, (record(row) for row in rows.iterator(chunk_size=500)))
+    """The attempts that the page shows as CSV, one row each, then the tests of the key. An unknown cost is empty."""
+    filters = CostFilterForm(request.GET)
+    attempts = filters.attempts().select_related("job__session__agent").order_by("pk").iterator(chunk_size=500)
+    tests = filters.tests().order_by("pk").iterator(chunk_size=500)
+    return exports.as_csv("judge-attempts", COLUMNS, chain(map(record, attempts), map(record_of_test, tests)))
 
 
 def record(row: JudgeAttempt) -> dict[str, Any]:
@@ -143,3 +162,9 @@ def record(row: JudgeAttempt) -> dict[str, Any]:
         "batch": row.batch_id,
     }
     return {name: held[name] if name in held else getattr(row, name) for name in COLUMNS}
+
+
+def record_of_test(row: JudgeKeyTest) -> dict[str, Any]:
+    """The same for a test of the key: what only attempts have is empty."""
+    held = {"purpose": KEY_TEST, "outcome": "" if row.finished_at is None else "answered" if row.answered else "failed"}
+    return {name: held[name] if name in held else getattr(row, name, None) for name in COLUMNS}

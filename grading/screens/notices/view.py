@@ -1,19 +1,39 @@
 """Notices: who is told of alarms outside the site, what was sent, and a test of it."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
 
 from grading import monitoring
-from grading.models import Notice
-from grading.models.notices import Channel
+from grading.models import Notice, NoticeChannel
+from grading.models.notice_channels import Channel, ChannelState, Unusable
+from grading.models.notices import NoticeState
 from grading.monitoring import outbox
-from grading.monitoring.notices import deliver, targets
+from grading.monitoring.notices import channels, deliver
+from grading.monitoring.notices.channels import Place
 
 LISTED, LATEST = 100, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelLine:
+    """One channel as the page shows it: where it leads without its secrets, what keeps it quiet, what it sent last."""
+
+    place: Place
+    where: str
+    quiet: str
+    last: Notice | None
+
+    @property
+    def variable(self) -> str:
+        """The variable that sets it; empty for one typed in the browser."""
+        return channels.VARIABLES[self.place.kind] if self.place.row is None else ""
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -23,23 +43,53 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def card(listed: int = LATEST) -> dict[str, object]:
-    """The channels in words that give nothing away, and the latest messages: one query."""
-    channels = [(channel.words, said) for channel, said in targets().items()]
-    return {"channels": channels, "notices": latest()[:listed]}
+    """The channels in words that give nothing away, and the latest messages: four queries."""
+    return {"channels": lines(), "notices": latest()[:listed]}
 
 
 def latest() -> QuerySet[Notice]:
-    return Notice.objects.select_related("alarm", "by").defer("body")
+    return Notice.objects.select_related("alarm", "by", "to").defer("body")
+
+
+def lines() -> list[ChannelLine]:
+    """Every channel that there is, paused ones too: those of the environment first."""
+    newest = latest().order_by().values("channel", "to").annotate(last=Max("pk")).values_list("last", flat=True)
+    last = {(each.channel, each.to_id): each for each in latest().filter(pk__in=list(newest))}
+    typed = NoticeChannel.objects.kept().select_related("by")
+    all_places = [*channels.by_environment(), *(Place(kind=Channel(row.kind), row=row) for row in typed)]
+    return [_line(place, last.get((place.kind.value, place.row.pk if place.row else None))) for place in all_places]
+
+
+def _line(place: Place, last: Notice | None) -> ChannelLine:
+    row, quiet = place.row, ""
+    try:
+        found = channels.of_environment(place.kind) if row is None else row.opened()
+        where = "" if found is None else channels.described(found)
+    except Unusable as error:
+        where, quiet = "", str(error)
+    if row is not None and row.state == ChannelState.PAUSED:
+        quiet = "Paused: what happens meanwhile is not sent later."
+    elif row is not None and not quiet and channels.overridden(row):
+        quiet = f"{channels.VARIABLES[place.kind]} names the same, and wins: nobody is told twice."
+    return ChannelLine(place=place, where=where, quiet=quiet, last=last)
 
 
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
     """Send a message to each channel now, so that its outcome is seen at once."""
-    for notice in outbox.test(request.user):
-        words = Channel(notice.channel).words
-        if deliver(notice):
-            messages.success(request, f"The {words} was sent.")
-        else:
-            notice.refresh_from_db()
-            messages.error(request, f"The {words} didn’t arrive: {notice.last_error}")
+    send_test(request, channels.places())
     return redirect("admin:notices")
+
+
+def send_test(request: HttpRequest, to: Iterable[Place]) -> None:
+    """Send a message to each of these places and say on the page what came of it."""
+    for notice in outbox.test(request.user, to):
+        said = f"The test by {notice.by_words}"
+        if deliver(notice):
+            messages.success(request, f"{said} was sent.")
+            continue
+        notice.refresh_from_db()
+        if notice.state == NoticeState.FAILED:
+            messages.error(request, f"{said} was refused: {notice.last_error}.")
+        else:
+            messages.error(request, f"{said} didn’t get through, and will be tried again: {notice.last_error}.")

@@ -106,9 +106,11 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Today's spend against the budget, with its sum."""
+    """Today's spend against the budget, with its sum. `total` is what the calls for sessions and the tests cost."""
 
     spend: costs.Spend
+    tests: costs.Spend
+    total: costs.Spend
     budget: float | None
     terms: tuple[costs.CostTerm, ...]
     rest: float
@@ -119,11 +121,15 @@ class Spent:
 def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
     today = costs.since(start_of_day(now))
     spend, terms, budget = costs.spend(today), tuple(costs.terms(today)), policy.daily_budget_usd
+    tests = costs.spend_on_tests(costs.tests_since(start_of_day(now)))
+    total = spend + tests
     rest = (spend.usd or 0.0) - sum(term.usd for term in terms)
-    committed = spend.committed_usd
+    committed = total.committed_usd
     bar = charts.gauge(committed, budget, 0, f"{usd(committed)} of {usd(budget)}") if budget else ""
     return Spent(
         spend=spend,
+        tests=tests,
+        total=total,
         budget=budget,
         terms=terms,
         rest=rest if abs(rest) >= TRIVIAL else 0.0,

@@ -1,4 +1,5 @@
-// The keys of the page at ?, and one line on a word of ours where it stands. Without a script both are links.
+// The keys of the page at ?, one line on a word of ours where it stands, and buttons that copy. Without a script the
+// first two are links, and the last are not there.
 (function () {
   'use strict';
   const help = () => document.getElementById('help');
@@ -24,7 +25,17 @@
     else if (event.key === '/' && search) { event.preventDefault(); search.focus(); search.select(); }
   });
 
+  function copy(button) {
+    const text = document.getElementById(button.dataset.copy);
+    getSelection().selectAllChildren(text);
+    // Only over https, or on this machine: else it is selected.
+    if (navigator.clipboard) navigator.clipboard.writeText(text.textContent).then(() => { button.textContent = 'Copied'; });
+  }
+
+  document.querySelectorAll('[data-copy]').forEach((button) => { button.hidden = false; });
   document.addEventListener('click', function (event) {
+    const copied = event.target.closest('[data-copy]');
+    if (copied) copy(copied);
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const term = event.target.closest('a[data-term]');
     if (event.target.closest('[data-help]') && help()) { event.preventDefault(); open(); }

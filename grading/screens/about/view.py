@@ -1,0 +1,167 @@
+"""What runs here: version, what is new in it, database and packages, documents, and a block for a bug report."""
+
+import platform
+import re
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import Http404, HttpRequest
+from django.template.response import TemplateResponse
+
+from grading.judging import judges
+from grading.models import NoticeChannel, Session
+from gradingsite import schema
+
+ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+NAME = re.compile(r"^[A-Za-z0-9_.-]+")
+OURS = ("bandit", "grading")
+# What can be read here, by its name in the address.
+DOCUMENTS = {
+    "readme": ("README.md", "what it does, how it is set up, every setting"),
+    "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
+    "privacy": ("docs/privacy.md", "what is kept, who sees it, and how it goes"),
+    "security": ("SECURITY.md", "who may try what, what stops them and what does not"),
+    "exports": ("docs/exports.md", "what can be downloaded, column by column"),
+    "laws": ("docs/laws.md", "what always holds, and every rule that is watched"),
+    "architecture": ("docs/architecture.md", "how the code is laid out"),
+    "changelog": ("CHANGELOG.md", "what changed, by version"),
+    "licence": ("LICENSE", "the terms"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A version as the changelog has it: its heading, and its lines under their headings."""
+
+    heading: str
+    parts: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """Whether code and database are of one version: migrations that one of them has and the other lacks."""
+
+    lacking: list[str]
+    unknown: list[str]
+    latest: dict[str, str]
+
+    @property
+    def words(self) -> str:
+        if self.unknown:
+            return "The database was used by a newer version: run that one, or a newer one."
+        if self.lacking:
+            return "The database has to be brought up to this version: make a backup, then restart with make run."
+        return "Nothing is pending: the database is of this version."
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    upgrade, found = _upgrade(), packages()
+    context = {
+        "title": "About",
+        "version": version(),
+        "commit": commit(),
+        "release": releases()[0],
+        "upgrade": upgrade,
+        "database": database(),
+        "python": platform.python_version(),
+        "packages": found,
+        "documents": DOCUMENTS,
+        "report": "\n".join(f"{name}: {value}" for name, value in report(upgrade, found).items()),
+    }
+    return TemplateResponse(request, "about/about.html", context)
+
+
+def document(request: HttpRequest, name: str) -> TemplateResponse:
+    """One of DOCUMENTS as it is written."""
+    if name not in DOCUMENTS:
+        raise Http404
+    path, about = DOCUMENTS[name]
+    text = (settings.BASE_DIR / path).read_text(encoding="utf-8")
+    return TemplateResponse(request, "about/document.html", {"title": path, "about": about, "text": text})
+
+
+@cache
+def version() -> str:
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["version"])
+
+
+@cache
+def commit() -> str:
+    """The commit that the code is of; empty where it is no checkout, or there is no git."""
+    command = ["git", "-C", str(settings.BASE_DIR), "rev-parse", "--short", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=2, check=True)  # noqa: S603 - fixed words
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
+
+
+@cache
+def releases() -> tuple[Release, ...]:
+    """What the changelog says, the newest version first."""
+    found: list[Release] = []
+    part = ""
+    for line in (settings.BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            found.append(Release(heading=line.removeprefix("## "), parts={}))
+        elif line.startswith("- ") and found:
+            found[-1].parts.setdefault(part, []).append(line.removeprefix("- ").replace("`", ""))
+        elif line.strip():
+            part = line.strip()
+    return tuple(found)
+
+
+@cache
+def packages() -> dict[str, str]:
+    """The packages that the code asks for by name, and which version of each is here."""
+    lines = (settings.BASE_DIR / "requirements.in").read_text(encoding="utf-8").splitlines()
+    names = [found[0] for line in lines if (found := NAME.match(line))]
+    here = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
+    return {name: here.get(name.lower().replace("_", "-"), "missing") for name in sorted(names, key=str.lower)}
+
+
+def database() -> str:
+    numbers = ".".join(map(str, connection.get_database_version()))
+    return f"{ENGINES.get(connection.vendor, connection.vendor)} {numbers}"
+
+
+def report(upgrade: Upgrade, found: dict[str, str]) -> dict[str, object]:
+    """What a bug report should say. No address, name, path or key is in it."""
+    judge = judges.first()
+    return {
+        "gradingsite": " ".join(filter(None, [version(), commit() and f"commit {commit()}"])),
+        "database": database(),
+        "migrations": ", ".join(f"{app} {name}" for app, name in upgrade.latest.items()),
+        "pending": ", ".join(upgrade.lacking) or "none",
+        "newer than the code": ", ".join(upgrade.unknown) or "none",
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "packages": ", ".join(f"{name} {number}" for name, number in found.items()),
+        "site's zone": settings.TIME_ZONE,
+        "debug, https, simulated, demo": _flags(settings.DEBUG, settings.HTTPS, settings.SIMULATED, settings.DEMO),
+        "web processes, worker threads": f"{settings.WEB_CONCURRENCY}, {settings.WORKER_CONCURRENCY}",
+        "judge": "none" if judge is None else settings.JUDGE_MODEL,
+        "chain": settings.CHAIN_VERSION,
+        "sessions": Session.objects.count(),
+        "notices": f"{NoticeChannel.objects.on().count()} channels typed in the browser, "
+        f"{bool(settings.NOTIFY_EMAIL) + bool(settings.NOTIFY_WEBHOOK)} from the environment",
+    }
+
+
+def _flags(*flags: bool) -> str:
+    return ", ".join("yes" if flag else "no" for flag in flags)
+
+
+def _upgrade() -> Upgrade:
+    applied = MigrationRecorder(connection).applied_migrations()
+    return Upgrade(
+        lacking=[f"{app}.{name}" for app, name in schema.missing()],
+        unknown=[f"{app}.{name}" for app, name in schema.unknown(applied)],
+        latest={app: max(name for each, name in applied if each == app) for app in OURS},
+    )

@@ -1,0 +1,251 @@
+"""A channel for notices, in the browser: added, tested, changed, paused and removed. No secret is ever shown again."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.debug import sensitive_post_parameters
+
+from grading.access.recording import record
+from grading.models import NoticeChannel
+from grading.models.audit import AuditKind
+from grading.models.notice_channels import (
+    Channel,
+    ChannelState,
+    Encryption,
+    Mail,
+    MailServer,
+    Target,
+    Unusable,
+    Webhook,
+)
+from grading.monitoring.notices import channels
+from grading.monitoring.notices.channels import Place
+from grading.screens.desk.page import person
+from grading.screens.notices import view as notices
+
+LONGEST, MOST_ADDRESSES = 1000, 50
+ENCRYPTIONS = [
+    (Encryption.STARTTLS.value, "STARTTLS (usually port 587)"),
+    (Encryption.TLS.value, "TLS from the start (usually port 465)"),
+    (Encryption.NONE.value, "none (a server on this machine)"),
+]
+# What is typed in these is sealed, and shown to nobody again.
+SECRETS = ("url", "secret", "password")
+
+
+class ChannelForm(forms.Form):
+    """What both kinds have. `held` is what the channel leads to now; None for a new one, or one that can't be read."""
+
+    name = forms.CharField(
+        max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
+    )
+
+    def __init__(self, data: Any, *, row: NoticeChannel | None, held: Target | None) -> None:
+        self.row, self.held = row, held
+        super().__init__(data, initial={"name": row.name if row else "", **self.shown()})
+
+    def shown(self) -> dict[str, object]:
+        """What of `held` may be shown again."""
+        return {}
+
+    def target(self) -> Target:
+        """Where the channel leads from now on. Call it on a valid form."""
+        raise NotImplementedError
+
+    def lost(self) -> str:
+        """What is not kept because its address changed, in a sentence; empty where nothing is lost."""
+        return ""
+
+
+class WebhookForm(ChannelForm):
+    url = forms.CharField(max_length=LONGEST, required=False, label="Address", widget=forms.PasswordInput)
+    secret = forms.CharField(
+        max_length=LONGEST, required=False, label="Key of the signature", widget=forms.PasswordInput
+    )
+
+    def clean_url(self) -> str:
+        text: str = self.cleaned_data["url"]
+        if not text:
+            if self.held is None:
+                raise ValidationError("Type the address, such as https://hooks.example/path.")
+            return text
+        try:
+            parts = urlsplit(text)
+            right = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        except ValueError:
+            right = False
+        if not right or "@" in parts.netloc or not text.isascii() or not text.isprintable() or " " in text:
+            # Not the text itself: it often holds a secret.
+            raise ValidationError("Expected an http or https address without a user name, such as https://host/path.")
+        return text
+
+    def target(self) -> Webhook:
+        url, secret = self.cleaned_data["url"], self.cleaned_data["secret"]
+        if isinstance(self.held, Webhook) and url in {"", self.held.url}:
+            return Webhook(url=self.held.url, secret=secret or self.held.secret)
+        return Webhook(url=url, secret=secret)
+
+    def lost(self) -> str:
+        had = isinstance(self.held, Webhook) and self.held.secret
+        return (
+            "The stored key was removed: it was typed for another address." if had and not self.target().secret else ""
+        )
+
+
+class MailForm(ChannelForm):
+    addresses = forms.CharField(
+        max_length=4000,
+        label="E-mail addresses",
+        widget=forms.Textarea,
+        error_messages={"required": "Type at least one e-mail address."},
+    )
+    host = forms.CharField(max_length=253, required=False, label="Mail server")
+    port = forms.IntegerField(min_value=1, max_value=65_535, required=False, label="Port")
+    encryption = forms.ChoiceField(choices=ENCRYPTIONS, required=False, label="Encryption")
+    user = forms.CharField(max_length=254, required=False, label="User name")
+    password = forms.CharField(
+        max_length=LONGEST, required=False, strip=False, label="Password", widget=forms.PasswordInput
+    )
+    sender = forms.EmailField(max_length=254, required=False, label="Sender")
+
+    def shown(self) -> dict[str, object]:
+        held = self.held if isinstance(self.held, Mail) else Mail(addresses=())
+        server = held.server or MailServer(host="", port=587, encryption=Encryption.STARTTLS)
+        return {
+            "addresses": "\n".join(held.addresses),
+            "sender": held.sender,
+            "host": server.host,
+            "port": server.port,
+            "encryption": server.encryption.value,
+            "user": server.user,
+        }
+
+    def clean_addresses(self) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(self.cleaned_data["addresses"].replace(",", " ").replace(";", " ").split()))
+        for address in found:
+            try:
+                validate_email(address)
+            except ValidationError:
+                raise ValidationError(f"Expected e-mail addresses, a line each; “{address[:80]}” is none.") from None
+        if len(found) > MOST_ADDRESSES:
+            raise ValidationError(f"Expected {MOST_ADDRESSES} addresses at most; {len(found)} came. Use a list’s.")
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or self.cleaned_data
+        if settings.MAIL_WORKS or self.errors:
+            return said
+        if not said["host"] or not said["port"] or any(letter.isspace() for letter in said["host"]):
+            self.add_error("host", "Expected the name of a mail server, such as smtp.example.org, and its port.")
+        elif self._server().password and said["encryption"] == Encryption.NONE:
+            self.add_error("encryption", "A password is sent to no server without encryption: anybody could read it.")
+        return said
+
+    def target(self) -> Mail:
+        server = self._held_server() if settings.MAIL_WORKS else self._server()
+        return Mail(addresses=self.cleaned_data["addresses"], server=server, sender=self.cleaned_data["sender"])
+
+    def lost(self) -> str:
+        held = self._held_server()
+        was_lost = held and held.password and not settings.MAIL_WORKS and not self._server().password
+        return "The stored password was removed: it was typed for another server." if was_lost else ""
+
+    def _server(self) -> MailServer:
+        said, held = self.cleaned_data, self._held_server()
+        typed = MailServer(
+            host=said["host"].lower(),
+            port=said["port"],
+            user=said["user"],
+            password=said["password"],
+            encryption=Encryption(said["encryption"] or Encryption.NONE),
+        )
+        if not typed.password and held is not None and held.is_same_place(typed):
+            return held
+        return typed
+
+    def _held_server(self) -> MailServer | None:
+        return self.held.server if isinstance(self.held, Mail) else None
+
+
+FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel.EMAIL: MailForm}
+
+
+@sensitive_post_parameters(*SECRETS)
+def add(request: HttpRequest) -> HttpResponse:
+    """A new channel; `kind` says which."""
+    asked = request.POST.get("kind") or request.GET.get("kind")
+    kind = Channel(asked) if asked in set(Channel) else Channel.WEBHOOK
+    row = NoticeChannel(kind=kind)
+    form = FORMS[kind](request.POST if request.method == "POST" else None, row=None, held=None)
+    if form.is_bound and form.is_valid():
+        _save(request, row, form)
+        return redirect("admin:notices")
+    return _page(request, form, kind=kind, title="Add a channel")
+
+
+@sensitive_post_parameters(*SECRETS)
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    """One channel. A POST says in `do` what to do: save, test, pause, resume or remove."""
+    row = get_object_or_404(NoticeChannel.objects.kept(), pk=pk)
+    kind = Channel(row.kind)
+    try:
+        held, trouble = row.opened(), ""
+    except Unusable as error:
+        held, trouble = None, str(error)
+    do = request.POST.get("do", "")
+    form = FORMS[kind](request.POST if do == "save" else None, row=row, held=held)
+    if request.method != "POST" or (do == "save" and not form.is_valid()):
+        where = channels.described(held) if held else ""
+        return _page(request, form, kind=kind, title=row.name, row=row, where=where, trouble=trouble)
+    if do == "save":
+        _save(request, row, form)
+    elif do == "test":
+        notices.send_test(request, [Place(kind=kind, row=row)])
+    elif do in {"pause", "resume"}:
+        row.pause(paused=do == "pause")
+        record(AuditKind.TOKEN, f"{do}d the {row}")
+        messages.success(request, f"The {row} is paused." if do == "pause" else f"The {row} is on again.")
+    elif do == "remove":
+        row.remove()
+        record(AuditKind.TOKEN, f"removed the {row}")
+        messages.success(request, f"The {row} is gone, and what was typed with it. What it has sent stays listed.")
+    else:
+        messages.error(request, "Nothing was changed: expected save, test, pause, resume or remove.")
+    return redirect("admin:notices")
+
+
+def _save(request: HttpRequest, row: NoticeChannel, form: ChannelForm) -> None:
+    is_new, before = row.pk is None, str(row)
+    row.name = form.cleaned_data["name"]
+    target, lost = form.target(), form.lost()
+    row.put(target, person(request))
+    where = channels.described(target)
+    if is_new:
+        record(AuditKind.TOKEN, f"added the {row}", detail=f"to {where}")
+    else:
+        renamed = f"was {before}; " if before != str(row) else ""
+        record(AuditKind.TOKEN, f"changed the {row}", detail=f"{renamed}to {where}")
+    messages.success(request, f"Saved the {row}: {where}. {lost}".strip())
+    if request.POST.get("then") == "test" and row.state == ChannelState.ON:
+        notices.send_test(request, [Place(kind=Channel(row.kind), row=row)])
+
+
+def _page(request: HttpRequest, form: ChannelForm, *, kind: Channel, title: str, **more: object) -> TemplateResponse:
+    context = {
+        "title": title,
+        "form": form,
+        "kind": kind.value,
+        "row": None,
+        "fixed_server": settings.EMAIL_HOST if settings.MAIL_WORKS else "",
+        "default_sender": settings.DEFAULT_FROM_EMAIL,
+        **more,
+    }
+    return TemplateResponse(request, "notices/channel.html", context)

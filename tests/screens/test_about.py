@@ -1,0 +1,81 @@
+"""About: the version, what is new, what it runs on, whether an upgrade is pending, and a report without secrets."""
+
+import tomllib
+
+import pytest
+from django.conf import settings as site
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from grading.screens.about import view as about
+from tests import cast
+from tests.casts.page import flat
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/settings/about/"
+
+
+@pytest.fixture
+def vera(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def test_it_says_the_version_and_what_is_new_in_it(vera):
+    project = tomllib.loads((site.BASE_DIR / "pyproject.toml").read_text())["project"]
+    html = flat(vera.get(PAGE))
+    assert f"gradingsite {project['version']}" in html
+    assert f"version {project['version']}" in flat(vera.get("/settings/"))
+    newest = about.releases()[0]
+    assert newest.heading.startswith(project["version"])
+    assert set(newest.parts) >= {"Taking sessions in", "Operation", "Pages"}
+    lines = (site.BASE_DIR / "CHANGELOG.md").read_text().splitlines()
+    assert sum(map(len, newest.parts.values())) <= sum(line.startswith("- ") for line in lines)
+    for part in newest.parts:
+        assert part in html
+
+
+def test_it_says_what_it_runs_on(vera):
+    html = flat(vera.get(PAGE))
+    engine = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[connection.vendor]
+    assert f"{engine} {connection.get_database_version()[0]}." in html
+    found = about.packages()
+    assert "missing" not in found.values()
+    assert {"Django", "celery", "anthropic"} <= set(found)
+
+
+def test_a_database_of_another_version_is_told(vera):
+    assert "Nothing is pending: the database is of this version." in flat(vera.get(PAGE))
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("grading", "9999_from_the_future")
+    html = flat(vera.get(PAGE))
+    assert "The database was used by a newer version" in html
+    assert "grading.9999_from_the_future" in html
+    recorder.record_unapplied("grading", "9999_from_the_future")
+    latest = about._upgrade().latest["grading"]
+    recorder.record_unapplied("grading", latest)
+    html = flat(vera.get(PAGE))
+    assert "has to be brought up to this version" in html
+    assert f"grading.{latest}" in html
+
+
+def test_the_report_holds_no_secret_address_path_or_name(vera, settings):
+    settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-ant-s3cret", "https://gateway.private.example"
+    settings.NOTIFY_WEBHOOK, settings.NOTIFY_EMAIL = "https://hooks.private.example/t0ken", ["ops@private.example"]
+    settings.SITE_URL, settings.EMAIL_HOST = "https://grades.private.example", "mail.private.example"
+    report = vera.get(PAGE).context["report"]
+    assert "judge: claude" in report
+    assert "0 channels typed in the browser, 2 from the environment" in report
+    for secret in ("s3cret", "private.example", "t0ken", "vera", str(site.BASE_DIR), str(site.STATE_DIR)):
+        assert secret not in report
+    for line in report.splitlines():
+        assert line.partition(": ")[2], f"“{line}” says nothing"
+
+
+def test_every_document_can_be_read_and_nothing_else(vera):
+    for name, (path, _about) in about.DOCUMENTS.items():
+        text = (site.BASE_DIR / path).read_text()
+        response = vera.get(f"{PAGE}{name}/")
+        assert response.context["text"] == text
+    assert vera.get(f"{PAGE}settings/").status_code == 404

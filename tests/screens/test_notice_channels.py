@@ -1,0 +1,359 @@
+"""Channels for notices in the browser: added, tested, changed, removed; sealed, and sent no further than meant."""
+
+import json
+import socket
+
+import pytest
+from django.core import serializers
+from django.utils import timezone
+
+from grading.models import Alarm, AuditEvent, Notice, NoticeChannel
+from grading.models.notice_channels import Encryption, Mail, MailServer, Webhook
+from grading.monitoring import notices
+from grading.monitoring.alarms import keep
+from grading.monitoring.notices import guarded
+from grading.monitoring.rule import Finding, Rule
+from grading.monitoring.waits import NoticesFail
+from tests import cast
+from tests.casts.notice import MailServer as Postbox
+from tests.casts.notice import WebServer, serving
+from tests.casts.page import flat
+
+pytestmark = pytest.mark.django_db
+
+PAGE, ADD = "/settings/notices/", "/settings/notices/add/"
+SECRET, PASSWORD = "s3cret-of-the-signature", "p4ssw0rd-of-the-mailbox"
+NOW = timezone.now
+
+
+class Out(Rule):
+    id, title, means, todo = "A2", "The judge is out", "When told", "Add credit."
+
+    def __init__(self, *about):
+        self.about = about
+
+    def look(self, now):
+        return [Finding(about=name, detail="quota exhausted") for name in self.about]
+
+
+@pytest.fixture
+def web(settings):
+    with serving(WebServer()) as server:
+        settings.NOTIFY_TIMEOUT = 2
+        yield server
+
+
+@pytest.fixture
+def post(settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.NOTIFY_TIMEOUT = 2
+    with serving(Postbox()) as server:
+        yield server
+
+
+@pytest.fixture
+def olga(client):
+    client.force_login(cast.person("olga", "operator"))
+    return client
+
+
+def add_webhook(olga, url, **fields):
+    return olga.post(ADD, {"kind": "webhook", "name": "on call", "url": url, **fields}, follow=True)
+
+
+def add_mail(olga, server, **fields):
+    host, port = server.server_address if server else ("", "")
+    said = {
+        "kind": "email", "name": "team", "addresses": "ops@example.test, rita@example.test", "host": host, "port": port,
+        "encryption": "none",
+    }  # fmt: skip
+    return olga.post(ADD, {**said, **fields}, follow=True)
+
+
+def change(olga, **fields):
+    row = NoticeChannel.objects.get()
+    return olga.post(f"{PAGE}{row.pk}/", {"do": "save", "name": row.name, **fields}, follow=True)
+
+
+def do(olga, act):
+    return olga.post(f"{PAGE}{NoticeChannel.objects.get().pk}/", {"do": act}, follow=True)
+
+
+def told(response) -> list[tuple[str, str]]:
+    return [(message.level_tag, str(message)) for message in response.context["messages"]]
+
+
+def audited() -> list[str]:
+    return list(AuditEvent.objects.filter(kind="token").order_by("pk").values_list("what", flat=True))
+
+
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_webhook_is_added_tested_and_told_of_alarms(olga, web):
+    saved, tested = told(add_webhook(olga, web.url, secret=SECRET, then="test"))
+    assert saved == ("success", "Saved the webhook “on call”: 127.0.0.1, signed.")
+    assert tested == ("success", "The test by webhook “on call” was sent.")
+    keep([Out("judge")], NOW())
+    assert notices.send_due() == 1
+    keep([Out()], NOW())
+    assert notices.send_due() == 1
+    said = [json.loads(body) for _path, _headers, body in web.posts]
+    assert [each["about"] for each in said] == ["test", "opened", "resolved"]
+    assert all("X-Gradingsite-Signature" in headers for _path, headers, _body in web.posts)
+    assert audited() == ["added the webhook “on call”"]
+
+
+def test_neither_address_nor_key_is_stored_readably_or_shown_again(olga, web):
+    add_webhook(olga, web.url, secret=SECRET)
+    row = NoticeChannel.objects.get()
+    assert row.opened() == Webhook(url=web.url, secret=SECRET)
+    kept = serializers.serialize("json", [row, *AuditEvent.objects.all(), *Notice.objects.all()])
+    pages = [flat(olga.get(path)) for path in (PAGE, f"{PAGE}{row.pk}/", "/settings/", "/history/?access=on")]
+    for text in (kept, *pages):
+        assert SECRET not in text
+        assert "t0ken" not in text
+    assert "127.0.0.1, signed" in pages[0]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "file:///etc/passwd",
+        "ftp://host/t0ken",
+        "host/t0ken",
+        "https://",
+        "http://me:t0ken@host/",
+        "http://h:99999/",
+    ],
+)
+def test_only_http_addresses_are_taken_and_a_wrong_one_is_not_repeated(olga, url):
+    response = add_webhook(olga, url)
+    assert not NoticeChannel.objects.exists()
+    assert 'role="alert"' in (html := flat(response))
+    assert "t0ken" not in html
+
+
+def test_another_address_clears_the_key_and_the_same_one_keeps_it(olga, web):
+    add_webhook(olga, web.url, secret=SECRET)
+    assert told(change(olga, name="night", url="")) == [("success", "Saved the webhook “night”: 127.0.0.1, signed.")]
+    assert NoticeChannel.objects.get().opened() == Webhook(url=web.url, secret=SECRET)
+    ((_level, words),) = told(change(olga, url="https://elsewhere.example/x"))
+    assert words == (
+        "Saved the webhook “night”: elsewhere.example, not signed. "
+        "The stored key was removed: it was typed for another address."
+    )
+    assert NoticeChannel.objects.get().opened() == Webhook(url="https://elsewhere.example/x")
+    change(olga, secret="another")
+    assert NoticeChannel.objects.get().opened() == Webhook(url="https://elsewhere.example/x", secret="another")
+    assert audited() == ["added the webhook “on call”", *["changed the webhook “night”"] * 3]
+
+
+def test_a_test_says_whether_it_was_refused_or_found_nobody(olga, web):
+    add_webhook(olga, web.url)
+    web.statuses = [404, 503]
+    assert told(do(olga, "test")) == [
+        ("error", "The test by webhook “on call” was refused: 127.0.0.1 answered 404; expected 2xx.")
+    ]
+    assert "given up" in flat(olga.get(PAGE))
+    ((_level, words),) = told(do(olga, "test"))
+    assert words == (
+        "The test by webhook “on call” didn’t get through, and will be tried again: "
+        "127.0.0.1 answered 503; expected 2xx."
+    )
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        change(olga, url=f"http://127.0.0.1:{unused.getsockname()[1]}/")
+        ((_level, words),) = told(do(olga, "test"))
+    assert "127.0.0.1 could not be reached" in words
+    assert "Connection refused" in words
+
+
+def test_a_paused_channel_is_sent_nothing_and_goes_on_when_resumed(olga, web):
+    add_webhook(olga, web.url)
+    keep([Out("before")], NOW())
+    do(olga, "pause")
+    assert "Paused" in flat(olga.get(PAGE))
+    keep([Out("before", "meanwhile")], NOW())
+    notices.send_due()
+    assert (web.posts, Notice.objects.get().last_error) == ([], "the channel was paused")
+    do(olga, "resume")
+    keep([Out("before", "meanwhile", "after")], NOW())
+    assert notices.send_due() == 1
+    assert audited()[1:] == ["paused the webhook “on call”", "resumed the webhook “on call”"]
+
+
+def test_a_removed_channel_forgets_its_address_and_keeps_what_it_sent(olga, web):
+    add_webhook(olga, web.url, secret=SECRET, then="test")
+    ((_level, words),) = told(do(olga, "remove"))
+    assert "is gone" in words
+    row = NoticeChannel.objects.get()
+    assert (row.sealed, row.state) == ("", "removed")
+    html = flat(olga.get(PAGE))
+    assert "No channel yet" in html
+    assert "[gradingsite] A test" in html
+    assert olga.get(f"{PAGE}{row.pk}/").status_code == 404
+    keep([Out("judge")], NOW())
+    assert Notice.objects.filter(about="opened").count() == 0
+
+
+def test_several_channels_are_each_told_once_and_each_of_the_end(olga, web):
+    for name in ("first", "second"):
+        add_webhook(olga, f"{web.url}/{name}", name=name)
+    for about in (("judge",), ("judge",), ()):
+        keep([Out(*about)], NOW())
+    assert notices.send_due() == 4
+    assert sorted(path.rpartition("/")[2] for path, _headers, _body in web.posts) == ["first"] * 2 + ["second"] * 2
+
+
+def test_a_channel_that_gave_up_is_an_advisory_until_it_is_removed(olga, web):
+    web.statuses = [404]
+    add_webhook(olga, web.url, then="test")
+    keep([NoticesFail()], NOW())
+    assert "did not arrive by webhook “on call”" in Alarm.objects.get(rule="A32").detail
+    do(olga, "remove")
+    keep([NoticesFail()], NOW())
+    assert Alarm.objects.get(rule="A32").resolved_at is not None
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200", "224.0.0.1"],
+)
+def test_addresses_that_no_webhook_has_are_never_called(address):
+    with pytest.raises(guarded.ForbiddenAddress):
+        guarded.check(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.0.9", "::1", "93.184.216.34", "2001:db8::1"])
+def test_a_network_of_one_s_own_may_be_called(address):
+    guarded.check(address)
+
+
+def test_the_address_is_looked_at_after_connecting_whatever_its_name_led_to_before(olga, web, monkeypatch):
+    add_webhook(olga, web.url.replace("127.0.0.1", "localhost"))
+    monkeypatch.setattr(guarded, "METADATA", frozenset({guarded.ip_address("127.0.0.1")}))
+    ((_level, words),) = told(do(olga, "test"))
+    assert "localhost was not called: 127.0.0.1 is an address that notices are never sent to" in words
+    assert web.posts == []
+
+
+def test_no_redirect_of_a_typed_webhook_is_followed(olga, web):
+    web.statuses = [302]
+    with serving(WebServer()) as other:
+        web.location = other.url
+        ((_, _), (_level, words)) = told(add_webhook(olga, web.url, then="test"))
+        assert "a redirect" in words
+        assert other.posts == []
+
+
+# --- e-mail ----------------------------------------------------------------------------------------------------------
+
+
+def test_people_are_mailed_by_the_server_that_was_typed(olga, post):
+    saved, tested = told(add_mail(olga, post, sender="grades@example.test", then="test"))
+    assert saved == ("success", "Saved the e-mail “team”: 2 addresses, by 127.0.0.1.")
+    assert tested == ("success", "The test by e-mail “team” was sent.")
+    assert post.recipients == ["ops@example.test", "rita@example.test"]
+    assert "From: grades@example.test" in post.messages[0]
+
+
+def test_what_a_mail_server_refuses_is_said_in_its_words(olga, post):
+    post.answers = {"RCPT": "550 no such user"}
+    (_saved, (_level, words)) = told(add_mail(olga, post, then="test"))
+    assert "was refused" in words
+    assert "550 no such user" in words
+
+
+@pytest.mark.parametrize("field", ["host", "port", "user", "encryption"])
+def test_a_password_goes_to_no_other_server_than_it_was_typed_for(olga, field):
+    kept = {"host": "smtp.example.test", "port": "587", "encryption": "starttls", "user": "ops"}
+    add_mail(olga, None, **kept, password=PASSWORD)
+    row = NoticeChannel.objects.get()
+    server = MailServer(
+        host="smtp.example.test", port=587, encryption=Encryption.STARTTLS, user="ops", password=PASSWORD
+    )
+    assert row.opened() == Mail(addresses=("ops@example.test", "rita@example.test"), server=server)
+    assert PASSWORD not in serializers.serialize("json", [row]) + flat(olga.get(f"{PAGE}{row.pk}/"))
+    ((_level, words),) = told(change(olga, **kept, addresses="ops@example.test"))
+    assert "removed" not in words
+    assert NoticeChannel.objects.get().opened().server == server
+    other = {"host": "smtp.evil.test", "port": "588", "encryption": "tls", "user": "eve"}[field]
+    ((_level, words),) = told(change(olga, addresses="ops@example.test", **{**kept, field: other}))
+    assert "The stored password was removed: it was typed for another server." in words
+    assert NoticeChannel.objects.get().opened().server.password == ""
+
+
+def test_a_password_is_not_sent_without_encryption(olga):
+    html = flat(add_mail(olga, None, host="smtp.example.test", port="25", password=PASSWORD))
+    assert "A password is sent to no server without encryption" in html
+    assert PASSWORD not in html
+    assert not NoticeChannel.objects.exists()
+
+
+def test_wrong_addresses_are_named_and_not_kept(olga, post):
+    assert "“not-an-address” is none" in flat(add_mail(olga, post, addresses="ops@example.test not-an-address"))
+    assert "Type at least one e-mail address." in flat(add_mail(olga, post, addresses=" "))
+    assert not NoticeChannel.objects.exists()
+
+
+# --- beside the environment ------------------------------------------------------------------------------------------
+
+
+def test_what_the_environment_names_too_is_told_once_and_by_it(olga, web, post, settings):
+    add_webhook(olga, web.url, secret=SECRET)
+    add_mail(olga, post, addresses="Ops@example.test")
+    settings.NOTIFY_WEBHOOK, settings.NOTIFY_EMAIL = web.url, ["ops@example.test"]
+    settings.EMAIL_HOST, settings.EMAIL_PORT = post.server_address
+    html = flat(olga.get(PAGE))
+    assert 'from the environment: <code class="mono">NOTIFY_WEBHOOK</code>' in html
+    assert "NOTIFY_WEBHOOK names the same, and wins" in html
+    assert "NOTIFY_EMAIL names the same, and wins" in html
+    keep([Out("judge")], NOW())
+    assert notices.send_due() == 2
+    assert (len(web.posts), len(post.messages)) == (1, 1)
+    assert "X-Gradingsite-Signature" not in web.posts[0][1]
+
+
+def test_the_mail_server_of_the_environment_wins(olga, post, settings):
+    add_mail(olga, None, host="smtp.example.test", port="587", encryption="starttls", user="ops", password=PASSWORD)
+    settings.MAIL_WORKS = True
+    settings.EMAIL_HOST, settings.EMAIL_PORT = post.server_address
+    row = NoticeChannel.objects.get()
+    assert "the mail server of the environment" in flat(olga.get(f"{PAGE}{row.pk}/"))
+    do(olga, "test")
+    assert len(post.messages) == 1
+    change(olga, addresses="ops@example.test")
+    assert NoticeChannel.objects.get().opened().server.password == PASSWORD
+
+
+def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(olga, web, settings):
+    add_webhook(olga, web.url, secret=SECRET)
+    settings.SECRET_KEY = "another-secret-of-the-site-that-is-long-enough-for-it"
+    olga.force_login(cast.person("olaf", "operator"))
+    assert "can’t be read any more" in flat(olga.get(PAGE))
+    ((_level, words),) = told(do(olga, "test"))
+    assert "was refused: What was typed can’t be read any more" in words
+    change(olga, url=web.url)
+    assert NoticeChannel.objects.get().opened() == Webhook(url=web.url)
+
+
+def test_viewers_see_channels_and_change_none(client, olga, web):
+    add_webhook(olga, web.url)
+    client.force_login(cast.person("vera", "viewer"))
+    html = flat(client.get(PAGE))
+    assert "127.0.0.1, not signed" in html
+    assert "Add a channel" not in html
+    assert "Send a test" not in html
+    for path in (ADD, f"{PAGE}{NoticeChannel.objects.get().pk}/"):
+        assert client.get(path).status_code == client.post(path).status_code == 403
+
+
+def test_a_site_without_a_channel_says_what_happens_then(olga):
+    html = flat(olga.get(PAGE))
+    assert "No channel yet, so alarms are shown only here: by a banner on every open page" in html
+    assert f'href="{ADD}"' in html
