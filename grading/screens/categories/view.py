@@ -102,7 +102,7 @@ def page(draft: Draft | None) -> dict[str, Any]:
         "others": others,
         "count": count,
         "told": told if count else None,
-        "all": Session.objects.filter(is_sample=False).count(),
+        "all": Session.objects.yours().count(),
         "unread": reading.unread().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
