@@ -148,10 +148,12 @@ def show(request: HttpRequest) -> TemplateResponse:
     query = request.GET.copy()
     for passing in PASSING:
         query.pop(passing, None)
-    if not page.object_list and not any(query.values()) and held(request).alone:
+    is_narrowed = any(value for name, value in query.items() if name != "sort")
+    if not page.object_list and not is_narrowed and held(request).alone:
         # Nothing of the site's own yet: the samples, as if they had been asked for.
         query["samples"] = "only"
-        page = paging.page(SessionFilterForm(query).narrow(listed()), request.GET, path="")
+        filters = SessionFilterForm(query)
+        page = paging.page(filters.narrow(listed()), request.GET, path="")
     context = {
         "title": "Sessions",
         "filters": filters,
@@ -161,7 +163,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "order": order,
         "query": query.urlencode(),
         "of_samples": query.get("samples") == "only",
-        "narrowed": any(value for name, value in query.items() if name != "sort"),
+        "narrowed": is_narrowed,
         "saved_views": saved_views.menu(request, FilteredList.SESSIONS),
     }
     return TemplateResponse(request, "sessions/sessions.html", context)
