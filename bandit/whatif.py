@@ -10,7 +10,7 @@ from bandit.core.calibration import Scale
 from bandit.core.posterior import Outlook
 from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
-from bandit.ledger import GraderKey
+from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
 from bandit.reading import outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
 
@@ -130,6 +130,12 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     policy = with_baseline(row, policy_of(row), today)
     without = replace(policy, weights={**policy.weights, source: 0.0})
     return present_outlook(row, policy, today), present_outlook(row, without, today)
+
+
+def row_for(learner: Learner, credit: Credit, day: date) -> RewardRow:
+    """A reward as it would be recorded of this arm, as a row."""
+    grader = replace(credit.grader, context=learner.context, salience=learner.salience)
+    return _single(learner.arm.name, grader, day, credit.micro, credit.cost_micro, sign=1)
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:

@@ -118,7 +118,7 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.UNPARSABLE_VERDICT: "The judge's reply was not a verdict",
     Reason.INPUT_TOO_LARGE: "Too much evidence for one request",
     Reason.NEEDS_ATTENTION: "An answer nobody expected; a person must look",
-    Reason.DECLINED: "Handed in as history, without a verdict",
+    Reason.DECLINED: "Nobody has asked for a verdict",
     Reason.NO_TRANSCRIPT: "No transcript was submitted",
     Reason.LOG_TOO_SMALL: "The log is too small for a session this long",
     Reason.LOG_OVERWRITTEN: "The log belongs to another session",

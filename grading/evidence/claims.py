@@ -159,7 +159,9 @@ def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]
             things.append(numbers)
     owners = [0] * len(rows)
     for same in things:
-        owner = owner_rule.owner([by[number] for number in same]).session
+        # A sample never takes from a session of the site's own, whichever came first.
+        own = [number for number in same if not roots[rows[number].session_id].is_sample]
+        owner = owner_rule.owner([by[number] for number in own or same]).session
         for number in same:
             owners[number] = owner
     return owners

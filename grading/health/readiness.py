@@ -16,6 +16,7 @@ from grading.health.liveness import Component
 from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, Quota, ReviewItem, Session
 from grading.models.judging import OPEN_STATES, JobState
 from grading.models.notices import NoticeState
+from grading.models.sessions import yours
 
 # A job that could be asked about now and was not for so long: something is wrong with whoever asks.
 STUCK = dt.timedelta(minutes=15)
@@ -79,12 +80,13 @@ class SiteFigures(Collector):
             ("disk_free_bytes", "Free for the state folder", disk.free()),
             ("disk_floor_bytes", "With less free, no session is taken in", disk.floor()),
             ("oldest_due_job_seconds", "How long the oldest judge job has been due", oldest_due(now) or 0.0),
-            ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().count()),
+            ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().filter(yours()).count()),
             ("sessions_last_day", "Sessions that ended in the last 24 hours", recent_sessions(now)),
         ):
             yield GaugeMetricFamily(f"gradingsite_{name}", words, value=value)
         yield gauge("heartbeat_age_seconds", "Since each program's heartbeat", "program", heartbeat_ages(now))
-        yield gauge("judge_jobs", "Open judge jobs", "state", by(JudgeJob.objects.open(), "state", OPEN_STATES))
+        judge_jobs = JudgeJob.objects.open().filter(yours())
+        yield gauge("judge_jobs", "Open judge jobs", "state", by(judge_jobs, "state", OPEN_STATES))
         yield gauge("alarms_open", "Alarms that hold now", "rule", by(Alarm.objects.filter(resolved_at=None), "rule"))
         states = by(Notice.objects.all(), "state", NoticeState)
         yield gauge("notices", "Messages about alarms", "state", states)
@@ -113,7 +115,7 @@ def gauge(name: str, words: str, label: str, values: dict[str, float]) -> GaugeM
 
 
 def recent_sessions(now: dt.datetime) -> int:
-    return Session.objects.filter(ended_at__gt=now - DAY).count()
+    return Session.objects.yours().filter(ended_at__gt=now - DAY).count()
 
 
 def metrics(now: dt.datetime) -> bytes:

@@ -21,6 +21,9 @@ from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
 
 CAUGHT_UP_AT_ONCE = 200
+# Why nobody asks for a verdict by himself.
+HISTORY = "Handed in as history, without a verdict; a person can ask for one"
+SAMPLE = "A sample is judged only where a person asks for it: calls cost money"
 # A session that goes on after its verdict is judged again once it has been quiet for so long, and so often at most: who
 # could ask as often as it likes would stop at the best answer.
 QUIET, ASKED_ANEW = dt.timedelta(minutes=30), 3
@@ -51,8 +54,12 @@ def enqueue(session: Session) -> JudgeJob | None:
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
-    if session.history == JudgeChoice.NONE and verdict is None and (said is None or said.status is not Status.SKIPPED):
-        said = _skipped(Reason.DECLINED, "Handed in as history, without a verdict; a person can ask for one")
+    unasked = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
+    skipped = said is not None and said.status is Status.SKIPPED
+    if session.is_sample and said is not None and said.reason is Reason.NOT_CONFIGURED:
+        skipped = False  # a key would not change it
+    if unasked and verdict is None and not skipped:
+        said = _skipped(Reason.DECLINED, unasked)
     if said is not None:
         record(session, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):

@@ -11,7 +11,7 @@ from bandit.packed import PackedJSONField
 from grading.models.fields import enum_field, one_of
 from grading.models.grades import Grade, Settlement
 from grading.models.redacted import redacted_text
-from grading.models.sessions import Session
+from grading.models.sessions import Session, yours
 
 
 class QueueEntry(StrEnum):
@@ -156,12 +156,13 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
         return self.filter(answer__in=GRADING)
 
     def blind(self) -> "ReviewAnswerQuerySet":
-        """What people typed before they saw the judge's answer, in the random slice: the only calibration.
+        """What people typed before they saw the judge's answer, in the random slice: the only calibration. Of your own
+        sessions alone, whatever somebody tried out on a sample.
 
         Agreeing with a reward that was on the screen is no grade of one's own, unless one was typed before.
         """
         typed = Q(answer=Answer.GRADE) | Q(answer=Answer.ACCEPT, revealed=True)
-        return self.holding().filter(typed, blind_value__isnull=False, slice_probability__isnull=False)
+        return self.holding().filter(yours(), typed, blind_value__isnull=False, slice_probability__isnull=False)
 
     def drawn(self) -> "ReviewAnswerQuerySet":
         """Those to sessions whose turn in the random order has come, in whichever place they were handed out: of blind

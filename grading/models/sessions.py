@@ -52,6 +52,25 @@ class CategoryOrigin(StrEnum):
         }[self]
 
 
+class Whose(StrEnum):
+    """Whose sessions a figure is about: the site's own, or the samples that came with it. No figure is about both."""
+
+    YOURS = "yours"
+    SAMPLES = "samples"
+
+    def rows(self, session: str = "session") -> Q:
+        """The rows that hang on such sessions, as a condition; `session` is the path to the session, "pk" for sessions
+        themselves. Samples are few, so that whichever index finds the rows still does.
+        """
+        samples = Q(**{f"{session}__in": Session.objects.samples().order_by().values("pk")})
+        return samples if self is Whose.SAMPLES else ~samples
+
+
+def yours(session: str = "session") -> Q:
+    """Rows of the site's own sessions: see `Whose.rows`."""
+    return Whose.YOURS.rows(session)
+
+
 def reward_columns(session: str = "") -> dict[str, models.F]:
     """The current settlement's columns as annotations `reward_*`, where `session` is the path to the session, with its
     "__"; they are read from its state.
@@ -105,7 +124,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def uncategorised(self) -> "SessionQuerySet":
         """Those that teach the category bandit nothing, as nobody has said what kind of work they are."""
-        return self.filter(category=None, is_sample=False)
+        return self.yours().filter(category=None)
+
+    def of(self, whose: Whose) -> "SessionQuerySet":
+        return self.filter(whose.rows("pk"))
+
+    def yours(self) -> "SessionQuerySet":
+        """Without samples: what every figure, list and rule is about."""
+        return self.of(Whose.YOURS)
 
     def samples(self) -> "SessionQuerySet":
         return self.filter(is_sample=True)

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
+from grading.models.sessions import yours
 from grading.monitoring.graders import IDENTITY, SOMETIMES, instruments
 from grading.monitoring.rule import Finding, Rule, Severity
 
@@ -65,7 +66,12 @@ def in_use() -> CalibrationStatus | None:
     same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
     blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
     latest = (
-        Grade.objects.chain().verdicts().first_readings().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
+        Grade.objects.chain()
+        .verdicts()
+        .first_readings()
+        .filter(yours())
+        .order_by("-pk")
+        .annotate(blind=Coalesce(Subquery(blind), 0))
     )
     row = latest.values(*IDENTITY, "blind").first()
     return None if row is None else CalibrationStatus(blind=row.pop("blind"), grader=JudgeInstrument(**row))

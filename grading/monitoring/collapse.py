@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
-from grading.models.sessions import reward_columns
+from grading.models.sessions import reward_columns, yours
 from grading.monitoring.rule import Finding, RuleOfSessions
 from grading.monitoring.sameness import (
     ALIKE,
@@ -115,7 +115,8 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
     grade = Grade.objects.filter(pk=OuterRef("state__settlement__grade"))
     columns = reward_columns()
     rows = (
-        Session.objects.filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now, is_sample=False)
+        Session.objects.yours()
+        .filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now)
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
@@ -137,7 +138,7 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
 def _grades(now: dt.datetime) -> dict[str, list[float]]:
     """The grades that hold of the window's sessions, by source: one query. A judge's later failure hides no verdict."""
     rows = Grade.objects.chain().filter(
-        session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, session__is_sample=False, source__in=SOURCES
+        yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
     )
     held = {
         (source, session): (value, view, mean)

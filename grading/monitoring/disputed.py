@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
+from grading.models.sessions import yours
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Severity
@@ -89,7 +90,7 @@ class Contested(FlagRule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         yield from super().look(now)
-        late = JudgeJob.objects.open().filter(purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
+        late = JudgeJob.objects.open().filter(yours(), purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
         if count := late.count():
             yield Finding(
                 about="readings",

@@ -10,6 +10,7 @@ from typing import ClassVar
 from django.db.models import Count, Q
 
 from grading.models import Flag, Session
+from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
 from grading.monitoring.weekly import DAYS, is_too_often
 from grading.reward.decide import Holds
@@ -48,7 +49,8 @@ class FlagRule(Rule):
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
         """Those that are flagged: of the agent or harness that it is about."""
-        flags = Flag.objects.filter(rule=self.id, session__ended_at__gt=now - WINDOW).order_by("session__ended_at")
+        flags = Flag.objects.filter(yours(), rule=self.id, session__ended_at__gt=now - WINDOW)
+        flags = flags.order_by("session__ended_at")
         if about:
             flags = flags.filter(Q(session__agent__name=about) | Q(session__harness__name=about))
         return list(flags.values_list("session", flat=True))
@@ -56,7 +58,7 @@ class FlagRule(Rule):
 
 def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
     """By rule, the flags on sessions that ended in the window, one query for all."""
-    recent = Flag.objects.filter(session__ended_at__gt=now - WINDOW).order_by()
+    recent = Flag.objects.filter(yours(), session__ended_at__gt=now - WINDOW).order_by()
     rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
     found: dict[str, list[Flagged]] = {}
     for rule, agent, harness, n, still in rows.annotate(n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None))):

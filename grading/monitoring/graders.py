@@ -11,6 +11,7 @@ from django.db.models import Avg, Count, Max, StdDev, Sum
 
 from grading.models import Grade
 from grading.models.grades import GradeQuerySet
+from grading.models.sessions import yours
 from grading.monitoring.families import family
 from grading.monitoring.rule import Finding, Rule, Severity
 
@@ -39,7 +40,7 @@ class Instrument:
 
 def verdicts(now: dt.datetime) -> GradeQuerySet:
     """What judges said of the sessions that ended in the last fourteen days (event time), at their first reading."""
-    return Grade.objects.verdicts().first_readings().filter(session__ended_at__gt=now - WINDOW)
+    return Grade.objects.verdicts().first_readings().filter(yours(), session__ended_at__gt=now - WINDOW)
 
 
 def instruments(now: dt.datetime) -> list[Instrument]:

@@ -105,7 +105,7 @@ def _whose(row: Lacking) -> str:
 
 def _counted(now: dt.datetime) -> SessionQuerySet:
     """The window's sessions that count."""
-    sessions = Session.objects.filter(ended_at__gt=now - WINDOW, ended_at__lte=now, is_sample=False)
+    sessions = Session.objects.yours().filter(ended_at__gt=now - WINDOW, ended_at__lte=now)
     return sessions.exclude(outcome__in=NO_REWARD).exclude(log__part_of__isnull=False).order_by()
 
 

@@ -8,6 +8,7 @@ from django.db.models import Count, Exists, Max, Min, OuterRef
 from grading.models import Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
+from grading.models.sessions import yours
 from grading.monitoring.outage import about_quota
 from grading.monitoring.rule import Finding, Rule, stamp
 from grading.vocabulary import Reason
@@ -53,7 +54,7 @@ class LeftUnasked(Rule):
         asked = JudgeAttempt.objects.filter(model=OuterRef("model"), started_at__gt=now - self.window)
         out = Quota.objects.out().exclude(state=QuotaState.PAUSED)
         unasked = list(out.filter(changed_at__lte=now - self.window).exclude(Exists(asked)))
-        waiting = JudgeJob.objects.open().count() if unasked else 0
+        waiting = JudgeJob.objects.open().filter(yours()).count() if unasked else 0
         wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
         for quota in unasked if waiting else ():
             yield Finding(
@@ -79,7 +80,7 @@ class WastedJudging(Rule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - self.window)
-        again = Grade.objects.chain().verdicts().filter(replicate__gt=0, created_at__gt=now - self.window)
+        again = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - self.window)
         wasted = again.filter(session__in=calls.order_by().values("job__session"))
         rows = list(wasted.values_list("session__external_id", "cost_usd"))
         if rows:

@@ -42,7 +42,8 @@ def rewards(now: dt.datetime) -> list[AgentReward]:
     """The machines' rewards of the window, in order of time: one query."""
     columns = reward_columns()
     rows = (
-        Session.objects.filter(ended_at__gt=now - WINDOW, ended_at__lte=now, is_sample=False)
+        Session.objects.yours()
+        .filter(ended_at__gt=now - WINDOW, ended_at__lte=now)
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),

@@ -11,6 +11,7 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
+from grading.models.sessions import yours
 from grading.reward import rewards
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
@@ -73,8 +74,8 @@ def since(now: dt.datetime) -> dt.datetime:
 
 def judged(now: dt.datetime) -> list[SessionVerdict]:
     """The judged sessions since then, in order of time: two queries. Of several grades of a source the last holds."""
-    window = {"session__ended_at__gte": since(now), "session__ended_at__lte": now, "session__is_sample": False}
-    rows = Grade.objects.chain().filter(**window).order_by("pk")
+    rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=since(now), session__ended_at__lte=now)
+    rows = rows.order_by("pk")
     trajectories = rows.filter(source=Source.TRAJECTORY)
     said = {
         session: (value, version) if view == EvidenceView.FULL else None
@@ -109,7 +110,7 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
     are too few pairs of the same judge, fallback, version and view. One query.
     """
     held = Grade.objects.chain().filter(session=OuterRef("session"), source=fallback.source).order_by("-pk")
-    rows = Grade.objects.chain().verdicts().filter(model=verdict.model, rubric=verdict.rubric)
+    rows = Grade.objects.chain().verdicts().filter(yours(), model=verdict.model, rubric=verdict.rubric)
     pairs = (
         rows.exclude(session=session)
         .order_by("-pk")

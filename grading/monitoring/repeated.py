@@ -37,13 +37,14 @@ class Repeated(FlagRule):
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
-        elsewhere = Evidence.objects.filter(sha256__in=hashes, kind__in=KINDS).exclude(session=session)
+        alike = Q(session__is_sample=session.is_sample)
+        elsewhere = Evidence.objects.filter(alike, sha256__in=hashes, kind__in=KINDS).exclude(session=session)
         if not any(row.problem == Reason.LOG_OVERWRITTEN for row in files) and not (hashes and elsewhere.exists()):
             return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.
         # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.
-        same = Evidence.objects.filter(sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
+        same = Evidence.objects.filter(alike, sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
         own = Q(session__agent=session.agent_id)
         same = same.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
         others = same.exclude(session=session)

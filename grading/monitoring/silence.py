@@ -87,7 +87,8 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
     columns = reward_columns()
     rows = (
-        Session.objects.filter(ended_at__gte=since, ended_at__lte=now)
+        Session.objects.yours()
+        .filter(ended_at__gte=since, ended_at__lte=now)
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),

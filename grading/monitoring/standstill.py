@@ -10,6 +10,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
+from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, RuleOfSessions
 from grading.vocabulary import Reason
 
@@ -42,13 +43,13 @@ def parked() -> QuerySet[JudgeJob]:
 
 
 def _parked() -> QuerySet[JudgeJob]:
-    return JudgeJob.objects.open().filter(parked_at__isnull=False)
+    return JudgeJob.objects.open().filter(yours(), parked_at__isnull=False)
 
 
 def held_back() -> QuerySet[JudgeJob]:
     """Jobs that wait, though judge and quota would have them, because what failed so often is ours."""
     reasons = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE, Reason.TIMEOUT)
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED, reason__in=reasons, parked_at=None)
+    waiting = JudgeJob.objects.filter(yours(), state=JobState.QUEUED, reason__in=reasons, parked_at=None)
     return waiting.filter(Q(attempts__gte=settings.JUDGE_MAX_ATTEMPTS) | Q(reason=Reason.UNREADABLE))
 
 
@@ -56,7 +57,7 @@ def given_up() -> QuerySet[JudgeJob]:
     """Of sessions without a verdict and without an open job, the jobs that earlier versions ended for want of an
     answer.
     """
-    jobs = JudgeJob.objects.filter(state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
+    jobs = JudgeJob.objects.filter(yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
     later = JudgeJob.objects.filter(session=OuterRef("session"), purpose=Purpose.VERDICT, pk__gt=OuterRef("pk"))
     verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("session"))
     return jobs.exclude(Exists(later)).exclude(Exists(verdicts))

@@ -106,7 +106,7 @@ def overdue(now: dt.datetime) -> QuerySet[Session]:
     said = Grade.objects.chain().filter(session=OuterRef("pk"))
     graded = said.filter(source=Source.HUMAN) | said.verdicts()
     recent = late.exclude(reason=Reason.NOT_CONFIGURED).filter(session__ended_at__gt=F("created_at") - RECENT)
-    waiting = Session.objects.filter(pk__in=recent.values("session"))
+    waiting = Session.objects.yours().filter(pk__in=recent.values("session"))
     return waiting.filter(Exists(work), ~Exists(known), ~Exists(graded)).order_by("pk")
 
 

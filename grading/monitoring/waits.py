@@ -10,6 +10,7 @@ from grading.models import Notice, ReviewAnswer, ReviewItem
 from grading.models.notice_channels import ChannelState
 from grading.models.notices import NoticeState
 from grading.models.review import QueueEntry
+from grading.models.sessions import yours
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Rule, Severity, stamp
 
@@ -31,12 +32,15 @@ class ReviewWaits(Rule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
-        found = ReviewItem.objects.open().aggregate(
-            late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk")
+        found = (
+            ReviewItem.objects.open()
+            .filter(yours())
+            .aggregate(late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk"))
         )
         if found["late"]:
             wait = "session has" if found["late"] == 1 else "sessions have"
-            last = ReviewAnswer.objects.order_by("-created_at").values_list("created_at", flat=True).first()
+            answers = ReviewAnswer.objects.filter(yours()).order_by("-created_at")
+            last = answers.values_list("created_at", flat=True).first()
             reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
             yield Finding(
                 detail=f"{found['late']} {wait} been awaiting review for more than "

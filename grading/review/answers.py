@@ -12,6 +12,7 @@ from grading import monitoring
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import GRADING, Answer, ItemState
+from grading.models.sessions import yours
 from grading.review import corrections, queue, records
 from grading.review.claims import FREE
 from grading.review.corrections import CorrectionError
@@ -173,7 +174,7 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
     counted, as `today` (None for none).
     """
     mine = ReviewAnswer.objects.holding().filter(reviewer=reviewer)
-    today = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=start_of_day(timezone.now()))
+    today = mine.exclude(answer=Answer.SKIP).filter(yours(), created_at__gte=start_of_day(timezone.now()))
     counted = today.order_by().values("reviewer").annotate(n=Count("pk")).values("n")
     related = mine.select_related("session__agent", "session__category", "grade")
     return related.annotate(today=Subquery(counted)).order_by("-pk").first()

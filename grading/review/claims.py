@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, Place, ReviewItemQuerySet
+from grading.models.sessions import yours
 from grading.review import places, random_slice
 from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 
@@ -129,9 +130,10 @@ def _order(
 
 def _given(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
     """Which of the reviewer's last places were by chance: what they answered; from `now` on also what they hold."""
-    answers = ReviewAnswer.objects.holding().filter(reviewer=reviewer).exclude(place="").exclude(answer=Answer.SKIP)
+    answers = ReviewAnswer.objects.holding().filter(yours(), reviewer=reviewer).exclude(place="")
+    answers = answers.exclude(answer=Answer.SKIP)
     given = list(answers.order_by("-pk").values_list("place", flat=True)[: places.OF - 1])[::-1]
     if now is not None:
-        held = ReviewItem.objects.open().filter(claimed_by=reviewer, claimed_until__gt=now).exclude(place="")
+        held = ReviewItem.objects.open().filter(yours(), claimed_by=reviewer, claimed_until__gt=now).exclude(place="")
         given += held.order_by("claimed_until", "pk").values_list("place", flat=True)
     return [place == Place.CHANCE for place in given]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from grading.days import start_of_day
 from grading.models import Flag, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry, ReviewItemQuerySet
-from grading.models.sessions import reward_columns
+from grading.models.sessions import Whose, reward_columns
 from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
@@ -30,7 +30,8 @@ class QueueFilters:
 
     `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` is a `QueueEntry`
     (the slice: also what a rule or a person brought in of it),
-    `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing.
+    `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing. `samples` is
+    "only" for those of the samples, which are in no queue else.
     """
 
     arm: str = ""
@@ -39,6 +40,7 @@ class QueueFilters:
     rule: str = ""
     entered_as: str = ""
     assigned: str = ""
+    samples: str = ""
     state: str = str(ItemState.OPEN)
 
     @classmethod
@@ -55,6 +57,10 @@ class QueueFilters:
         )
 
     @property
+    def whose(self) -> Whose:
+        return Whose.SAMPLES if self.samples else Whose.YOURS
+
+    @property
     def is_slice(self) -> bool:
         """Whether what is asked for is the random slice itself: then every place is one by chance."""
         return self.entered_as == QueueEntry.SLICE
@@ -68,7 +74,7 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
     `reviewer` is who "me" is.
     """
     filters = filters or QueueFilters()
-    items = ReviewItem.objects.with_people().filter(state=filters.state)
+    items = ReviewItem.objects.with_people().filter(filters.whose.rows(), state=filters.state)
     items = items.annotate(**reward_columns("session__"))
     named = {
         "session__category__name": filters.arm,

@@ -18,7 +18,7 @@ from django.utils import timezone
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.sessions import has_open_flag, reward_columns
+from grading.models.sessions import Whose, has_open_flag, reward_columns, yours
 from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
@@ -88,7 +88,7 @@ def corrections() -> Corrections:
     rows = (
         ReviewAnswer.objects.holding()
         .with_values()
-        .filter(settlement__value__isnull=False)
+        .filter(yours(), settlement__value__isnull=False)
         .order_by()
         .values_list("session__category", "settlement__source", "stratum")
         .annotate(n=Count("pk"), moved=Sum(Abs(F("value") - F("settlement__value"))))
@@ -125,7 +125,8 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
 def first_guess(session: Session) -> float:
     """The impact of a new item until the next sweep: that of the weightiest open one of its arm, for it is new."""
-    alike = ReviewItem.objects.open().filter(session__category=session.category_id)
+    whose = Whose.SAMPLES if session.is_sample else Whose.YOURS
+    alike = ReviewItem.objects.open().filter(whose.rows(), session__category=session.category_id)
     return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
 
 

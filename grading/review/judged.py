@@ -17,6 +17,7 @@ from bandit.models import Arm, Bandit, Erasure
 from grading import clock
 from grading.models import Grade
 from grading.models.grades import GradeQuerySet
+from grading.models.sessions import yours
 from grading.monitoring.calibration import JudgeInstrument
 from grading.monitoring.graders import IDENTITY
 from grading.remembered import Memory
@@ -91,7 +92,7 @@ def _upto() -> int:
 
 
 def _verdicts() -> GradeQuerySet:
-    return Grade.objects.verdicts().first_readings()
+    return Grade.objects.verdicts().first_readings().filter(yours())
 
 
 def _with(held: _Held, upto: int, queries: Sequence[GradeQuerySet]) -> _Held:

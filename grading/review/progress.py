@@ -14,6 +14,7 @@ from django.utils import timezone
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer
+from grading.models.sessions import yours
 from grading.review.seen import LOOKS_ONLY
 
 DAYS = 30
@@ -101,11 +102,12 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
     """The figures of one person, or of all. Three queries."""
     now = now or timezone.now()
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
-    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=LOOKS_ONLY)
+    found = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
+    found = found.exclude(answer__in=LOOKS_ONLY)
     given = [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
     waits = dict(
         ReviewItem.objects.open()
-        .filter(assigned_to__isnull=False)
+        .filter(yours(), assigned_to__isnull=False)
         .values_list("assigned_to")
         .annotate(n=Count("pk"))
         .order_by()

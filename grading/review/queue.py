@@ -12,6 +12,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session, at_hand
 from grading.models.review import Answer, ItemState, QueueEntry
+from grading.models.sessions import Whose
 from grading.review import random_slice, records
 from grading.review.claims import CLAIM, FREE, Queued, in_order, next_for, release, take
 from grading.review.effects import changes, measure
@@ -173,9 +174,9 @@ def state_of(item: ReviewItem) -> ItemState:
     return ItemState.DISMISSED if set(said.values()) == {Answer.CANNOT_JUDGE} else ItemState.DONE
 
 
-def count(reviewer: User | None = None) -> Counts:
+def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
     """What waits, for everybody or for one reviewer."""
-    items = ReviewItem.objects.open()
+    items = ReviewItem.objects.open().filter(whose.rows())
     if reviewer is not None:
         items = items.filter(offered_to(reviewer))
     by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))

@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef
 
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, ReviewItemQuerySet
+from grading.models.sessions import yours
 from grading.review import shares
 from grading.vocabulary import NO_REWARD
 
@@ -43,7 +44,7 @@ def answered() -> Exists:
 
 def awaited() -> ReviewItemQuerySet:
     """The open items of the slice that nobody has answered yet: the next in the random order is the lowest of them."""
-    return ReviewItem.objects.open().in_slice().filter(~answered())
+    return ReviewItem.objects.open().in_slice().filter(yours(), ~answered())
 
 
 def take_turns(now: dt.datetime) -> int:
@@ -51,7 +52,7 @@ def take_turns(now: dt.datetime) -> int:
     is left to the next time.
     """
     before = awaited().filter(rank__lt=OuterRef("rank"), entered_at__lte=OuterRef("closed_at"))
-    closed = ReviewItem.objects.in_slice().exclude(state=ItemState.OPEN).filter(drawn_at=None)
+    closed = ReviewItem.objects.in_slice().exclude(state=ItemState.OPEN).filter(yours(), drawn_at=None)
     with transaction.atomic():
         free = closed.filter(~Exists(before)).select_for_update(skip_locked=True, of=("self",))
         found = list(free.values_list("pk", flat=True)[:NOTED_AT_ONCE])

@@ -16,10 +16,12 @@ SLICE = "review slice"
 def draw(session: Session) -> SessionShares:
     """Draw for a session that has just arrived; what was drawn before stays."""
     policy = JudgePolicy.objects.current()
+    # Nobody asks the judge about a sample but people, once each.
+    shares = (0.0, 0.0) if session.is_sample else (policy.repeat_share, policy.second_share)
     drawn = {
         "review_slice": _of(session, SLICE, settings.REVIEW_SLICE),
-        "repeat": _of(session, Purpose.REPEAT, policy.repeat_share),
-        "second": _of(session, Purpose.SECOND, policy.second_share),
+        "repeat": _of(session, Purpose.REPEAT, shares[0]),
+        "second": _of(session, Purpose.SECOND, shares[1]),
         "key_id": key_id(),
     }
     if at_hand.is_new(session):

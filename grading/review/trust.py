@@ -14,7 +14,7 @@ from django.utils import timezone
 from grading.days import midnight
 from grading.models import JudgeJob, SessionState
 from grading.models.judging import Purpose
-from grading.models.sessions import SessionQuerySet
+from grading.models.sessions import SessionQuerySet, Whose
 from grading.review import calibration
 from grading.vocabulary import Source
 
@@ -90,10 +90,10 @@ class Trust:
         return {arm: Share(part=missing[arm], whole=whole[arm]) for arm in whole if arm}
 
 
-def trust(now: dt.datetime | None = None) -> Trust:
+def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     """The counts, in two queries. Windows are event time, in whole days of the site's zone, today among them."""
     today = timezone.localdate(now or timezone.now())
-    cells = day_cells(today)
+    cells = day_cells(today, whose)
     week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS)]
     of_today = [cell for cell in week if cell.day == today]
     graded = [cell for cell in week if cell.is_graded]
@@ -101,7 +101,7 @@ def trust(now: dt.datetime | None = None) -> Trust:
     by_source: Counter[str] = Counter()
     for cell in provisional:
         by_source[cell.source] += cell.count
-    jobs = JudgeJob.objects.open().order_by().aggregate(
+    jobs = JudgeJob.objects.open().filter(whose.rows()).order_by().aggregate(
         verdicts=Count("pk", filter=Q(purpose=Purpose.VERDICT)), all=Count("pk")
     )  # fmt: skip
     return Trust(
@@ -115,12 +115,12 @@ def trust(now: dt.datetime | None = None) -> Trust:
     )
 
 
-def day_cells(today: dt.date) -> list[TrustCell]:
+def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days: one query."""
     flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
     names = {"day": TruncDate("ended_at"), "flagged": flagged, "arm": F("session__category__name")}
     rows: Any = (
-        SessionState.objects.filter(_days(today, CHART_DAYS), source__gt="")
+        SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS), source__gt="")
         .order_by()
         .values("source", "final", **names)
         .annotate(count=Count("pk"))

@@ -27,7 +27,7 @@ from bandit.reading import version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
-from grading.models.sessions import observation_of
+from grading.models.sessions import observation_of, yours
 from grading.remembered import Memory
 from grading.reward import rewards
 from grading.reward.decide import ChainPolicy, fallback
@@ -212,7 +212,7 @@ def _judged(now: dt.datetime) -> dict[int, _Both]:
 
     Grades are only ever added, so that what is known of a session holds until it has another one.
     """
-    verdicts = Grade.objects.chain().verdicts().filter(session__ended_at__gte=now - OLDEST).order_by("-pk")
+    verdicts = Grade.objects.chain().verdicts().filter(yours(), session__ended_at__gte=now - OLDEST).order_by("-pk")
     latest = dict.fromkeys(verdicts.values_list("session", flat=True)[: 2 * MOST_SESSIONS])
     chosen, policy = list(latest)[:MOST_SESSIONS], rewards.policy()
     last: dict[int, int] = {}
@@ -261,7 +261,8 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     """The model that judges now, by the rubrics in force, where it gave enough verdicts; else the one that gave most,
     by all its rubrics.
     """
-    latest = Grade.objects.chain().verdicts().order_by("-pk").values_list("model", flat=True).first()
+    verdict = Grade.objects.chain().verdicts().filter(yours()).order_by("-pk")
+    latest = verdict.values_list("model", flat=True).first()
     active = set(Rubric.objects.filter(is_active=True).values_list("sha256", flat=True))
     now = {key: n for key, n in verdicts.items() if key[0] == latest and key[1] in active}
     if sum(now.values()) < ENOUGH:

@@ -57,7 +57,7 @@ def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
 
 def due(session: Session) -> NextReading | None:
     """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
-    if not (settings.JUDGE_MODEL and JudgeKey.objects.access().api_key):
+    if session.is_sample or not (settings.JUDGE_MODEL and JudgeKey.objects.access().api_key):
         return None
     grades = rewards.chain_of(session)
     if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):
@@ -98,7 +98,7 @@ def missed(now: dt.datetime) -> QuerySet[Session]:
     judged = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
     asked = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
     told = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
-    return Session.objects.filter(late, Exists(judged), ~Exists(asked), ~Exists(told)).order_by("pk")
+    return Session.objects.yours().filter(late, Exists(judged), ~Exists(asked), ~Exists(told)).order_by("pk")
 
 
 def is_coming(session: Session) -> bool:

@@ -127,13 +127,18 @@ def vetoes(session: Session) -> list[str]:
 
 
 def learners(session: Session) -> tuple[Learner, ...]:
-    """The arms that learn from a session: those that ran, as far as they are known.
+    """The arms that learn from a session: `arms_of`, where it is the site's own.
 
     From a sample none does, unless an earlier version of this program let it into the ledger: there it is as exact as
     any other session, and it leaves when somebody removes the samples, not by an upgrade.
     """
     if session.is_sample and not ledger.history(session.observation).exists():
         return ()
+    return arms_of(session)
+
+
+def arms_of(session: Session) -> tuple[Learner, ...]:
+    """The arms that ran in a session, as far as they are known."""
     category = None if session.category is None else session.category.current
     context = "" if category is None else category.name
     found = [] if category is None else [Learner(bandit="category", arm=category)]
@@ -178,18 +183,8 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     """
     with transaction.atomic(savepoint=False):
         locked = session if at_hand.is_held(session) else Session.objects.to_settle().get(pk=session.pk)
-        grades = chain_of(locked)
-        flags = [flag.rule for flag in locked.flags.all() if flag.cleared_at is None]
-        coming = {job.purpose for job in locked.judge_jobs.all() if job.state in OPEN_STATES}
-        resolution = resolve(
-            views(grades),
-            policy(),
-            judge_open=Purpose.VERDICT in coming,
-            reading_open=Purpose.SAMPLE in coming,
-            outcome=Outcome(locked.outcome),
-            outcome_reason=locked.outcome_reason,
-            vetoes=vetoes(locked),
-        )
+        grades, flags = chain_of(locked), _open_flags(locked)
+        resolution = _resolved(locked, grades)
         log: SessionLog | None = getattr(locked, "log", None)
         parent = None if log is None else log.part_of
         if parent is not None and resolution.source is not Source.HUMAN:
@@ -210,6 +205,35 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
         _record(locked, settlement, credit, renew=renew)
         state.write(locked, settlement, verdict_among(grades), len(flags))
     return settlement
+
+
+def _resolved(session: Session, grades: list[Grade]) -> Resolution:
+    """What these grades of the session come to."""
+    coming = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
+    return resolve(
+        views(grades),
+        policy(),
+        judge_open=Purpose.VERDICT in coming,
+        reading_open=Purpose.SAMPLE in coming,
+        outcome=Outcome(session.outcome),
+        outcome_reason=session.outcome_reason,
+        vetoes=vetoes(session),
+    )
+
+
+def _open_flags(session: Session) -> list[str]:
+    return [flag.rule for flag in session.flags.all() if flag.cleared_at is None]
+
+
+def would_teach(session: Session) -> tuple[tuple[Learner, ...], Credit | None]:
+    """The arms that ran and what the bandits would be told of them, were the session no sample: nothing is recorded.
+    The credit is None where they would be told nothing.
+    """
+    settlement, grades = live(session), chain_of(session)
+    if settlement is None:
+        return (), None
+    standing = _resolved(session, grades).standing
+    return arms_of(session), _credit(session, settlement, standing, grades, is_flagged=is_doubted(_open_flags(session)))
 
 
 def live(session: Session) -> Settlement | None:
@@ -274,9 +298,10 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         return held
     settlement.save(force_insert=True)
     at_hand.wrote(session, "settlements", [settlement])
-    label = settlement.source or settlement.reason
-    publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
-    transaction.on_commit(partial(publish, value=settlement.value, why=settlement.sentence))
+    if not session.is_sample:
+        label = settlement.source or settlement.reason
+        publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
+        transaction.on_commit(partial(publish, value=settlement.value, why=settlement.sentence))
     return settlement
 
 

@@ -14,12 +14,14 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.health import pulse
-from grading.models import Alarm, Quota, ReviewItem, Session
+from grading.models import Alarm, Quota, ReviewItem
 from grading.models.judging import AttemptOutcome
+from grading.models.sessions import yours
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
+from grading.screens.sample_data import SamplesHeld, held
 
 NAV = (
     ("Dashboard", "admin:index", "/"),
@@ -85,7 +87,7 @@ def site_now() -> SiteNow:
         stopped=stopped,
         cannot_write=cannot_write,
         judge=answering(judge_state(quota), alarms, stopped),
-        counts={"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)},
+        counts={"Review": ReviewItem.objects.open().filter(yours()).count(), "Alarms": len(alarms)},
         latest=latest_rows(),
     )
 
@@ -130,7 +132,7 @@ class PageContext:
     feed_seconds: float
     simulated: bool
     demo: bool
-    samples: bool
+    samples: SamplesHeld
     may_correct: bool
     may_operate: bool
     may_remove_samples: bool
@@ -159,7 +161,7 @@ def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
         feed_seconds=settings.FEED_SECONDS,
         simulated=settings.SIMULATED,
         demo=settings.DEMO,
-        samples=Session.objects.samples().exists(),
+        samples=held(request),
         may_correct=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.change_quota"),
         may_remove_samples=request.user.has_perm("grading.delete_session"),

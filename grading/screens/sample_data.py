@@ -1,6 +1,9 @@
-"""Samples: remove the bundled sessions and everything that was learned from them."""
+"""Samples: what pages show of them while no session of the site's own has come, and removing them all."""
+
+from dataclasses import dataclass
 
 from django.contrib import messages
+from django.db.models import Count, Exists
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -9,8 +12,35 @@ from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.models import Session
 
+KEPT = "_samples_held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesHeld:
+    """How many samples there are; `alone`: some, and no session of the site's own, so that pages show what they will
+    be from these, set apart.
+    """
+
+    count: int = 0
+    alone: bool = False
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+def held(request: HttpRequest) -> SamplesHeld:
+    """One query a request."""
+    known: SamplesHeld | None = getattr(request, KEPT, None)
+    if known is None:
+        rows = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
+        found = list(rows.values_list("others").annotate(n=Count("pk")))
+        known = SamplesHeld(count=found[0][1], alone=not found[0][0]) if found else SamplesHeld()
+        setattr(request, KEPT, known)
+    return known
+
 
 def show(request: HttpRequest) -> HttpResponse:
+    """Asks before anything is removed."""
     if request.method == "POST":
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())

@@ -64,8 +64,8 @@ def uncategorised(rows: Iterable[CategoryRule]) -> Reach:
 
 def others(rows: Iterable[CategoryRule]) -> Reach:
     """Of which sessions that have a category by a rule or the agent's word these rules make another. Two queries."""
-    weak = Q(category_from__in=[CategoryOrigin.RULE, CategoryOrigin.AGENT], category__isnull=False, is_sample=False)
-    sessions = Session.objects.filter(weak, traits__isnull=False)
+    weak = Q(category_from__in=[CategoryOrigin.RULE, CategoryOrigin.AGENT], category__isnull=False)
+    sessions = Session.objects.yours().filter(weak, traits__isnull=False)
     return _reach(rows, sessions, total=sessions.count())
 
 

@@ -11,6 +11,7 @@ from grading.days import tomorrow
 from grading.judging.outlook.outages import TROUBLE
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
+from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
 CLASSED = (*TROUBLE, Reason.RATE_LIMITED, Reason.QUOTA_EXHAUSTED, Reason.AUTH, Reason.INPUT_TOO_LARGE)
@@ -106,7 +107,7 @@ class WaitingJobs:
 def held() -> WaitingJobs:
     """One query."""
     midnight = tomorrow(timezone.now())
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED).order_by()
+    waiting = JudgeJob.objects.filter(yours(), state=JobState.QUEUED).order_by()
     found = waiting.aggregate(
         new=Count("pk", filter=Q(backlog=False)),
         backlog=Count("pk", filter=Q(backlog=True)),

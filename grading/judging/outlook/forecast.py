@@ -16,6 +16,7 @@ from grading.judging.outlook.standing import Headroom, JudgeStanding
 from grading.models import JudgeJob, JudgePolicy
 from grading.models.judging import JobState, JudgeRole
 from grading.models.quota import QuotaState
+from grading.models.sessions import yours
 
 # How much of the past is drawn: since the oldest job that waits, within these.
 LEAST_PAST, MOST_PAST = dt.timedelta(hours=6), dt.timedelta(days=3)
@@ -85,8 +86,8 @@ def outlook(
 
 
 def jobs() -> QuerySet[JudgeJob]:
-    """The jobs that share the first judge's allowance."""
-    return JudgeJob.objects.exclude(judge=JudgeRole.SECOND)
+    """The jobs of your sessions that share the first judge's allowance."""
+    return JudgeJob.objects.filter(yours()).exclude(judge=JudgeRole.SECOND)
 
 
 def arriving(now: dt.datetime) -> float:

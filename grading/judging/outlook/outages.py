@@ -12,6 +12,7 @@ from django.db.models.functions import TruncHour
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.quota import CLOSED_STATES, QuotaState
+from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
 LISTED = 10
@@ -74,7 +75,7 @@ def radii(outages: Sequence[Period]) -> list[Radius]:
         during = waited_during(outage.row.at, outage.until)
         counts[f"waited_{index}"] = Count("session", filter=during, distinct=True)
         counts[f"waiting_{index}"] = Count("session", filter=during & Q(state__in=OPEN_STATES), distinct=True)
-    found = JudgeJob.objects.filter(purpose=Purpose.VERDICT).aggregate(**counts)
+    found = JudgeJob.objects.filter(yours(), purpose=Purpose.VERDICT).aggregate(**counts)
     return [Radius(waited=found[f"waited_{index}"], waiting=found[f"waiting_{index}"]) for index in range(len(outages))]
 
 

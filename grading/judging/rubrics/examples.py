@@ -8,6 +8,7 @@ from grading.judging import inputs
 from grading.judging.core import prompt
 from grading.judging.core.sanitise import clean
 from grading.models import Grade
+from grading.models.sessions import yours
 from grading.vocabulary import Source, Status
 
 SUMMARY_LIMIT, WHY_LIMIT = prompt.SUMMARY_CHARS, prompt.WHY_CHARS
@@ -17,7 +18,7 @@ Example = dict[str, Any]
 
 def labelled(search: str = "") -> QuerySet[Grade]:
     """What people said and did not take back, one grade a session, the latest first. `search` in id, title, reason."""
-    held = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
+    held = Grade.objects.filter(yours(), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
     newest = held.filter(session=OuterRef("session")).order_by("-pk").values("pk")[:1]
     rows = held.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
     if search:

@@ -23,7 +23,7 @@ from bandit.models import Assignment, Bandit, Bucket, Erasure
 from bandit.reading import baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.models import Session, SessionLesson
-from grading.models.sessions import session_of
+from grading.models.sessions import session_of, yours
 from grading.remembered import Memory
 from grading.reward.lessons.lesson import Lesson, Sample
 from grading.reward.lessons.live import LiveRewards, live_rewards
@@ -254,7 +254,7 @@ def _days(moments: Sequence[dt.datetime], day_of: Callable[[dt.datetime], dt.dat
 
 def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
     """The rows of each lesson by session; where two that are one lesson by now matched one session, one of both."""
-    rows = SessionLesson.objects.filter(session__ended_at__gte=since).order_by("pk")
+    rows = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).order_by("pk")
     found: dict[int, dict[int, Match]] = defaultdict(dict)
     for row in rows.values("session_id", "taken", lesson=Coalesce("arm__merged_into_id", "arm_id")):
         held = found[row["lesson"]].setdefault(row["session_id"], dict(row))
@@ -264,8 +264,8 @@ def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
 
 def _sample(since: dt.datetime, moved: Baseline | None, live: LiveRewards) -> Sample:
     """The sessions since then of the agents that told lessons in that time, with what is left of their rewards."""
-    telling = SessionLesson.objects.filter(session__ended_at__gte=since).values("session__agent")
-    sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
+    telling = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).values("session__agent")
+    sessions = Session.objects.yours().filter(ended_at__gte=since, agent__in=telling).order_by("pk")
     rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
     keys, agents, ended = zip(*rows, strict=True) if rows else ((), (), ())
     session = np.array(keys, dtype=np.int64)

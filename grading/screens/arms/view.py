@@ -98,7 +98,7 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
 
 def _sessions(bandit: Bandit) -> dict[int, int]:
     if bandit.kind == BanditKind.NAMES:
-        seen = Session.objects.exclude(model_arm=None).order_by().values_list("model_arm")
+        seen = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(seen.annotate(n=Count("pk")))
     counted = Bucket.objects.rewards().filter(bandit=bandit).order_by().values_list("arm")
     return {arm: int(n) for arm, n in counted.annotate(total=Sum("n"))}

@@ -19,10 +19,12 @@ from grading.screens.bandit import advising, comparing, decisions, drawing, reco
 from grading.screens.bandit.arms import Beside, arm_rows
 from grading.screens.bandit.asked import QueryRefused
 from grading.screens.bandit.drawing import TrialDraw
+from grading.screens.bandit.samples import sample_arms
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.categories.view import uncategorised
 from grading.screens.moves import in_words
+from grading.screens.sample_data import held as samples_held
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
 
@@ -54,6 +56,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         context = page.then()
     else:
         context = page.now(what_if.known_outages(judge, sliders.start, now))
+        context["sample"] = sample_arms(bandit, now) if samples_held(request).alone else ()
         context["card"] = scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota"))
     context |= {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),

@@ -12,6 +12,7 @@ from bandit.models import Arm, Bandit
 from bandit.reading import productive_of
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
+from grading.models.sessions import yours
 from grading.monitoring import UNHEARD
 from grading.review.priority import BANDIT
 from grading.review.unheard import VOICES
@@ -89,7 +90,9 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
     if bandit.name not in COLUMNS:
         return {}
     known = at.known_by or at.now
-    died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=known)
+    died = Session.objects.yours().filter(
+        outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=known
+    )
     rows = died.order_by().values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk"))
     return by_arm(arms, rows)
 
@@ -99,7 +102,9 @@ def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
     if bandit.name not in COLUMNS:
         return {}
     columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
-    return by_arm(arms, JudgeJob.objects.open().order_by().values_list(*columns).annotate(n=Count("pk")))
+    return by_arm(
+        arms, JudgeJob.objects.open().filter(yours()).order_by().values_list(*columns).annotate(n=Count("pk"))
+    )
 
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:

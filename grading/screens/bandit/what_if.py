@@ -154,7 +154,7 @@ def _undone(
     outage = next((each for each in known if str(each.pk) == text), None)
     if outage is None:
         raise QueryRefused(f"No outage {shown(text)} is known in this time; choose one of the list.")
-    sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
+    sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
     changes = as_judged(entries, belief.rows)

@@ -104,7 +104,7 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
         "count": count,
         "told": told if count else None,
         "effects": effect.shown(told) if told and count else (),
-        "all": Session.objects.filter(is_sample=False).count(),
+        "all": Session.objects.yours().count(),
         "unread": reading.unread().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -18,6 +17,7 @@ from bandit.models import LedgerEntry
 from grading.judging import judges
 from grading.models import ApiToken, Grade, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
+from grading.models.sessions import yours
 from grading.screens.desk.page import person
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
 from grading.vocabulary import Source
@@ -108,7 +108,7 @@ def judges_key() -> Step:
 
 
 def an_agent() -> Step:
-    first = own_sessions().order_by("pk").first()
+    first = Session.objects.yours().order_by("pk").first()
     url = reverse("admin:connect")
     if first is not None:
         came = LiveLine(words=first.title or first.short_id, aside=stamp(first.received_at), came=first)
@@ -129,7 +129,7 @@ def an_agent() -> Step:
 
 
 def categories() -> Step:
-    done = own_sessions().filter(category__isnull=False).exists()
+    done = Session.objects.yours().filter(category__isnull=False).exists()
     return Step(
         title="Decide how sessions get a category",
         done=done,
@@ -169,13 +169,8 @@ def the_bandit_moves() -> Step:
 STEPS: tuple[Callable[[], Step], ...] = (judges_key, an_agent, categories, three_grades, the_bandit_moves)
 
 
-def own_sessions() -> QuerySet[Session]:
-    """The site's own: samples complete no step."""
-    return Session.objects.filter(is_sample=False)
-
-
 def graded_by_people(most: int) -> list[Session]:
-    """Own sessions whose reward a person decided, the latest, so many at most."""
+    """The site's own sessions whose reward a person decided, the latest, so many at most."""
     by_people = Grade.objects.filter(author__isnull=False).values("session")
-    decided = SessionState.objects.filter(source=Source.HUMAN, session__is_sample=False, session__in=by_people)
+    decided = SessionState.objects.filter(yours(), source=Source.HUMAN, session__in=by_people)
     return [state.session for state in decided.select_related("session").order_by("-pk")[:most]]

@@ -56,7 +56,9 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
         ]
         if not seldom:
             continue
-        ran = Session.objects.filter(**{f"{bandit}__name__in": seldom}).order_by().values_list(f"{bandit}__name")
+        ran = (
+            Session.objects.yours().filter(**{f"{bandit}__name__in": seldom}).order_by().values_list(f"{bandit}__name")
+        )
         last = dict(ran.annotate(at=Max("ended_at")))
         where = "" if bandit == BANDITS[0] else f" in the {bandit} bandit"
         for arm in seldom:

@@ -1,7 +1,9 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -14,7 +16,7 @@ from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgePolicy, Session
 from grading.models.judging import JudgeRole
-from grading.models.sessions import has_open_flag
+from grading.models.sessions import Whose, has_open_flag
 from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
@@ -28,9 +30,11 @@ from grading.screens.quota import figures as quota_figures
 from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
+from grading.screens.sample_data import held
 from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
+SAMPLES = review.QueueFilters(samples="only")
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -43,8 +47,9 @@ def show(request: HttpRequest) -> TemplateResponse:
     # The grader in use against people; None before its first verdict.
     used, queue = calibration.in_use(), review.count()
     compared = None if used is None else calibration.of(used.grader)
+    any_sessions = bool(figures.cells) or Session.objects.yours().exists()
     facts = TrustFacts(
-        any_sessions=bool(figures.cells) or Session.objects.exists(),
+        any_sessions=any_sessions,
         today=figures.provisional_today,
         contradicted=review.waiting(None, review.QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
@@ -75,6 +80,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "queue": queue,
         "items": [item for item, _place in queued.items],
         "starving": starving(figures, now)[:LISTED],
+        "sample": None if any_sessions or not held(request) else sample(user, now),
         **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)
@@ -98,6 +104,19 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
         "drained": ", ".join(drained),
+    }
+
+
+def sample(user: User, now: dt.datetime) -> dict[str, Any]:
+    """What the page will show, from the samples."""
+    figures = trust(now, Whose.SAMPLES)
+    items = review.waiting(user, SAMPLES).annotate(hidden=judged(), flagged=has_open_flag("session__"))
+    queued = review.in_order(user, items, SAMPLES, size=LISTED)
+    return {
+        "trust": figures,
+        "chart": grades_by_day(figures, None, now),
+        "items": [item for item, _place in queued.items],
+        "waiting": queued.all,
     }
 
 

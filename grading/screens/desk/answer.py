@@ -59,7 +59,7 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     if not facts.any_sessions:
         return TrustAnswer(
             word="Nothing to trust yet.",
-            sentence="No session has come in. Connect an agent, or load the samples.",
+            sentence="No session of yours has come in yet.",
             step=step,
         )
     if facts.trouble:

@@ -15,10 +15,12 @@ from django.utils.crypto import get_random_string
 from grading import review
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
+from grading.models.sessions import Whose
 from grading.review.claims import CLAIM
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
+from grading.screens.sample_data import held
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
@@ -119,7 +121,8 @@ def empty(request: HttpRequest) -> TemplateResponse:
         "query": filters.query,
         **_person(user, grades=grades),
         "slice": settings.REVIEW_SLICE,
-        "everyone": review.count(),
+        "everyone": review.count(whose=filters.whose),
+        "samples": review.count(whose=Whose.SAMPLES).open if held(request).alone and not filters.samples else 0,
     }
     return TemplateResponse(request, "desk/review_empty.html", context)
 

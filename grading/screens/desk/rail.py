@@ -29,6 +29,7 @@ CHOICES = (
     ("For me", "assigned=me"),
     ("For nobody yet", "assigned=nobody"),
 )
+SAMPLES = ("Samples", "samples=only")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +123,11 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
         )
         rows.append(row)
     # What the select offers: arms that have something waiting, and what people saved.
-    of_arm = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
+    of_arm = ReviewItem.objects.open().filter(filters.whose.rows(), session__category=OuterRef("pk"))
     arms = Arm.objects.filter(Exists(of_arm)).order_by("name").values_list("name", flat=True)
     kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, FilteredList.REVIEW)]
     groups = (
-        ("Queue", CHOICES),
+        ("Queue", (*CHOICES, SAMPLES) if filters.samples else CHOICES),
         ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
         ("Your views", [(name, query) for mine, name, query in kept if mine]),
         ("Views of others", [(name, query) for mine, name, query in kept if not mine]),

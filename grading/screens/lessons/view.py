@@ -29,6 +29,7 @@ from bandit.core.posterior import ArmPosterior
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
 from bandit.reading import posterior_of, version_of
 from grading.models import Session, SessionLesson
+from grading.models.sessions import yours
 from grading.reward import lessons
 from grading.reward.lessons import Lesson, Readings
 from grading.screens import charts
@@ -192,7 +193,11 @@ def stretches(lesson: Lesson) -> list[Stretch]:
 
 def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
     """The latest sessions that the lesson matched, each with its reward and what is left of that. Two queries."""
-    rows = SessionLesson.objects.filter(_is(lesson.arm)).select_related("assignment").order_by("-session__ended_at")
+    rows = (
+        SessionLesson.objects.filter(yours(), _is(lesson.arm))
+        .select_related("assignment")
+        .order_by("-session__ended_at")
+    )
     held = list(rows[:LATEST])
     sessions = Session.objects.with_reward().select_related("category").in_bulk([row.session_id for row in held])
     return [

@@ -13,6 +13,7 @@ from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.models.sessions import yours
 from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
 from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
@@ -124,7 +125,7 @@ class WaitingEffect:
 
 def effect() -> WaitingEffect:
     """Two queries."""
-    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
+    jobs = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
     ungraded = Q(session__state=None) | Q(session__state__source__in=["", Source.FLOOR])
     found = jobs.exclude(session__state__final=True).aggregate(
         provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)

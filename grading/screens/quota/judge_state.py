@@ -12,6 +12,7 @@ from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, JudgeKey, Quota, SessionState
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
 # Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
@@ -127,7 +128,7 @@ def banner(quota: Quota | None) -> Banner | None:
     elif quota.until is not None and quota.until > timezone.now():
         ends = until(quota.until).strip()
     # Sessions without a final reward that wait for a verdict.
-    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
+    waiting = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
     held = waiting.exclude(session__state__final=True).count()
     return Banner(what=what, since=quota.changed_at, until=ends, sessions=held, note=note)
 
@@ -135,7 +136,8 @@ def banner(quota: Quota | None) -> Banner | None:
 def never_judged() -> int:
     """Sessions of the last RECENT_DAYS that no judge has seen for want of a key."""
     since = timezone.now() - dt.timedelta(days=RECENT_DAYS)
-    return SessionState.objects.filter(ended_at__gt=since, final=False, reason=Reason.NOT_CONFIGURED).count()
+    lacking = SessionState.objects.filter(yours(), ended_at__gt=since, final=False)
+    return lacking.filter(reason=Reason.NOT_CONFIGURED).count()
 
 
 def until(moment: dt.datetime | None) -> str:

@@ -10,6 +10,7 @@ from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob
 from grading.models.judging import Purpose
+from grading.models.sessions import yours
 from grading.screens import charts
 from grading.templatetags.gradingsite_tags import duration, moment
 
@@ -25,9 +26,8 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     found = [period for period in outages.periods(first.quota, since) if period.is_outage]
     periods = [period for period in found if (period.until or now) - period.since >= LEAST or period.until is None]
     # Since when the oldest job that is open has been waiting.
-    waits = JudgeJob.objects.filter(finished_at=None, purpose=Purpose.VERDICT).aggregate(since=Min("created_at"))[
-        "since"
-    ]
+    waiting = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
+    waits = waiting.aggregate(since=Min("created_at"))["since"]
     marks = []
     for period in periods:
         what, until = period.words[:1].lower() + period.words[1:], timezone.localtime(period.until or now)

@@ -12,7 +12,9 @@ from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import headroom, standings
-from grading.models import JudgePolicy, Quota
+from grading.judging.rubrics import plans
+from grading.judging.rubrics.plans import Plan
+from grading.models import JudgePolicy, Quota, Rubric, Session
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.monitoring import standstill
@@ -20,6 +22,7 @@ from grading.screens.quota import figures
 from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
 from grading.screens.quota.policy import may_probe
+from grading.screens.sample_data import held as held_samples
 from grading.templatetags.gradingsite_tags import clock
 
 
@@ -39,6 +42,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "policy": policy,
         "still": standstill.counted(),
         "probe": "No judge yet.",
+        "sample": _sample() if held_samples(request).alone else None,
     }
     if first is not None:
         # What only a configured judge has: headroom, a forecast, outages, and a probe to send.
@@ -64,6 +68,11 @@ def show(request: HttpRequest) -> TemplateResponse:
             "probe": may_probe(first.quota, held.jobs),
         }
     return TemplateResponse(request, "quota/quota.html", context)
+
+
+def _sample() -> Plan | None:
+    """What judging the samples would take: nobody asks for it by himself."""
+    return plans.plan(Session.objects.samples(), Rubric.objects.in_force())
 
 
 def _waits(quota: Quota, held: WaitingJobs) -> str:

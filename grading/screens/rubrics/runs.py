@@ -96,7 +96,11 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     """
     if "given_up" in query:
         jobs = standstill.given_up().filter(session=OuterRef("pk"))
-        return Session.objects.filter(Exists(jobs)), "given up by an earlier version, for no reason of their own", ""
+        return (
+            Session.objects.yours().filter(Exists(jobs)),
+            "given up by an earlier version, for no reason of their own",
+            "",
+        )
     ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)

@@ -79,7 +79,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
 
 def stale() -> QuerySet[Session]:
     """The sessions whose verdict is stale."""
-    return with_verdict(Session.objects.filter(has_stale())).filter(Q(is_stale=True))
+    return with_verdict(Session.objects.yours().filter(has_stale())).filter(Q(is_stale=True))
 
 
 def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:
@@ -100,7 +100,7 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("admin:rubric", pk=pk)
     now = timezone.now()
     kind = WorkKind(rubric.kind)
-    judged = of_kind(Session.objects.filter(pk__in=verdicts().order_by().values("session")), kind)
+    judged = of_kind(Session.objects.yours().filter(pk__in=verdicts().order_by().values("session")), kind)
     rows = verdicts().filter(session__in=judged.order_by().values("pk")).order_by("pk")
     latest = dict(rows.values_list("session", "rubric")).values()
     # What judging those of some days again would cost, were the rubric in force.

@@ -19,11 +19,12 @@ from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
-from grading.models.sessions import SessionQuerySet, has_open_flag
+from grading.models.sessions import SessionQuerySet, Whose, has_open_flag
 from grading.review import exported
 from grading.review.trust import Behind, narrow
 from grading.review.views import PASSING
 from grading.screens.exports import view as exports
+from grading.screens.sample_data import held
 from grading.screens.sessions import groups, paging, saved_views
 from grading.vocabulary import Source
 
@@ -51,7 +52,9 @@ class SessionFilterForm(forms.Form):
     harness = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="any"
     )
-    agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
+    agent = forms.ModelChoiceField(
+        Agent.objects.filter(is_sample=False), required=False, to_field_name="name", empty_label="any"
+    )
     source = forms.ChoiceField(
         required=False, label="Decided by", choices=[("", "any"), *((source, source) for source in Source)]
     )
@@ -66,7 +69,7 @@ class SessionFilterForm(forms.Form):
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
-    samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    samples = forms.ChoiceField(required=False, choices=[("", "left out"), ("only", "only samples")])
     # The links of the dashboard: the sessions that a figure counts.
     behind = forms.TypedChoiceField(
         required=False, choices=[(each, each.words) for each in Behind], coerce=Behind, widget=forms.HiddenInput
@@ -92,6 +95,7 @@ class SessionFilterForm(forms.Form):
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
+        sessions = sessions.of(Whose.SAMPLES if chosen.pop("samples", "") else Whose.YOURS)
         since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
         if since is not None:
             during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
@@ -122,8 +126,6 @@ class SessionFilterForm(forms.Form):
             elif name in {"since", "until"}:
                 start = timezone.make_aware(dt.datetime.combine(choice, dt.time.min))
                 condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start + dt.timedelta(days=1))
-            elif name == "samples":
-                condition = Q(is_sample=choice == "only")
             else:
                 condition = Q(**{name: choice})
             sessions = sessions.filter(condition)
@@ -131,7 +133,7 @@ class SessionFilterForm(forms.Form):
 
 
 def listed() -> SessionQuerySet:
-    """Every session with what the list shows and filters by."""
+    """Every session, samples too, with what the list shows and filters by."""
     return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=has_open_flag()))
 
 
@@ -146,6 +148,12 @@ def show(request: HttpRequest) -> TemplateResponse:
     query = request.GET.copy()
     for passing in PASSING:
         query.pop(passing, None)
+    is_narrowed = any(value for name, value in query.items() if name != "sort")
+    if not page.object_list and not is_narrowed and held(request).alone:
+        # Nothing of the site's own yet: the samples, as if they had been asked for.
+        query["samples"] = "only"
+        filters = SessionFilterForm(query)
+        page = paging.page(filters.narrow(listed()), request.GET, path="")
     context = {
         "title": "Sessions",
         "filters": filters,
@@ -154,7 +162,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,
         "query": query.urlencode(),
-        "narrowed": any(value for name, value in query.items() if name != "sort"),
+        "of_samples": query.get("samples") == "only",
+        "narrowed": is_narrowed,
         "saved_views": saved_views.menu(request, FilteredList.SESSIONS),
     }
     return TemplateResponse(request, "sessions/sessions.html", context)
