@@ -40,8 +40,8 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         return min(wait, settings.HEARTBEAT_SECONDS or wait)
 
     def look(self) -> None:
-        """Make due what the rows say is due, though a message was sent. Where the clock was put back since then, nothing
-        would be due until it has caught up.
+        """Make due what the rows say is due, though a message was sent. A clock that was put back since then would let
+        nothing be due until it has caught up.
         """
         rows, now = {row.name: row for row in PeriodicJob.objects.all()}, timezone.now()
         for name, entry in self.schedule.items():
