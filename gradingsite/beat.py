@@ -40,12 +40,18 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         return min(wait, settings.HEARTBEAT_SECONDS or wait)
 
     def look(self) -> None:
-        """Make due what the rows say is due, though a message was sent."""
+        """Make due what the rows say is due, though a message was sent. A clock that was put back since then would let
+        nothing be due until it has caught up.
+        """
         rows, now = {row.name: row for row in PeriodicJob.objects.all()}, timezone.now()
         for name, entry in self.schedule.items():
             row = rows.get(name)
-            if row is not None and row.started_at and not periodic.is_due(entry.schedule, row, now):
-                entry.last_run_at = max(entry.last_run_at, row.started_at)
-            elif row is not None and row.started_at:
-                entry.last_run_at = row.started_at
+            sent = min(entry.last_run_at, now)
+            if row is None or row.started_at is None:
+                entry.last_run_at = sent
+            elif not periodic.is_due(entry.schedule, row, now):
+                entry.last_run_at = max(sent, min(row.started_at, now))
+            else:
+                is_ahead = row.started_at > now
+                entry.last_run_at = now - periodic.interval(entry.schedule) if is_ahead else row.started_at
         self._heap = None

@@ -143,8 +143,11 @@ def fork(run: Callable[[], None]) -> int:
         if os.getppid() == parent:
             run()
             status = 0
-    except BaseException:  # noqa: BLE001  nothing of the parent's may run on in the child
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001  nothing of the parent's may run on in the child
+        if isinstance(error, SystemExit) and isinstance(error.code, int):  # a worker that was asked to end
+            status = error.code
+        else:
+            traceback.print_exc()
     finally:
         logging.shutdown()
         sys.stdout.flush()

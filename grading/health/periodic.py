@@ -51,12 +51,15 @@ def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
 
 
 def claim(name: str, now: dt.datetime) -> bool:
-    """Take the job's turn, if it has one now and nobody else has taken it."""
+    """Take the job's turn, if it has one now and nobody else has taken it.
+
+    An end by a clock that has been put back since counts from now on, or a job that fails would not be missed.
+    """
     row, _new = PeriodicJob.objects.get_or_create(name=name)
     if not is_due(schedules()[name], row, now):
         return False
     mine = PeriodicJob.objects.filter(pk=row.pk, turns=row.turns)
-    return bool(mine.update(started_at=now, turns=F("turns") + 1))
+    return bool(mine.update(started_at=now, ended_at=min(row.ended_at, now), turns=F("turns") + 1))
 
 
 def run(name: str, work: Callable[[], object]) -> bool:

@@ -105,3 +105,30 @@ def test_a_message_that_went_astray_is_sent_again():
     PeriodicJob.objects.update(started_at=sent, ended_at=sent)
     scheduler.look()
     assert not entry.is_due().is_due
+
+
+@pytest.mark.parametrize("name", ["prioritise", "at night"])
+@pytest.mark.parametrize("by_row", [True, False])
+def test_a_scheduler_goes_on_when_its_clock_is_put_back(name, by_row):
+    scheduler = RowScheduler(app=app)
+    entry = scheduler.schedule[name]
+    began = entry.last_run_at = NOW()
+    if by_row:
+        PeriodicJob.objects.create(name=name, started_at=began, ended_at=began)
+    with time_machine.travel(began - dt.timedelta(hours=25)):
+        scheduler.look()
+        is_due, seconds = entry.is_due()
+        assert is_due or seconds <= periodic.interval(entry.schedule).total_seconds()
+        assert is_due is by_row
+
+
+def test_a_job_that_fails_is_seen_after_its_clock_was_put_back():
+    year = dt.timedelta(days=365)
+    ahead = NOW() + year
+    PeriodicJob.objects.create(name="sweep", started_at=ahead, ended_at=ahead)
+    with pytest.raises(ZeroDivisionError):
+        periodic.run("sweep", lambda: 1 / 0)
+    assert periodic.missed(NOW()) == []
+    (missed,) = periodic.missed(NOW() + dt.timedelta(minutes=2))
+    assert missed.name == "sweep"
+    assert missed.since < NOW()

@@ -92,3 +92,16 @@ def test_a_second_start_in_the_same_folder_is_refused(up):
     read_until(first, "gradingsite ")
     message = up().communicate(timeout=60)[0]
     assert re.search(rf"running already: http://127.0.0.1:\d+/ \(process {first.pid}\)", message)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_forked_program_that_ends_by_itself_keeps_its_status_and_shows_no_traceback(status):
+    """A worker that was asked to end does so."""
+    forks = f"""
+import os, sys
+from gradingsite import web
+_, how = os.waitpid(web.fork(lambda: sys.exit({status})), 0)
+print(os.waitstatus_to_exitcode(how))
+"""
+    done = subprocess.run([sys.executable, "-c", forks], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{status}\n", "")
