@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from operator import add
 from typing import Any, Self
 
@@ -38,6 +39,8 @@ MOST_USD = 1_000_000
 # The most that 64 signed bits hold.
 MOST_REVISION = 2**63 - 1
 BATCH = 500
+# So many graders a process remembers.
+REMEMBERED = 4_096
 BUCKET_KEY = ("bandit_id", "arm_id", "grader_id", "effective_day")
 BucketKey = tuple[int, int, int, date]
 
@@ -68,6 +71,10 @@ class GraderKey:
     def unsaid(self) -> Self:
         """The key as it was before it said what was seen, and whose session: rewards from then have these empty."""
         return replace(self, version="", view="", witness="", standing="", agent="")
+
+
+# By the bandit whose ledger recorded them, its history then, and their key.
+_recorded: dict[tuple[int, int | None, GraderKey], Grader] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +136,15 @@ def set_rewards(
     without a credit. In the bandits `always` nothing else stays live, also where none of their arms learns.
     """
     credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}
+    read: dict[tuple[str, str], Arm] = {}
     for each in learners:
+        if each.arm.as_of is not None:
+            read[each.bandit, each.arm.name] = each.arm
         own = credited.setdefault(each.bandit, {})
         if credit is not None:
             grader = replace(credit.grader, context=each.context, salience=each.salience)
             own[each.arm.name] = replace(credit, grader=grader)
-    return _set(credited, **said)
+    return _set(credited, read=read, **said)
 
 
 def set_reward(
@@ -181,17 +191,23 @@ def _set(
     policy_version: str,
     provisional: bool = False,
     renew: bool = False,
+    is_first: bool = False,
+    read: Mapping[tuple[str, str], Arm] | None = None,
 ) -> LedgerChange:
-    """`set_reward` in several bandits at once, by their names: in as many statements as in one."""
+    """`set_reward` in several bandits at once, by their names: in as many statements as in one.
+
+    `is_first`: the caller knows that nothing was ever recorded of the observation. `read` are arms that say as of which
+    revision they are, by their bandits' names and their own.
+    """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
     known = PolicyText.objects.filter(text=policy_version).values("pk")
     bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
-    wanted = _resolved(bandits.values(), credited, observation)
+    wanted = _resolved(bandits.values(), credited, observation, read or {})
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("grader")
-    entries = list(past.order_by("bandit_id", "arm_id", "pk"))
+    entries = [] if is_first else list(past.order_by("bandit_id", "arm_id", "pk"))
     arms = {arm.pk: arm for arm in wanted}
     for entry in entries:
         entry.bandit = bandits[entry.bandit_id]
@@ -216,7 +232,7 @@ def _set(
     policy = held or _policy_saying(policy_version)
     context = {"settlement": settlement, "policy_id": policy, "provisional": provisional}
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **context) for entry in undone]
-    graders = _graders({credit.grader for credit in wanted.values()})
+    graders = _graders({(bandits[arm.bandit_id], credit.grader) for arm, credit in wanted.items()})
     applies = [
         LedgerEntry(
             bandit=bandits[arm.bandit_id],
@@ -312,12 +328,22 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
 
 
 def _resolved(
-    rows: Iterable[Bandit], credited: Mapping[str, Mapping[str, Credit]], observation: str
+    rows: Collection[Bandit],
+    credited: Mapping[str, Mapping[str, Credit]],
+    observation: str,
+    read: Mapping[tuple[str, str], Arm],
 ) -> dict[Arm, Credit]:
-    """The credits by the arms that are named, of all bandits; these are locked, so that none is merged meanwhile."""
-    found, unknown = Arm.objects.resolve_all((bandit, name) for bandit, names in credited.items() for name in names)
+    """The credits by the arms that are named, of all bandits; these are locked, so that none is merged meanwhile.
+
+    Arms that were read under the same revision of their bandit are as they were.
+    """
+    revisions = {row.pk: row.revision for row in rows}
+    found = {name: arm for name, arm in read.items() if arm.as_of == revisions.get(arm.bandit_id)}
+    others = [(bandit, name) for bandit, names in credited.items() for name in names if (bandit, name) not in found]
+    again, unknown = Arm.objects.resolve_all(others)
     if unknown:
         raise Arm.objects.unknown(*unknown[0])
+    found |= again
     wanted: dict[Arm, Credit] = {}
     for row in rows:
         credits = credited[row.name]  # noqa: A001 - the domain's word
@@ -339,10 +365,32 @@ def _policy_saying(text: str) -> int | None:
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
 
 
-def _graders(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
-    """The rows of these keys, made where they are new."""
-    if not keys:
-        return {}
+def _graders(asked: Collection[tuple[Bandit, GraderKey]]) -> dict[GraderKey, Grader]:
+    """The rows of these keys, made where they are new; for the bandits, which are locked, that are to record them.
+
+    A row is never changed. It is deleted only once nothing records it, and before that rows of each ledger that did are
+    taken away: until a bandit's history is another, those that it recorded are there.
+    """
+    names = {(row.pk, row.history, key): key for row, key in asked}
+    if all(name in _recorded for name in names):
+        return {key: _recorded[name] for name, key in names.items()}
+    found = _grader_rows(set(names.values()))
+    transaction.on_commit(partial(_remember, {name: found[key] for name, key in names.items()}))
+    return found
+
+
+def _remember(graders: Mapping[tuple[int, int | None, GraderKey], Grader]) -> None:
+    if len(_recorded) >= REMEMBERED:
+        forget()
+    _recorded.update(graders)
+
+
+def forget() -> None:
+    """Drop what is remembered: in tests, whose rows are rolled back."""
+    _recorded.clear()
+
+
+def _grader_rows(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
     said = [_fields(key) for key in keys]
     alike = {f"{name}__in": {each[name] for each in said} for name in GraderKey.__slots__}
     found = {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**alike)}
