@@ -75,6 +75,8 @@ class GraderKey:
 
 # By the bandit whose ledger recorded them, its history then, and their key.
 _recorded: dict[tuple[int, int | None, GraderKey], Grader] = {}
+# The rows of policies by their texts: few, and never changed or deleted.
+_policies: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,16 +198,25 @@ def _set(
 ) -> LedgerChange:
     """`set_reward` in several bandits at once, by their names: in as many statements as in one.
 
-    `is_first`: the caller knows that nothing was ever recorded of the observation. `read` are arms that say as of which
-    revision they are, by their bandits' names and their own.
+    `is_first`: the caller knows that nothing was ever recorded of the observation, and has read in this transaction
+    what is `read`: arms that say as of which revision they are, by their bandits' names and their own.
     """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    known = PolicyText.objects.filter(text=policy_version).values("pk")
-    bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
-    wanted = _resolved(bandits.values(), credited, observation, read or {})
+    read = read or {}
+    if is_first:
+        credited = {bandit: given for bandit, given in credited.items() if given}
+    if not credited:
+        return LedgerChange()
+    held = _policies.get(policy_version)
+    bandits = _locked(credited, read) if held and is_first else {}
+    if not bandits:
+        known = PolicyText.objects.filter(text=policy_version).values("pk")
+        bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
+        held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
+    wanted = _resolved(bandits.values(), credited, observation, read)
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("grader")
     entries = [] if is_first else list(past.order_by("bandit_id", "arm_id", "pk"))
     arms = {arm.pk: arm for arm in wanted}
@@ -228,8 +239,9 @@ def _set(
             undone.append(entry)
     if not wanted and not undone:
         return LedgerChange()
-    held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
     policy = held or _policy_saying(policy_version)
+    if policy is not None:
+        transaction.on_commit(partial(_policies.__setitem__, policy_version, policy))
     context = {"settlement": settlement, "policy_id": policy, "provisional": provisional}
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **context) for entry in undone]
     graders = _graders({(bandits[arm.bandit_id], credit.grader) for arm, credit in wanted.items()})
@@ -360,6 +372,16 @@ def _resolved(
     return wanted
 
 
+def _locked(
+    credited: Mapping[str, Mapping[str, Credit]], read: Mapping[tuple[str, str], Arm]
+) -> dict[int, Bandit]:
+    """The bandits as they were read in this transaction, by their keys, where no other writes meanwhile; else none."""
+    asked = {(bandit, name) for bandit, names in credited.items() for name in names}
+    if connection.features.has_select_for_update or not asked <= read.keys():
+        return {}
+    return {read[name].bandit_id: read[name].bandit for name in asked}
+
+
 def _policy_saying(text: str) -> int | None:
     """The id of the row of that text, made where it is new; None for an empty one."""
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
@@ -388,6 +410,7 @@ def _remember(graders: Mapping[tuple[int, int | None, GraderKey], Grader]) -> No
 def forget() -> None:
     """Drop what is remembered: in tests, whose rows are rolled back."""
     _recorded.clear()
+    _policies.clear()
 
 
 def _grader_rows(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:

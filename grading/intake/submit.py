@@ -177,6 +177,7 @@ def _take_in(
         flagged = assess_with_others(session, claims, workings, alarms=False)
     problems += remarks(session, facts, has_log=log is not None)
     reward = rewards.live(session)
+    at_hand.write(session)
     at_hand.let_go(session)
     return Receipt(
         session=session, created=created, added=added.kinds, problems=tuple(problems), reward=reward, flagged=flagged

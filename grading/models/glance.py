@@ -107,7 +107,7 @@ def look(agent: int, name: str, probes: Probes | None = None) -> Glance:
     With `probes`, in the transaction that makes the session where there is none: by what they are, things of the
     session that others may have, too.
     """
-    sql, params = [SET], [agent, name]
+    sql, params = [SET], list[Any]([agent, name])
     if probes is not None:
         sql.append(f"SELECT 'next', '', '', '', {NEXT[connection.vendor]}, 0, 0, 0.0, 0.0 {IF_NEW}")
         params += [agent, name]

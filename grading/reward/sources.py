@@ -104,7 +104,10 @@ def grade(session: Session, workings: Workings | None = None) -> list[Session]:
     if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
         data = None if seen.signals is None else _kept(seen.signals)
         session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
-        session.extracted.save(force_insert=held is None)
+        if held is None or at_hand.is_new(session):
+            at_hand.put(session, session.extracted)
+        else:
+            session.extracted.save()
     outcomes.conclude(session, seen.signals, seen.material.witness)
     _append(session, answers)
     return _keep_artifacts(session, seen.material, found, said)
@@ -416,7 +419,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
         new.append(grade)
-    at_hand.wrote(session, "grades", Grade.objects.bulk_create(new))
+    at_hand.keep_back(session, "grades", new)
 
 
 def _keep_artifacts(
