@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from operator import add
 from typing import Any, Self
 
@@ -38,6 +39,8 @@ MOST_USD = 1_000_000
 # The most that 64 signed bits hold.
 MOST_REVISION = 2**63 - 1
 BATCH = 500
+# So many graders a process remembers.
+REMEMBERED = 4_096
 BUCKET_KEY = ("bandit_id", "arm_id", "grader_id", "effective_day")
 BucketKey = tuple[int, int, int, date]
 
@@ -68,6 +71,12 @@ class GraderKey:
     def unsaid(self) -> Self:
         """The key as it was before it said what was seen, and whose session: rewards from then have these empty."""
         return replace(self, version="", view="", witness="", standing="", agent="")
+
+
+# By the bandit whose ledger recorded them, its history then, and their key.
+_recorded: dict[tuple[int, int | None, GraderKey], Grader] = {}
+# The rows of policies by their texts: few, and never changed or deleted.
+_policies: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +138,15 @@ def set_rewards(
     without a credit. In the bandits `always` nothing else stays live, also where none of their arms learns.
     """
     credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}
+    read: dict[tuple[str, str], Arm] = {}
     for each in learners:
+        if each.arm.as_of is not None:
+            read[each.bandit, each.arm.name] = each.arm
         own = credited.setdefault(each.bandit, {})
         if credit is not None:
             grader = replace(credit.grader, context=each.context, salience=each.salience)
             own[each.arm.name] = replace(credit, grader=grader)
-    return _set(credited, **said)
+    return _set(credited, read=read, **said)
 
 
 def set_reward(
@@ -181,17 +193,32 @@ def _set(
     policy_version: str,
     provisional: bool = False,
     renew: bool = False,
+    is_first: bool = False,
+    read: Mapping[tuple[str, str], Arm] | None = None,
 ) -> LedgerChange:
-    """`set_reward` in several bandits at once, by their names: in as many statements as in one."""
+    """`set_reward` in several bandits at once, by their names: in as many statements as in one.
+
+    `is_first`: the caller knows that nothing was ever recorded of the observation, and has read in this transaction
+    what is `read`: arms that say as of which revision they are, by their bandits' names and their own.
+    """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    known = PolicyText.objects.filter(text=policy_version).values("pk")
-    bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
-    wanted = _resolved(bandits.values(), credited, observation)
+    read = read or {}
+    if is_first:
+        credited = {bandit: given for bandit, given in credited.items() if given}
+    if not credited:
+        return LedgerChange()
+    held = _policies.get(policy_version)
+    bandits = _locked(credited, read) if held and is_first else {}
+    if not bandits:
+        known = PolicyText.objects.filter(text=policy_version).values("pk")
+        bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
+        held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
+    wanted = _resolved(bandits.values(), credited, observation, read)
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("grader")
-    entries = list(past.order_by("bandit_id", "arm_id", "pk"))
+    entries = [] if is_first else list(past.order_by("bandit_id", "arm_id", "pk"))
     arms = {arm.pk: arm for arm in wanted}
     for entry in entries:
         entry.bandit = bandits[entry.bandit_id]
@@ -212,11 +239,12 @@ def _set(
             undone.append(entry)
     if not wanted and not undone:
         return LedgerChange()
-    held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
     policy = held or _policy_saying(policy_version)
+    if policy is not None:
+        transaction.on_commit(partial(_policies.__setitem__, policy_version, policy))
     context = {"settlement": settlement, "policy_id": policy, "provisional": provisional}
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **context) for entry in undone]
-    graders = _graders({credit.grader for credit in wanted.values()})
+    graders = _graders({(bandits[arm.bandit_id], credit.grader) for arm, credit in wanted.items()})
     applies = [
         LedgerEntry(
             bandit=bandits[arm.bandit_id],
@@ -312,12 +340,22 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
 
 
 def _resolved(
-    rows: Iterable[Bandit], credited: Mapping[str, Mapping[str, Credit]], observation: str
+    rows: Collection[Bandit],
+    credited: Mapping[str, Mapping[str, Credit]],
+    observation: str,
+    read: Mapping[tuple[str, str], Arm],
 ) -> dict[Arm, Credit]:
-    """The credits by the arms that are named, of all bandits; these are locked, so that none is merged meanwhile."""
-    found, unknown = Arm.objects.resolve_all((bandit, name) for bandit, names in credited.items() for name in names)
+    """The credits by the arms that are named, of all bandits; these are locked, so that none is merged meanwhile.
+
+    Arms that were read under the same revision of their bandit are as they were.
+    """
+    revisions = {row.pk: row.revision for row in rows}
+    found = {name: arm for name, arm in read.items() if arm.as_of == revisions.get(arm.bandit_id)}
+    others = [(bandit, name) for bandit, names in credited.items() for name in names if (bandit, name) not in found]
+    again, unknown = Arm.objects.resolve_all(others)
     if unknown:
         raise Arm.objects.unknown(*unknown[0])
+    found |= again
     wanted: dict[Arm, Credit] = {}
     for row in rows:
         credits = credited[row.name]  # noqa: A001 - the domain's word
@@ -334,15 +372,48 @@ def _resolved(
     return wanted
 
 
+def _locked(
+    credited: Mapping[str, Mapping[str, Credit]], read: Mapping[tuple[str, str], Arm]
+) -> dict[int, Bandit]:
+    """The bandits as they were read in this transaction, by their keys, where no other writes meanwhile; else none."""
+    asked = {(bandit, name) for bandit, names in credited.items() for name in names}
+    if connection.features.has_select_for_update or not asked <= read.keys():
+        return {}
+    return {read[name].bandit_id: read[name].bandit for name in asked}
+
+
 def _policy_saying(text: str) -> int | None:
     """The id of the row of that text, made where it is new; None for an empty one."""
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
 
 
-def _graders(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
-    """The rows of these keys, made where they are new."""
-    if not keys:
-        return {}
+def _graders(asked: Collection[tuple[Bandit, GraderKey]]) -> dict[GraderKey, Grader]:
+    """The rows of these keys, made where they are new; for the bandits, which are locked, that are to record them.
+
+    A row is never changed. It is deleted only once nothing records it, and before that rows of each ledger that did are
+    taken away: until a bandit's history is another, those that it recorded are there.
+    """
+    names = {(row.pk, row.history, key): key for row, key in asked}
+    if all(name in _recorded for name in names):
+        return {key: _recorded[name] for name, key in names.items()}
+    found = _grader_rows(set(names.values()))
+    transaction.on_commit(partial(_remember, {name: found[key] for name, key in names.items()}))
+    return found
+
+
+def _remember(graders: Mapping[tuple[int, int | None, GraderKey], Grader]) -> None:
+    if len(_recorded) >= REMEMBERED:
+        forget()
+    _recorded.update(graders)
+
+
+def forget() -> None:
+    """Drop what is remembered: in tests, whose rows are rolled back."""
+    _recorded.clear()
+    _policies.clear()
+
+
+def _grader_rows(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
     said = [_fields(key) for key in keys]
     alike = {f"{name}__in": {each[name] for each in said} for name in GraderKey.__slots__}
     found = {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**alike)}

@@ -317,6 +317,7 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         rows = rows.filter(Q(name__in=texts) | Q(aliases__alias__in=texts)).annotate(alias=F("aliases__alias"))
         held: dict[tuple[str, str], Arm] = {}
         for row in rows.select_related("bandit", "merged_into"):
+            row.as_of = row.bandit.revision if row.merged_into_id is None else None
             held[row.bandit.name, row.name] = row
             held.setdefault((row.bandit.name, row.alias), row)  # type: ignore[attr-defined]  # annotated
         found = {(bandit, text): held.get((bandit, canonical(text))) for bandit, text in asked}
@@ -343,6 +344,9 @@ class Arm(models.Model):
     probation = models.BooleanField(default=False, help_text="New: few sessions a day until some earned a reward.")
     merged_into = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="merged")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="Not chosen any more; its record stays.")
+
+    # The revision of its bandit that it was read with, where that is known: while that is the same, so is the arm.
+    as_of: int | None = None
 
     objects = ArmQuerySet.as_manager()
 

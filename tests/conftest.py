@@ -110,6 +110,7 @@ def no_connections_left() -> Iterator[None]:
         "grading.judging.allowance.limiter": "forget",
         "grading.remembered": "forget",
         "bandit.buckets": "forget",
+        "bandit.ledger": "forget",
         "grading.screens.feed": "forget",
     }.items():
         if name in sys.modules:

@@ -58,12 +58,12 @@ class Bearer(HttpBearer):
     """
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
-        row = ApiToken.objects.authenticate(token)
+        now = timezone.now()
+        row = ApiToken.objects.authenticate(token, now)
         if row is None:
             return None
         if not row.may_write and request.method not in {"GET", "HEAD"}:
             raise ReadOnly
-        now = timezone.now()
         if not request.META.get(ADMITTED):
             entry.require(request, row, now)
         if row.last_used_at is None or now - row.last_used_at > TOKEN_SEEN_EVERY:

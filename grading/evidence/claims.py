@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from grading.evidence import owner_rule
 from grading.evidence.owner_rule import PREFIX, Claimant
 from grading.evidence.records import Records
-from grading.models import Artifact, Evidence, Session, SessionLog, at_hand
+from grading.models import Artifact, Evidence, Session, SessionLog, at_hand, glance
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.signals.facts import Foreign
@@ -32,7 +32,6 @@ def claim(
     seen_at: str = "",
 ) -> Artifact:
     """A claim of a commit or pull request, not saved. `receipt`: the evidence that shows it."""
-    is_commit = kind is ArtifactKind.COMMIT
     return Artifact(
         session=session,
         kind=kind,
@@ -40,10 +39,15 @@ def claim(
         origin=origin,
         seen_at=plain_text(seen_at, SEEN_AT),
         subject=plain_text(subject, owner_rule.MAX_SUBJECT),
-        lookup=key[:PREFIX] if is_commit else blake2b(key.encode(), digest_size=16).hexdigest(),
+        lookup=place(kind, key),
         receipt=receipt.pk,
         witness=receipt.witness,
     )
+
+
+def place(kind: ArtifactKind, key: str) -> str:
+    """Where claims of a thing are found: those of other things may be there, too."""
+    return key[:PREFIX] if kind is ArtifactKind.COMMIT else blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def of_logs(session: Session, logs: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
@@ -101,7 +105,8 @@ def decide(
         return set()
     if dropped:
         Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
-    rows = [*at(where).order_by("pk"), *new]
+    are_free = any(at_hand.are_free(session, glance.LOOKUPS, where) for session in held.values())
+    rows = [*(() if are_free else at(where).order_by("pk")), *new]
     asked = {row.session_id for row in rows}
     mine = [session for key, session in held.items() if key in asked]
     others = Session.objects.filter(pk__in=asked - held.keys()).select_related("log__part_of__log")

@@ -2,7 +2,7 @@
 
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
-from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand
+from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand, glance
 
 
 def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
@@ -29,7 +29,11 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
         at_hand.forget(session, "anchors")
     if anchors - kept:
         new = [RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)]
-        at_hand.wrote(session, "anchors", RecordAnchor.objects.bulk_create(new))
+        if at_hand.are_free(session, glance.ANCHORS, anchors):
+            at_hand.put(session, *new)
+        else:
+            RecordAnchor.objects.bulk_create(new)
+        at_hand.wrote(session, "anchors", new)
     return chosen, True
 
 

@@ -24,6 +24,7 @@ MAX_RECORDS: Final = 1_000_000
 """The records of a log that are told apart; what comes after them is taken for the log's own."""
 MAX_ANCHORS: Final = 64
 MAX_CLAIMS: Final = 1_000
+READ: Final = "_records"
 DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 
 
@@ -115,6 +116,9 @@ def _addresses(found: Signals) -> Iterator[str]:
 
 def of(row: Evidence) -> Records:
     """What a log holds; nothing for one that cannot be read. Raises Damaged where its bytes are missing."""
+    held: Records | None = getattr(row, READ, None)
+    if held is not None:
+        return held
     kept = store.derived(row, _kind())
     if kept is not None:
         return _read(kept)
@@ -143,7 +147,8 @@ def _read(kept: bytes) -> Records:
 
 
 def keep(row: Evidence, found: Records) -> None:
-    """Keep what was found in a log's bytes beside them."""
+    """Keep what was found in a log's bytes beside them, and at hand for whoever has this very row."""
+    setattr(row, READ, found)
     said = {
         "ids": found.ids,
         "anchors": found.anchors,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grading import judging, review
 from grading.evidence import ownership
-from grading.models import Artifact, Session
+from grading.models import Artifact, Session, at_hand
 from grading.reward import rewards, sources
 from grading.reward.workings import Workings
 
@@ -32,6 +32,7 @@ def assess(session: Session, workings: Workings | None = None, *, ask: bool = Tr
     copies = sources.grade(session, workings)
     if ask:
         judging.enqueue(session)
+    at_hand.add(session, "grades", ())
     rewards.settle(session)
     flagged = review.recheck(session, alarms=alarms)
     if ask and judging.read_again(session) is not None:

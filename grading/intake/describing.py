@@ -28,7 +28,8 @@ def describe(
     origin: CategoryOrigin,
     by: User | None = None,
 ) -> tuple[bool, list[Problem]]:
-    """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13).
+    """Fill what is blank in the session's row, and save it; whether anything changed, and what was not known by its
+    name (L13).
 
     `witness` vouches for an exit code. `origin` is whose word it is, by which the category is weighed against others';
     `by` the person, where it is one's.
@@ -71,9 +72,10 @@ def describe(
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
         problems += _selection(session, said, is_known=not unknown_to_runner)
-    changed = before != _state(session)
+    is_new = session._state.adding  # noqa: SLF001 - Django's documented API
+    changed = is_new or before != _state(session)
     if changed:
-        session.save()
+        session.save(force_insert=is_new)
     return changed, problems
 
 

@@ -53,7 +53,8 @@ def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
     """
     if session.exit_code is None and said.exit_code is not None:
         session.exit_code, session.exit_witness = said.exit_code, row.witness
-        session.save(update_fields=["exit_code", "exit_witness"])
+        if not session._state.adding:  # noqa: SLF001 - Django's documented API; one that is new is saved with them
+            session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:
         return []
     _keep_checks(session, said.checks, Witness(row.witness))

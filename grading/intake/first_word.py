@@ -209,7 +209,7 @@ def record(
             after={name: now[name] for name in changed},
         )
         if speaker.address:
-            SubmissionAddress.objects.create(submission=row, address=speaker.address)
+            at_hand.put(session, SubmissionAddress(submission=row, address=speaker.address))
     known = [(each.field, each.value) for each in session.proposals.all()] if held.proposed else []
     new = [
         Proposal(session=session, submission=row, field=part, value=value)

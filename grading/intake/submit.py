@@ -10,7 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from grading import monitoring
-from grading.evidence import ownership, receiving
+from grading.evidence import ownership, receiving, records
+from grading.evidence.claims import place
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
@@ -21,8 +22,9 @@ from grading.intake.facts import FactsFile
 from grading.intake.first_word import Held, Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Artifact, Evidence, Session, at_hand
-from grading.models.evidence import EvidenceKind
+from grading.models import Agent, Artifact, Evidence, Session, at_hand, glance
+from grading.models.evidence import ArtifactKind, EvidenceKind
+from grading.models.glance import Glance
 from grading.review import shares
 from grading.reward import rewards, sources
 from grading.reward.workings import Workings, with_workings
@@ -54,11 +56,13 @@ def submit(
     """
     streams = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
     speaker = speaker or Speaker()
-    known = receiving.held(Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id))
+    before = glance.look(agent.pk, metadata.session_id)
+    known = receiving.held(Evidence.objects.filter(session=before.session) if before.session else ())
     received, wrong = _receive(metadata, streams, known, speaker.witness)
     seen = observed.read(received[EvidenceKind.FACTS].row) if EvidenceKind.FACTS in received else FactsFile()
     workings = Workings()
-    sources.foresee(workings, receiving.expected(received.values(), known))
+    with glance.holding(before):
+        sources.foresee(workings, receiving.expected(received.values(), known))
     receipt = with_workings(
         workings,
         lambda: take_in(
@@ -92,15 +96,43 @@ def take_in(
 
     `facts` is what the file of facts says, `wrong` what is wrong with the files.
     """
+    ownership.alone()
+    seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts))
+    with glance.holding(seen):
+        return _take_in(
+            seen,
+            agent=agent,
+            metadata=metadata,
+            received=received,
+            facts=facts,
+            wrong=wrong,
+            workings=workings,
+            speaker=speaker,
+            is_sample=is_sample,
+        )
+
+
+def _take_in(
+    seen: Glance,
+    *,
+    agent: Agent,
+    metadata: SubmittedSession,
+    received: Received,
+    facts: FactsFile,
+    wrong: Sequence[Problem],
+    workings: Workings,
+    speaker: Speaker,
+    is_sample: bool,
+) -> Receipt:
     log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
     now = timezone.now()
     said = metadata.ended_at or (log.usable.ended_at if log else None) or now
-    ownership.alone()
     choice = history.choice(speaker, metadata, log.reading if log else None, now)
     ended_at = said
     if not choice:
         ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-    session, created = _locked(agent, metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=choice)
+    name = metadata.session_id
+    session, created = _locked(seen, agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
     if created:
         shares.draw(session)
     before = describing.columns(session)
@@ -145,21 +177,41 @@ def take_in(
         flagged = assess_with_others(session, claims, workings, alarms=False)
     problems += remarks(session, facts, has_log=log is not None)
     reward = rewards.live(session)
+    at_hand.write(session)
     at_hand.let_go(session)
     return Receipt(
         session=session, created=created, added=added.kinds, problems=tuple(problems), reward=reward, flagged=flagged
     )
 
 
-def _locked(agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
-    """The agent's session of that name, held by this transaction; and whether it was made now, with these columns."""
-    known = Session.objects.filter(agent=agent, external_id=name).order_by().values_list("pk", flat=True).first()
-    if known is None:
-        session = Session.objects.create(agent=agent, external_id=name, **columns)
+def _probes(metadata: SubmittedSession, received: Received, facts: FactsFile) -> glance.Probes:
+    """What of a session that is new others may have, too."""
+    files = [file for kind, file in received.items() if kind != EvidenceKind.FACTS]
+    logs = [file.row for file in files if file.row.kind == EvidenceKind.TRANSCRIPT and not file.reading.problem]
+    held = [records.of(row) for row in logs]
+    claims = [(ArtifactKind.COMMIT, hash_) for each in held for hash_, _subject in each.commits]
+    claims += [(ArtifactKind.PULL_REQUEST, url) for each in held for url in each.pull_requests]
+    claims += [(ArtifactKind.COMMIT, fact.sha) for fact in facts.commits]
+    claims += [(ArtifactKind.PULL_REQUEST, url) for url in facts.pull_requests]
+    return {
+        glance.PARENT: [metadata.session_id],
+        glance.ANCHORS: sorted({anchor for each in held for anchor in each.anchors}),
+        glance.LOOKUPS: sorted({place(kind, key) for kind, key in claims}),
+        glance.FILES: sorted({file.row.sha256 for file in files}),
+    }
+
+
+def _locked(seen: Glance, agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
+    """The agent's session of that name, held by this transaction; and whether it is new, and to be saved with these
+    columns and what else it is found to be.
+    """
+    if seen.session is None:
+        session = Session(pk=seen.following, agent=agent, external_id=name, **columns)
+        at_hand.hold(session, is_new=True, free=seen.free)
     else:
-        session = Session.objects.to_settle().get(pk=known)
-    at_hand.hold(session, is_new=known is None)
-    return session, known is None
+        session = Session.objects.to_settle().get(pk=seen.session)
+        at_hand.hold(session, is_new=False)
+    return session, seen.session is None
 
 
 def _receive(

@@ -20,6 +20,9 @@ class OverQuota(Exception):
         self.what, self.used, self.limit, self.resets = what, used, limit, resets
 
 
+USED = ("requests", "bytes")
+
+
 def limits() -> dict[str, int]:
     """How much of what a token may use in a day, where that is limited."""
     quotas = {"requests": settings.TOKEN_DAILY_REQUESTS, "bytes": settings.TOKEN_DAILY_BYTES}
@@ -64,13 +67,16 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
     quotas = limits()
     within = rows.filter(**{f"{what}__lt": limit for what, limit in quotas.items()})
     # Read first: whoever is refused again and again is to hold up nobody who writes.
+    day, used = token.used or (None, None)
+    used = used if day == today.day else None
     while True:
-        used = rows.first()
+        used = used or rows.values(*USED).first()
         if used is None:
             TokenUsage.objects.bulk_create([today], ignore_conflicts=True)
         for what, limit in quotas.items():
-            spent = getattr(used, what, 0)
+            spent = 0 if used is None else used[what]
             if spent >= limit:
                 raise OverQuota(what=what, used=spent, limit=limit, resets=tomorrow(now))
         if within.update(requests=F("requests") + 1, bytes=F("bytes") + size):
             return
+        used = None

@@ -172,7 +172,7 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
     rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
     if rows and (rows[-1].status, rows[-1].reason) == (said.status, said.reason):
         return None
-    made = Grade.objects.create(
+    made = Grade(
         session=session,
         source=Source.JUDGE,
         status=said.status,
@@ -183,7 +183,7 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
         parallel=parallel,
         **identity,
     )
-    at_hand.wrote(session, "grades", [made])
+    at_hand.add(session, "grades", [made])
     return made
 
 

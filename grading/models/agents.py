@@ -8,7 +8,7 @@ from enum import StrEnum
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, FilteredRelation, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -94,12 +94,20 @@ class ApiTokenManager(models.Manager["ApiToken"]):
         )
         return row, secret
 
-    def authenticate(self, secret: str) -> "ApiToken | None":
-        """The live token with this secret, or None."""
+    def authenticate(self, secret: str, now: dt.datetime | None = None) -> "ApiToken | None":
+        """The live token with this secret, or None; it says what was used of it on this day."""
         if not secret.startswith(TOKEN_PREFIX):
             return None
+        now = now or timezone.now()
+        today = timezone.localdate(now)
         held = self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None)
-        return held.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now())).first()
+        held = held.filter(Q(expires_at=None) | Q(expires_at__gt=now)).order_by()
+        spent = FilteredRelation("usage", condition=Q(usage__day=today))
+        held = held.annotate(spent=spent, requests=F("spent__requests"), bytes=F("spent__bytes"))
+        row = held.first()
+        if row is not None and row.requests is not None:
+            row.used = (today, {"requests": row.requests, "bytes": row.bytes})
+        return row
 
 
 class ApiToken(models.Model):
@@ -120,6 +128,9 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    # A day, and how much was used of the token on it, as they were read with it.
+    used: tuple[dt.date, dict[str, int]] | None = None
 
     objects = ApiTokenManager()
 

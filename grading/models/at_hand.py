@@ -6,16 +6,18 @@ Of a session that was made in this transaction it is known that it has none. Who
 be held says so, by `wrote` or `forget`; to one that is not held both mean nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from itertools import chain, groupby
 from typing import Any
 
 from django.db import connection
 from django.db.models import Model, prefetch_related_objects
+from django.db.models.sql import InsertQuery
 
 from grading.models.sessions import Session
 
-HELD, NEW = "_is_held", "_is_new"
+HELD, NEW, FREE = "_is_held", "_is_new", "_free"
 # What is read of a session that was there before; and what it is known besides that a new one has none of.
 READ = (
     "evidence",
@@ -32,12 +34,15 @@ NONE = (*(name.partition("__")[0] for name in READ), "anchors", "settlements", "
 SINGLE = ("log", "state", "extracted", "shares", "review_item", "traits")
 
 
-def hold(session: Session, *, is_new: bool, read: Iterable[str] = READ) -> None:
+def hold(
+    session: Session, *, is_new: bool, read: Iterable[str] = READ, free: Mapping[str, Collection[Any]] | None = None
+) -> None:
     """From now on the session, which the caller has locked, has its rows at hand: those that are `read`. `is_new`: it
-    has none yet.
+    has none yet. `free`, by what it is (`models.glance`): what nobody else has until the transaction ends.
     """
     setattr(session, HELD, True)
     setattr(session, NEW, is_new)
+    setattr(session, FREE, free or {})
     if is_new:
         for name in SINGLE:
             session._state.fields_cache[name] = None  # noqa: SLF001 - as Django's own select_related does
@@ -55,6 +60,7 @@ def let_go(session: Session) -> None:
     """The caller's transaction ends, and what the session has is asked for again."""
     setattr(session, HELD, False)
     setattr(session, NEW, False)
+    setattr(session, FREE, {})
     _read(session).clear()
     for name in SINGLE:
         session._state.fields_cache.pop(name, None)  # noqa: SLF001 - as above
@@ -70,6 +76,12 @@ def is_new(session: Session) -> bool:
     return bool(getattr(session, NEW, False))
 
 
+def are_free(session: Session, what: str, asked: Iterable[Any]) -> bool:
+    """Whether it is known that nobody else has any of these."""
+    free = getattr(session, FREE, {})
+    return what in free and set(asked) <= free[what]
+
+
 def rows(session: Session, name: str) -> list[Any] | None:
     """The session's rows of that name, where they are at hand; else None, and they are to be asked for."""
     found = _read(session).get(name)
@@ -80,6 +92,63 @@ def wrote(session: Session, name: str, rows: Iterable[Model]) -> None:
     """These rows were added to the session, as the last ones."""
     if name in _read(session):
         _read(session)[name]._result_cache.extend(rows)  # noqa: SLF001 - as above
+
+
+def add(session: Session, name: str, rows: Iterable[Model]) -> None:
+    """Insert these rows of the session, with those of that name that were kept back, as the last ones."""
+    new = [*_kept_back(session).pop(name, []), *rows]
+    if new:
+        wrote(session, name, type(new[0])._default_manager.bulk_create(new))  # noqa: SLF001 - Django's documented API
+
+
+def keep_back(session: Session, name: str, rows: Iterable[Model]) -> None:
+    """Insert these rows of the session: those of a new one together with the next of that name, or by `add` of none.
+    Until then nobody finds them.
+    """
+    _kept_back(session).setdefault(name, []).extend(rows)
+    if not is_new(session):
+        add(session, name, ())
+
+
+def put(session: Session, *rows: Model) -> None:
+    """Insert rows of the session, all that it has of one kind, of which nobody asks the keys or looks them up: of a new
+    one, before it is let go, and in place of what was put before.
+    """
+    if is_new(session):
+        _kept_back(session)[type(rows[0]).__name__] = [*rows]
+    else:
+        type(rows[0])._default_manager.bulk_create(rows)  # noqa: SLF001 - Django's documented API
+
+
+def write(session: Session) -> None:
+    """Insert what was `put`: in one statement, where the database inserts into several tables by one."""
+    rows, statements = list(chain(*_kept_back(session).values())), list[tuple[str, Any]]()
+    _kept_back(session).clear()
+    for _type, alike in groupby(rows, type):
+        own = list(alike)
+        query, columns = InsertQuery(type(own[0])), own[0]._meta.concrete_fields  # noqa: SLF001 - Django's documented API
+        query.insert_values([each for each in columns if own[0].pk is not None or not each.primary_key], own)
+        statements += query.get_compiler(connection=connection).as_sql()
+    if connection.vendor == "postgresql" and statements:
+        parts = ", ".join(f"part{number} AS ({sql})" for number, (sql, _params) in enumerate(statements))
+        statements = [(f"WITH {parts} SELECT 1", [value for _sql, params in statements for value in params])]
+    with connection.cursor() as cursor:
+        for sql, params in statements:
+            cursor.execute(sql, params)
+    for row in rows:
+        row._state.adding, row._state.db = False, connection.alias  # noqa: SLF001 - as Django's own bulk_create does
+    # Those whose keys the database gave are asked for where somebody wants them after all.
+    single, several = session._state.fields_cache, _read(session)  # noqa: SLF001 - as above
+    for name in SINGLE:
+        if (held := single.get(name)) is not None and held.pk is None:
+            del single[name]
+    for name in [name for name, held in several.items() if any(row.pk is None for row in held)]:
+        del several[name]
+
+
+def _kept_back(session: Session) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = session.__dict__.setdefault("_kept_back", {})
+    return found
 
 
 def forget(session: Session, *names: str) -> None:

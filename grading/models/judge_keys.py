@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 
+from grading.models import glance
 from grading.models.fields import enum_field, one_of
 from grading.models.redacted import redacted_text
 from grading.vocabulary import Reason
@@ -38,12 +39,16 @@ class JudgeAccess:
 
 class JudgeKeyManager(models.Manager["JudgeKey"]):
     def access(self) -> JudgeAccess:
-        """What holds now. The environment wins, and then takes no query; else the stored key, read anew each time."""
+        """What holds now. The environment wins, and then takes no query; else the stored key, read anew for each transaction."""
         if settings.ANTHROPIC_API_KEY:
             return JudgeAccess(
                 api_key=settings.ANTHROPIC_API_KEY, base_url=settings.ANTHROPIC_BASE_URL, from_environment=True
             )
-        row = self.first()
+        seen = glance.held()
+        if seen is None:
+            row = self.first()
+        else:
+            row = None if seen.key is None else JudgeKey(sealed=seen.key[0], base_url=seen.key[1])
         if row is None:
             return JudgeAccess(base_url=settings.ANTHROPIC_BASE_URL)
         return row.opened()

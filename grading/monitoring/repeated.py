@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from django.db.models import OuterRef, Q, Subquery
 
-from grading.models import Evidence, Session
+from grading.models import Evidence, Session, at_hand, glance
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding
@@ -39,7 +39,8 @@ class Repeated(FlagRule):
         hashes = {row.sha256 for row in files}
         alike = Q(session__is_sample=session.is_sample)
         elsewhere = Evidence.objects.filter(alike, sha256__in=hashes, kind__in=KINDS).exclude(session=session)
-        if not any(row.problem == Reason.LOG_OVERWRITTEN for row in files) and not (hashes and elsewhere.exists()):
+        is_own = at_hand.are_free(session, glance.FILES, hashes) or not (hashes and elsewhere.exists())
+        if is_own and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
             return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.

@@ -25,7 +25,9 @@ def draw(session: Session) -> SessionShares:
         "key_id": key_id(),
     }
     if at_hand.is_new(session):
-        return SessionShares.objects.create(session=session, **drawn)
+        row = SessionShares(session=session, **drawn)
+        at_hand.put(session, row)
+        return row
     return SessionShares.objects.get_or_create(session=session, defaults=drawn)[0]
 
 

@@ -200,9 +200,10 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
                 grade=None,
             )
         name_engine(locked)
+        is_first = at_hand.is_new(locked) and at_hand.rows(locked, "settlements") == []
         settlement = _append(locked, resolution)
         credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-        _record(locked, settlement, credit, renew=renew)
+        _record(locked, settlement, credit, renew=renew, is_first=is_first)
         state.write(locked, settlement, verdict_among(grades), len(flags))
     return settlement
 
@@ -305,7 +306,9 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     return settlement
 
 
-def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
+def _record(
+    session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool
+) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     ledger.set_rewards(
         learners(session),
@@ -317,6 +320,7 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         policy_version=settlement.policy_version,
         provisional=not settlement.final,
         renew=renew,
+        is_first=is_first,
     )
     if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
         reserving.draw(session)

@@ -15,10 +15,11 @@ from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.evidence.reading import EvidenceReading
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand, glance
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
+from grading.remembered import remembered
 from grading.reward import consumption, journal, outcomes, trajectory
 from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
@@ -103,7 +104,10 @@ def grade(session: Session, workings: Workings | None = None) -> list[Session]:
     if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
         data = None if seen.signals is None else _kept(seen.signals)
         session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
-        session.extracted.save(force_insert=held is None)
+        if held is None or at_hand.is_new(session):
+            at_hand.put(session, session.extracted)
+        else:
+            session.extracted.save()
     outcomes.conclude(session, seen.signals, seen.material.witness)
     _append(session, answers)
     return _keep_artifacts(session, seen.material, found, said)
@@ -365,13 +369,20 @@ def _is_borne_out(found: Iterable[artifacts.FoundArtifact], signals: Signals | N
 
 def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
     """The site's artifact rules; where one cannot work, why, and what their globs alone say, if these can."""
-    rows = list(ArtifactRule.objects.values(*artifacts.RULE_FIELDS))
+    seen = glance.held()
+    rows = ArtifactRule.objects.values_list(*artifacts.RULE_FIELDS) if seen is None else seen.artifact_rules
+    return _working(tuple(rows))
+
+
+@remembered(4)
+def _working(rows: tuple[tuple[Any, ...], ...]) -> tuple[tuple[ArtifactDefinition, ...], str]:
+    named = [dict(zip(artifacts.RULE_FIELDS, row, strict=True)) for row in rows]
     try:
-        return artifacts.rules_from(rows), ""
+        return artifacts.rules_from(named), ""
     except artifacts.InvalidRule as error:
         problem = str(error)
     try:
-        return artifacts.rules_from({**row, "line_pattern": ""} for row in rows), problem
+        return artifacts.rules_from({**row, "line_pattern": ""} for row in named), problem
     except artifacts.InvalidRule:
         return (), problem
 
@@ -408,7 +419,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
         new.append(grade)
-    at_hand.wrote(session, "grades", Grade.objects.bulk_create(new))
+    at_hand.keep_back(session, "grades", new)
 
 
 def _keep_artifacts(

@@ -16,7 +16,7 @@ from django.db.models.functions import Mod
 
 from bandit import ledger
 from bandit.models import Bandit
-from grading.models import Flag, Grade, Session, SessionState, Settlement
+from grading.models import Flag, Grade, Session, SessionState, Settlement, at_hand
 
 CHUNK = 500
 # Of the sessions in which nothing happened, the audit looks at every so-manieth a night.
@@ -44,7 +44,10 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
         if held is not None and held.category != row.category:
             # What was added up by arms holds no more (`review.judged`).
             ledger.touch(Bandit.objects.named("category"), rewritten=True)
-        save([row])
+        if at_hand.is_new(session):
+            at_hand.put(session, row)
+        else:
+            save([row])
         session.state = row
 
 

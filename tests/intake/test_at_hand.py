@@ -57,7 +57,7 @@ def compared(monkeypatch) -> list[str]:
 def test_what_is_at_hand_of_a_new_session_is_what_it_has(compared):
     facts = {"commits": [{"sha": SHA}], "checks": [{"name": "ci", "passed": False}]}
     submit(transcript=logs.claude("71a3", logs.COMMIT), journal="Submitted PR with the fix.", facts=facts)
-    assert {"evidence", "grades", "artifacts", "anchors", "settlements", "log", "state", "shares"} <= {*compared}
+    assert {"evidence", "grades", "artifacts", "settlements", "log", "state", "extracted", "traits"} <= {*compared}
 
 
 def test_what_is_at_hand_of_a_session_that_grows_is_what_it_has(compared):

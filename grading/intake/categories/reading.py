@@ -21,7 +21,8 @@ def keep(session: Session, traits: Traits) -> Traits:
     """Keep a session's traits without their secrets, and give them back as they are kept."""
     data = redact_json(plain_json(traits.as_dict()))
     if at_hand.is_new(session):
-        SessionTraits.objects.create(session=session, data=data)
+        session.traits = SessionTraits(session=session, data=data)
+        at_hand.put(session, session.traits)
     else:
         SessionTraits.objects.update_or_create(session=session, defaults={"data": data})
     return Traits.from_dict(data)
