@@ -109,9 +109,10 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
     """How far one more reward, a 0 or a 1 of today with full weight, would move each arm's mean at most; in [0, 1].
 
     From the fold itself, caps and prices included: a reward of the day moves its own arm alone, so that one fold tells
-    of all arms at once. `rows` are those that `posterior` was folded from.
+    of all arms at once, and that nothing else follows from it: breaks, drift and the caps of agents are what they
+    were. `rows` are those that `posterior` was folded from.
     """
-    held, policy = RewardRows.of(rows), posterior.policy
+    held, policy, known = RewardRows.of(rows), posterior.policy, (posterior.caps, posterior.changes)
     source = max(policy.weights, key=lambda name: (policy.weights[name], name), default="")
     before = posterior.alpha / (posterior.alpha + posterior.beta)
     most = np.zeros(len(before))
@@ -120,7 +121,7 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
             RewardRow(arm=name, source=source, day=posterior.day, n=1, s=value, q=value * value)
             for name in posterior.names
         ]
-        after = fold(held.plus(more), arms=posterior.names, policy=policy, today=posterior.day)
+        after = fold(held.plus(more), arms=posterior.names, policy=policy, today=posterior.day, known=known)
         most = np.maximum(most, np.abs(after.alpha / (after.alpha + after.beta) - before))
     return dict(zip(posterior.names, most.tolist(), strict=True))
 

@@ -1,26 +1,30 @@
 """What a policy makes of rows: whole columns of evidence, each row with the weight that it has."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
 
 from bandit.core.agents import AgentCaps, agent_caps
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
-from bandit.core.change import ArmChanges, changes
+from bandit.core.change import ArmChanges, DecidedBreak, changes
 from bandit.core.policy import Policy
-from bandit.core.rectify import rectified
+from bandit.core.rectify import Stratum, rectified
 from bandit.core.table import (
     ABSTAINED,
     GRADED,
     JUDGE,
     MICRO,
     NO_LINE,
+    WHOLE,
     Flags,
     Floats,
+    Ints,
+    Left,
     RewardRow,
     RewardRows,
     RowKind,
@@ -37,6 +41,8 @@ COMMON_RANGE = (1.0, 30.0)
 LEAST_VARIANCE = 0.02
 # The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
 SCALE_PRIOR = 10.0
+# Sets of rows whose caps and changes are remembered.
+REMEMBERED = 8
 
 Sums = tuple[Floats, Floats, Floats]
 
@@ -57,40 +63,39 @@ class EvidenceTable:
     caps: AgentCaps = field(default_factory=AgentCaps)
 
     @classmethod
-    def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
+    def read(
+        cls,
+        rows: Iterable[RewardRow],
+        names: tuple[str, ...],
+        policy: Policy,
+        today: date,
+        known: "Known | None" = None,
+    ) -> Self:
         """The rows that still count, moved by the rectifier and the baseline, and mapped by the scale, if there is one.
 
         A row of a source that the scale reads, for which there is no line, stays as it is and weighs nothing, but at
-        the start where there is no verdict to go by. Abstentions without one are left out. Raises KeyError for a row of
-        an arm not in `names`.
+        the start where there is no verdict to go by. Abstentions without one are left out. `known` is what such a table
+        found of the same rows but for today's of nobody's; where it is not given, the rows are asked. Raises KeyError
+        for a row of an arm not in `names`.
         """
         held = RewardRows.of(rows)
-        held = held.where((held.day <= today.toordinal()) & (held.day >= today.toordinal() - policy.days_read))
-        caps = agent_caps(held, policy.agent_cap, today)
-        changed = None
-        if policy.follows_change:
-            changed = changes(
-                held,
-                names,
-                today,
-                offsets=policy.rectifier,
-                contexts=policy.baseline,
-                counted=policy.standings,
-                decisions=policy.decisions,
-                caps=caps,
-            )
+        caps, changed = _known(Asked.of(held, names, policy, today)) if known is None else known
+        held = _of_days(held, policy.days_read, today)
+        if changed is not None:
             since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
             held = held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
         sources = tuple(sorted({kind.source for kind in held.kinds}))
-        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, caps)
+        factors = caps.factors(held)
+        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, factors)
+        plain, through = held, dict[Way, RewardRows]()
+        lefts: Sequence[Left] = (WHOLE,)
+        left = np.zeros(len(held), dtype=np.int64)
         if lines or caps or ABSTAINED in sources or any(kind.standing in policy.standings for kind in held.kinds):
-            plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)}, caps)
-        else:
-            plain, through = {WHOLE: held}, {}
-        tables = []
-        for left, own in sorted(plain.items(), reverse=True):
-            moved = rectified(own, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else own
-            tables.append(tabulate(moved, names, today, sources).weighing(*left))
+            numbers = {line.key: number for number, line in enumerate(lines)}
+            plain, lefts, left, through = _apart(held, policy, numbers, factors)
+        if policy.rectifier or policy.baseline:
+            plain, left = _moved(plain, left, policy)
+        tables = [tabulate(plain, names, today, sources, lefts=lefts, left=left)]
         silent = []
         for way, own in sorted(through.items()):
             table = tabulate(own, names, today, sources)
@@ -162,21 +167,13 @@ class EvidenceTable:
         table = self.table
         if self.changes is None or not self.changes.drift.any():
             return np.ones(len(table.n))
-        drift, decay = self.changes.drift, math.exp2(-1 / half_life)
-        amount = self._before_decay() * table.n
-        arms = len(table.names)
-        days, day = np.unique(-table.age, return_inverse=True)
-        given = np.bincount(day * arms + table.arm, weights=amount, minlength=len(days) * arms)
-        total, lost, lost_before = np.zeros(arms), np.zeros(arms), np.empty((len(days), arms))
-        ages = np.append(-days, 0.0)
-        for number, came in enumerate(given.reshape(len(days), arms)):
-            lost_before[number] = lost
-            total += came
-            left = decay ** (ages[number] - ages[number + 1])
-            fading = 1 + drift * total * (1 - left) / (1 - decay)
-            lost += np.log(fading)
-            total *= left / fading
-        kept: Floats = np.exp(lost_before[day, table.arm] - lost[table.arm])
+        arms, past = len(table.names), table.age > 0  # nothing is lost of today's
+        days, day = np.unique(-table.age[past], return_inverse=True)
+        amount = (self._before_decay() * table.n)[past]
+        given = np.bincount(day * arms + table.arm[past], weights=amount, minlength=len(days) * arms)
+        lost = _lost(days.tobytes(), given.tobytes(), self.changes.drift.tobytes(), half_life)
+        kept = np.ones(len(table.n))
+        kept[past] = np.exp(lost[day, table.arm[past]] - lost[-1][table.arm[past]])
         return kept
 
     def sums(self, weight: Floats) -> Sums:
@@ -290,17 +287,94 @@ class EvidenceTable:
         return float(np.clip(coin / variance, *COMMON_RANGE)) if count and variance > 0 else COMMON_RANGE[0]
 
 
-# What a row's standing leaves of its weight, and its agent's cap.
-Left = tuple[float, float]
-WHOLE: Left = (1.0, 1.0)
+# Where the caps of agents act, and what changed, where that is followed.
+Known = tuple[AgentCaps, ArmChanges | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What `Known` follows from, which several policies share: these very rows, and some of a policy's numbers."""
+
+    rows: RewardRows
+    names: tuple[str, ...]
+    today: date
+    days_read: int
+    agent_cap: int | None
+    follows_change: bool
+    decisions: tuple[DecidedBreak, ...]
+    offsets: Mapping[Stratum, float] = field(hash=False)
+    contexts: Mapping[str, float] = field(hash=False)
+    counted: Mapping[str, float] = field(hash=False)
+
+    @classmethod
+    def of(cls, rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Self:
+        return cls(
+            rows=rows,
+            names=names,
+            today=today,
+            days_read=policy.days_read,
+            agent_cap=policy.agent_cap,
+            follows_change=policy.follows_change,
+            decisions=tuple(policy.decisions),
+            offsets=policy.rectifier,
+            contexts=policy.baseline,
+            counted=policy.standings,
+        )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _known(asked: Asked) -> Known:
+    held = _of_days(asked.rows, asked.days_read, asked.today)
+    caps = agent_caps(held, asked.agent_cap, asked.today)
+    if not asked.follows_change:
+        return caps, None
+    changed = changes(
+        held,
+        asked.names,
+        asked.today,
+        offsets=asked.offsets,
+        contexts=asked.contexts,
+        counted=asked.counted,
+        decisions=asked.decisions,
+        caps=caps,
+    )
+    return caps, changed
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lost(days: bytes, given: bytes, drift: bytes, half_life: float) -> Floats:
+    """What drift takes of each arm's evidence until each of these days, and at last until today: −log, (m + 1, arms).
+
+    `days` (m,) are before today, as −age in their order, `given` (m, arms) what came on them, `drift` (arms,) is κ.
+    """
+    (step, day), decay = (np.frombuffer(each) for each in (drift, days)), math.exp2(-1 / half_life)
+    came = np.frombuffer(given).reshape(len(day), len(step))
+    total, lost = np.zeros(len(step)), np.zeros((len(day) + 1, len(step)))
+    ages = np.append(-day, 0.0)
+    for number, more in enumerate(came):
+        total += more
+        left = decay ** (ages[number] - ages[number + 1])
+        fading = 1 + step * total * (1 - left) / (1 - decay)
+        lost[number + 1] = lost[number] + np.log(fading)
+        total *= left / fading
+    return lost
+
+
+def _of_days(rows: RewardRows, days_read: int, today: date) -> RewardRows:
+    """The rows that are neither of later days nor too old to count."""
+    return rows.where((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
+
+
 # The number of a line, whether it stands in for one that is missing, what is added, and what is left of the weight.
 Way = tuple[int, bool, float, Left]
 
 
 def _apart(
-    rows: RewardRows, policy: Policy, lines: Mapping[Key, int], caps: AgentCaps
-) -> tuple[dict[Left, RewardRows], dict[Way, RewardRows]]:
-    """The rows that are read as they stand, by what is left of their weight, and those that lines read."""
+    rows: RewardRows, policy: Policy, lines: Mapping[Key, int], capped: Floats
+) -> tuple[RewardRows, list[Left], Ints, dict[Way, RewardRows]]:
+    """The rows that are read as they stand, what may be left of a weight, the most first, and which of those is left of
+    each of them; and the rows that lines read. `capped` (m,) is what agents' caps leave of the rows.
+    """
 
     def way(kind: RowKind) -> tuple[float, tuple[int, bool, float] | None]:
         standing, key = policy.standings.get(kind.standing, 1.0), (kind.source, kind.version, kind.view)
@@ -318,32 +392,47 @@ def _apart(
         for kind, each in zip(rows.kinds, ways, strict=True)
     ]
     number = np.array(of, dtype=np.int64)[rows.kind]
-    factors, factor = np.unique(caps.factors(rows), return_inverse=True)
-    plain: dict[Left, RewardRows] = {WHOLE: rows.where(np.zeros(len(rows), dtype=np.bool_))}
+    factors, factor = np.unique(capped, return_inverse=True)
+    standings = sorted({standing for standing, line in numbers if line is None}, reverse=True)
+    lefts = [(standing, each) for standing in standings for each in reversed(factors.tolist())]
+    # Of each number the place of its first left, and none for what is not read as it stands.
+    first = [-1 if line is not None else standings.index(standing) * len(factors) for standing, line in numbers]
+    place = np.array([*first, -1], dtype=np.int64)[number]
+    plain = place >= 0
+    left = (place + len(factors) - 1 - factor)[plain]
     through: dict[Way, RewardRows] = {}
     for (standing, line), at in numbers.items():
-        for each in np.unique(factor[number == at]):
-            own, left = rows.where((number == at) & (factor == each)), (standing, float(factors[each]))
-            if line is None:
-                plain[left] = own
-            else:
-                through[*line, left] = own
-    return plain, through
+        if line is not None:
+            for each in np.unique(factor[number == at]):
+                left_of = standing, float(factors[each])
+                through[*line, left_of] = rows.where((number == at) & (factor == each))
+    return rows.where(plain), lefts, left, through
+
+
+def _moved(rows: RewardRows, left: Ints, policy: Policy) -> tuple[RewardRows, Ints]:
+    """The rows as the rectifier and the baseline move them, apart by what is left of them, and which that is."""
+    found, lefts = rows.where(np.zeros(len(rows), dtype=np.bool_)), list[Ints]()
+    for each in np.unique(left):
+        own = rectified(rows.where(left == each), policy.rectifier, policy.baseline)
+        found = found.plus(own)
+        lefts.append(np.full(len(own), each))
+    return found, np.concatenate(lefts) if lefts else left
 
 
 def _lines(
-    scale: Scale, rows: RewardRows, sources: Collection[str], today: date, caps: AgentCaps
+    scale: Scale, rows: RewardRows, sources: Collection[str], today: date, capped: Floats
 ) -> tuple[CalibrationLine, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
-    all, for a source that is new today. `sources` are those of the rows.
+    all, for a source that is new today. `sources` are those of the rows, and `capped` (m,) is what agents' caps leave.
     """
     if not scale.is_start:
         return scale.lines
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
     means: dict[str, float] = {}
-    for some in (rows, rows.where(rows.day < today.toordinal())):
-        factors, factor = np.unique(caps.factors(some), return_inverse=True)
+    for counted in (np.ones(len(rows), dtype=np.bool_), rows.day < today.toordinal()):
+        some = rows.where(counted)
+        factors, factor = np.unique(capped[counted], return_inverse=True)
         group = some.kind * len(factors) + factor
         summed = sums_of(group, some.sums[:, :2], len(some.kinds) * len(factors)).tolist()
         sums: dict[tuple[str, float], tuple[int, int]] = {}

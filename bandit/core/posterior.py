@@ -36,7 +36,7 @@ import numpy as np
 
 from bandit.core.agents import AgentCaps
 from bandit.core.change import ArmChanges
-from bandit.core.evidence import EvidenceTable
+from bandit.core.evidence import EvidenceTable, Known
 from bandit.core.policy import Policy
 from bandit.core.pooling import PartsPrior, apart, pool
 from bandit.core.propensity import p_best, propensities
@@ -204,17 +204,20 @@ def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, flo
     return dict(zip(best, propensities(scaled, floor=policy.least_chance(len(best))).tolist(), strict=True))
 
 
-def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
+def fold(
+    rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date, known: Known | None = None
+) -> Posterior:
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
     count, are left out.
 
     The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
     scale: and version and view; where change is followed: and judge, witness and standing; with a cap on agents: and
     agent and witness): rows of zeros, their order
-    and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
+    and how they are split make no difference. `known` as in `EvidenceTable.read`. Raises KeyError for a row of an arm
+    not in `arms`.
     """
     names = tuple(sorted(set(arms)))
-    read = EvidenceTable.read(rows, names, policy, today)
+    read = EvidenceTable.read(rows, names, policy, today, known)
     scale = policy.evidence_scale or read.scale()
     charged = read.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))

@@ -1,5 +1,6 @@
 """Buckets as columns: integers added up exactly first, made floating-point numbers once, in one fixed order."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -19,8 +20,13 @@ ABSTAINED = "unscored"
 # Sources that look at the work, each in its own words: their spread says how much a grade is worth.
 JUDGE = "judge"
 GRADED = ("human", JUDGE)
+# More keys than this have no numbers of their own.
+MOST_CODES = 2**62
 # A row that is read as it stands has no line.
 NO_LINE = -1
+# What a row's standing leaves of its weight, and its agent's cap.
+Left = tuple[float, float]
+WHOLE: Left = (1.0, 1.0)
 # What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.
 MOMENTS = ("n", "s", "q", "cost", "costed")
 MEASURES = attrgetter(*MOMENTS)
@@ -210,12 +216,19 @@ class Table:
 
 
 def tabulate(
-    rows: Iterable[RewardRow], names: tuple[str, ...], today: date, sources: tuple[str, ...] | None = None
+    rows: Iterable[RewardRow],
+    names: tuple[str, ...],
+    today: date,
+    sources: tuple[str, ...] | None = None,
+    *,
+    lefts: Sequence[Left] = (WHOLE,),
+    left: Ints | None = None,
 ) -> Table:
     """Rows in any order as a table; rows of one arm, source, day and salience are added up, sums of nothing left out.
 
-    `sources`, sorted, where the table is to have more of them than its rows. Raises KeyError for a row of an arm that
-    is not in `names`.
+    `sources`, sorted, where the table is to have more of them than its rows. Where `left` (m,) says which of `lefts` is
+    left of each row, those of which another is left are rows of their own, in the order of `lefts` first. Raises
+    KeyError for a row of an arm that is not in `names`.
     """
     held = RewardRows.of(rows)
     sources = tuple(sorted({kind.source for kind in held.kinds})) if sources is None else sources
@@ -223,8 +236,10 @@ def tabulate(
     named = np.array(
         [(arm_at[kind.arm], source_at[kind.source], kind.salience) for kind in held.kinds], dtype=np.int64
     ).reshape(-1, 3)
-    key, sums = summed(np.column_stack((named[:, :2][held.kind], held.day, named[:, 2][held.kind])), held.sums)
-    arm, source, day, salience = key.T
+    which = np.zeros(len(held), dtype=np.int64) if left is None else left
+    key, sums = summed(np.column_stack((which, named[:, :2][held.kind], held.day, named[:, 2][held.kind])), held.sums)
+    which, arm, source, day, salience = key.T
+    factor, capped = np.array(lefts, dtype=np.float64).reshape(-1, 2)[which].T
     count, total, squares, cost, costed = sums.T
     return Table(
         names=names,
@@ -239,8 +254,8 @@ def tabulate(
         salience=salience / 100,
         cost=cost / MICRO,
         costed=costed.astype(np.float64),
-        factor=np.ones(len(arm)),
-        capped=np.ones(len(arm)),
+        factor=factor,
+        capped=capped,
         line=np.full(len(arm), NO_LINE),
         raw=total / MICRO,
         doubt=np.zeros(len(arm)),
@@ -260,12 +275,31 @@ def summed(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
     """The keys (m, k) in their order, alike ones as one, with the sums of their columns; sums of nothing left out."""
     if not len(keys):
         return keys, columns
-    order = np.lexsort(keys[:, ::-1].T)
-    keys, columns = keys[order], columns[order]
-    starts = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
-    sums: Ints = np.add.reduceat(columns, starts, axis=0)
+    code = _codes(keys)
+    if code is None:
+        order = np.lexsort(keys[:, ::-1].T)
+        ordered = keys[order]
+        is_first = (ordered[1:] != ordered[:-1]).any(axis=1)
+    else:
+        order = np.argsort(code)
+        code = code[order]
+        is_first = code[1:] != code[:-1]
+    starts = np.flatnonzero(np.append(True, is_first))
+    sums: Ints = np.add.reduceat(columns[order], starts, axis=0)
     kept = sums[:, 0] != 0
-    return keys[starts][kept], sums[kept]
+    return keys[order[starts[kept]]], sums[kept]
+
+
+def _codes(keys: Ints) -> Ints | None:
+    """A number for each of the keys (m, k), m > 0, that are in the same order; None where they are too far apart."""
+    low = keys.min(axis=0)
+    spans = [high - least + 1 for high, least in zip(keys.max(axis=0).tolist(), low.tolist(), strict=True)]
+    if math.prod(spans) > MOST_CODES:
+        return None
+    code: Ints = np.zeros(len(keys), dtype=np.int64)
+    for column, least, span in zip(keys.T, low, spans, strict=True):
+        code = code * span + (column - least)
+    return code
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What an intake asks before anything else, in one statement: what people have set, and whether others touch its things.
+"""What an intake asks first, in one statement: what people have set, and whether others touch its things.
 
 look ─► Glance ─► holding (whoever asks for a rule, the rubric or the judge's key meanwhile finds it here)
 

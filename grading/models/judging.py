@@ -333,6 +333,7 @@ class JudgeAttempt(models.Model):
         indexes = [
             models.Index(fields=["started_at"], name="judge_attempt_recent"),
             models.Index(fields=["outcome", "finished_at"], name="judge_attempt_by_outcome"),
+            models.Index(fields=["model", "started_at"], condition=Q(reason__gt=""), name="judge_attempt_troubled"),
             models.Index(fields=["payer"], condition=Q(payer__isnull=False), name="judge_attempt_payers"),
             models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="judge_attempt_batches"),
             models.Index(fields=["id"], condition=Q(answer__isnull=False), name="judge_attempt_answered"),

@@ -8,8 +8,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Exists, OuterRef
 
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
@@ -38,7 +37,7 @@ class JudgeInstrument:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationStatus:
     """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own, once
-    their turn in the random order has come.
+    their turn in the random order has come: ENOUGH at most, since more of them say nothing else here.
     """
 
     grader: JudgeInstrument
@@ -62,19 +61,13 @@ def compared() -> GradeQuerySet:
 
 
 def in_use() -> CalibrationStatus | None:
-    """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
-    same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
-    blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
-    latest = (
-        Grade.objects.chain()
-        .verdicts()
-        .first_readings()
-        .filter(yours())
-        .order_by("-pk")
-        .annotate(blind=Coalesce(Subquery(blind), 0))
-    )
-    row = latest.values(*IDENTITY, "blind").first()
-    return None if row is None else CalibrationStatus(blind=row.pop("blind"), grader=JudgeInstrument(**row))
+    """The grader that gave the latest verdict for the chain; None before the first. Two queries, for every page."""
+    latest = Grade.objects.chain().verdicts().first_readings().filter(yours()).order_by("-pk").values(*IDENTITY).first()
+    if latest is None:
+        return None
+    own = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **latest)
+    blind = ReviewAnswer.objects.blind().drawn().filter(Exists(own)).order_by().values("session").distinct()
+    return CalibrationStatus(grader=JudgeInstrument(**latest), blind=blind[:ENOUGH].count())
 
 
 class Uncalibrated(Rule):

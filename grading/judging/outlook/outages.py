@@ -97,7 +97,8 @@ class Spell:
 def spells(model: str, start: dt.datetime) -> list[Spell]:
     """Spells of trouble of one judge since `start`: one query of a row an hour."""
     rows = (
-        JudgeAttempt.objects.filter(model=model, reason__in=TROUBLE, started_at__gte=start)
+        JudgeAttempt.objects.filter(model=model, started_at__gte=start)
+        .filter(reason__gt="", reason__in=TROUBLE)  # the first is that of an index
         .order_by()
         .values(hour=TruncHour("started_at"))
         .annotate(first=Min("started_at"), last=Max("started_at"), n=Count("pk"))
