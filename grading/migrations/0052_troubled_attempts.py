@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0046_hidden_checklist")]
+    dependencies = [("grading", "0055_words_of_reasons")]
 
     operations = [
         migrations.AddIndex(
