@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring
+from grading import monitoring, zones
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.models.judging import AttemptOutcome
@@ -131,6 +131,9 @@ class PageContext:
     simulated: bool
     demo: bool
     samples: bool
+    # Where days are counted otherwise than the reader's clock has them: the site's zone; else empty.
+    days_zone: str
+    site_zone: str
     may_correct: bool
     may_operate: bool
     may_remove_samples: bool
@@ -147,7 +150,7 @@ class PageContext:
 
 
 def page_context(request: HttpRequest) -> PageContext:
-    """Six queries, whatever the page, and one more while grades wait for the judge."""
+    """Seven queries, whatever the page, and one more while grades wait for the judge."""
     now = site_now()
     said = None if request.path == reverse("admin:quota") else banner(now.quota)
     return PageContext(
@@ -161,6 +164,8 @@ def page_context(request: HttpRequest) -> PageContext:
         simulated=settings.SIMULATED,
         demo=settings.DEMO,
         samples=Session.objects.samples().exists(),
+        site_zone=settings.TIME_ZONE,
+        days_zone=settings.TIME_ZONE if zones.current() != timezone.get_default_timezone() else "",
         may_correct=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.change_quota"),
         may_remove_samples=request.user.has_perm("grading.delete_session"),
