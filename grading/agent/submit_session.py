@@ -68,7 +68,7 @@ except ImportError:  # Windows: without a lock a session may be sent twice, whic
 SITE = "http://127.0.0.1:8000"  # the site that served this file
 HOME = Path.home() / ".gradingsite"
 STDIN_SECONDS, STDIN_BYTES = 0.6, 1 << 20
-GIT_SECONDS, GIT_SECONDS_LATER, MOST_COMMITS = 0.9, 30, 500
+GIT_SECONDS, GIT_SECONDS_LATER, GIT_SECONDS_PAST, MOST_COMMITS = 0.9, 30, 5, 500
 SEND_SECONDS, CHECK_SECONDS = 60, 10
 MOST_BYTES = 256 << 20  # of one file
 MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away; and of all that were sent
@@ -288,19 +288,35 @@ def listed(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def commits(session: Session, deadline: float) -> list[dict[str, str]]:
-    """Commits of this session, each with how that is known. Another session's trailer always excludes a commit."""
+def observe_past(session: Session) -> None:
+    """Add what git can still say of a session that ended long ago. Nobody watched it then: it is a claim, and said to
+    be one. A folder that is gone, or a git that takes too long, says nothing.
+    """
+    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+        found = commits(session, time.monotonic() + GIT_SECONDS_PAST, is_past=True)
+        if found:
+            session["facts"] = {"commits": found}
+            session["metadata"]["facts_witness"] = "claimed"
+
+
+def commits(session: Session, deadline: float, *, is_past: bool = False) -> list[dict[str, str]]:
+    """Commits of this session, each with how that is known. Another session's trailer always excludes a commit.
+
+    Of a past one only those until its end: later ones, of which there may be many, are other sessions'.
+    """
     cwd, metadata = session["cwd"], session["metadata"]
     if not cwd or not os.path.isdir(cwd):
         return []
     start, end = moment(metadata.get("started_at")), datetime.fromisoformat(metadata["ended_at"])
     since = (start or end - timedelta(days=1)) - timedelta(minutes=1)
-    recent = [f"--since={since.isoformat()}", f"-n{MOST_COMMITS}", "--no-show-signature"]
+    until = [f"--until={(end + timedelta(minutes=1)).isoformat()}"] if is_past else []
+    recent = [f"--since={since.isoformat()}", *until, f"-n{MOST_COMMITS}", "--no-show-signature"]
     form = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
     rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, form)]
     own, how = [row for row in rows if metadata["session_id"] in listed(row[2])], "trailer"
     if not own and start:
-        lines = git(cwd, deadline, "log", "-g", f"-n{MOST_COMMITS}", "--format=%H%x1f%gd%x1f%gs", "--date=unix")
+        form = "--format=%H%x1f%gd%x1f%gs"
+        lines = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", form, "--date=unix")
         here = {sha for sha, at in made_here(lines) if start.timestamp() - 1 <= at <= end.timestamp() + 1}
         own = [row for row in rows if row[0] in here and not row[2].strip()]
         how = "own worktree, between start and end"
@@ -895,7 +911,7 @@ class Log:
 
     def __init__(self, path: str, harness: str) -> None:
         self.path, self.harness = path, harness
-        self.fate, self.why, self.session_id = "", "", ""
+        self.fate, self.why, self.session_id, self.folder = "", "", "", ""
         self.size, self.changed = 0, 0
         self.start: datetime | None = None
         self.end = datetime.fromtimestamp(0, timezone.utc)
@@ -1055,6 +1071,7 @@ def look_into(log: Log, known: dict[str, str]) -> None:
     if not log.session_id:
         log.fate = OTHER
         return
+    log.folder = folder_in(head)
     now = datetime.now(timezone.utc)
     log.start = next(moments(head), None)
     log.end = max(
@@ -1074,6 +1091,13 @@ def moments(text: bytes) -> Iterator[datetime]:
         at = moment(each.group(1).decode(errors="replace"))
         if at:
             yield at
+
+
+def folder_in(head: bytes) -> str:
+    """Where the session worked, as Claude Code and Codex write it at the beginning of their logs; empty for unsaid."""
+    rows = [row for row in map(json_object, head.splitlines()) if row]
+    said = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
+    return next(filter(None, (text_of(each, "cwd") for each in said)), "")
 
 
 def session_in(log: Log, head: bytes, tail: bytes) -> str:
@@ -1179,7 +1203,9 @@ def send_one(log: Log, judge: str) -> bool:
     session = {
         "metadata": {name: value for name, value in metadata.items() if value},
         "files": {"transcript": log.path},
+        "cwd": log.folder,
     }
+    observe_past(session)
     pauses = iter(PAUSES)
     while True:
         wait: float | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import IO, Annotated, Any, Self
+from typing import IO, Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -86,6 +86,11 @@ class SubmittedSession(Strict):
         default=None, max_length=200, description="The decision_id of the assignment that drew its lessons."
     )
 
+    facts_witness: Literal["claimed"] | None = Field(
+        default=None,
+        description="claimed, where the facts that come with it were looked up later, and not seen when it ended: they "
+        "count as the agent's own word, whatever the token.",
+    )
     judge: JudgeChoice | None = Field(
         default=None,
         description="For history alone, which `GET /api/v1/judging` defines: none, so that nobody asks the judge until "

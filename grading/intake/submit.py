@@ -228,8 +228,9 @@ def _receive(
         if stream is None:
             continue
         kind = EvidenceKind(name)
+        seen_by = Witness.CLAIMED if kind is EvidenceKind.FACTS and metadata.facts_witness else witness
         try:
-            file = stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, said, known, witness)
+            file = stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, said, known, seen_by)
         except TooLarge as error:
             problems.append(too_large(kind, error.limit))
             continue

@@ -26,6 +26,7 @@ from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notice_channels import NoticeChannel
 from grading.models.notices import Notice
+from grading.models.person_zones import PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.reserving import AbstentionDraw, SessionShares
 from grading.models.retention import ExpiredBlob
@@ -69,6 +70,7 @@ __all__ = [
     "Notice",
     "NoticeChannel",
     "PeriodicJob",
+    "PersonZone",
     "Proposal",
     "Quota",
     "QuotaTransition",

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring
+from grading import monitoring, zones
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem
 from grading.models.judging import AttemptOutcome
@@ -133,6 +133,9 @@ class PageContext:
     simulated: bool
     demo: bool
     samples: SamplesHeld
+    # Where days are counted otherwise than the reader's clock has them: the site's zone; else empty.
+    days_zone: str
+    site_zone: str
     may_correct: bool
     may_operate: bool
     may_remove_samples: bool
@@ -162,6 +165,8 @@ def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
         simulated=settings.SIMULATED,
         demo=settings.DEMO,
         samples=held(request),
+        site_zone=settings.TIME_ZONE,
+        days_zone=settings.TIME_ZONE if zones.current() != timezone.get_default_timezone() else "",
         may_correct=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.change_quota"),
         may_remove_samples=request.user.has_perm("grading.delete_session"),

@@ -14,8 +14,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from grading import zones
 from grading.models import SessionState
 from grading.screens.context import SiteNow, mark, site_now
+from grading.screens.zone.view import zone_of
 from grading.templatetags.gradingsite_tags import stamp
 
 # How long what was found out is passed on, and how long a cookie is known to be that of somebody who may look.
@@ -52,23 +54,28 @@ class Snapshot:
 
 
 class Known:
-    """The cookies of those who may look, for KNOWN_SECONDS each: whoever is signed out is refused by then."""
+    """The cookies of those who may look and their zones, for KNOWN_SECONDS each: whoever is signed out is refused by
+    then.
+    """
 
     def __init__(self) -> None:
-        self._until: dict[str, float] = {}
+        self._until: dict[str, tuple[float, str]] = {}
 
-    def may_look(self, request: HttpRequest) -> bool:
+    def zone_of(self, request: HttpRequest) -> str | None:
+        """The name of the zone of whoever asks, if they may look; None if they may not."""
         cookie, now = request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""), time.monotonic()
-        if self._until.get(cookie, 0) > now:
-            return True
+        until, name = self._until.get(cookie, (0.0, ""))
+        if until > now:
+            return name
         user = request.user
         if not (user.is_active and user.is_staff and user.has_perm("grading.view_session")):
             self._until.pop(cookie, None)
-            return False
+            return None
         if len(self._until) >= COOKIES:
-            self._until = {key: until for key, until in list(self._until.items()) if until > now}
-        self._until[cookie] = now + KNOWN_SECONDS
-        return True
+            self._until = {key: held for key, held in list(self._until.items()) if held[0] > now}
+        name = zone_of(request)
+        self._until[cookie] = (now + KNOWN_SECONDS, name)
+        return name
 
     def forget(self) -> None:
         self._until.clear()
@@ -87,7 +94,8 @@ def show(request: HttpRequest) -> HttpResponse:
     """The state of the site as JSON; 304 where `since` is its version. `session`: whose mark to add, by key."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
-    if not known.may_look(request):
+    zone = known.zone_of(request)
+    if zone is None:
         return JsonResponse({"error": "You are signed out, or may not see sessions: sign in again."}, status=403)
     try:
         watched = sorted({int(each) for each in request.GET.getlist("session")})
@@ -95,7 +103,11 @@ def show(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"error": "session: expected whole numbers, as in ?session=12&session=13."}, status=400)
     if len(watched) > WATCHED:
         return JsonResponse({"error": f"session: at most {WATCHED} at once, {len(watched)} came."}, status=400)
-    now = snapshot.read()
+    with zones.reading(lambda: zone):
+        return _answer(request, snapshot.read(), watched)
+
+
+def _answer(request: HttpRequest, now: SiteNow, watched: Sequence[int]) -> HttpResponse:
     body = {
         "judge": {"words": now.judge.words, "title": now.judge.title, "look": now.judge.look},
         "stopped": now.stopped,
@@ -108,7 +120,9 @@ def show(request: HttpRequest) -> HttpResponse:
     version = mark(body)
     response = HttpResponse(status=304)
     if request.GET.get("since") != version:
-        response = JsonResponse({"version": version, "at": stamp(timezone.now()), **body})
+        response = JsonResponse(
+            {"version": version, "at": f"{stamp(timezone.now())} {zones.abbreviation(timezone.now())}", **body}
+        )
     response.headers["Cache-Control"] = "no-store"
     return response
 

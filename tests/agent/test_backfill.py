@@ -16,10 +16,12 @@ from threading import Thread
 import pytest
 from django.utils import timezone
 
+from grading.evidence import store
 from grading.models import ApiToken, Session
 from grading.models.agents import TokenScope
+from grading.witness import Witness
 from tests import cast
-from tests.agent.test_hook import free_port
+from tests.agent.test_hook import commit, free_port, git, repository
 from tests.agent.test_installing import CODEX, CODEX_SESSION, GPTME, Person
 from tests.casts import logs
 from tests.casts import quota as quota_cast
@@ -310,3 +312,34 @@ def test_real_folders_of_three_harnesses_are_sent_as_an_import_takes_them(old):
     assert sum(fates.values()) == files
     # What is refused for its log alone is stored all the same, under its session.
     assert tally["sent"] + tally["refused"] >= Session.objects.count() >= tally["sent"] > 60
+
+
+def test_commits_of_a_past_session_are_sent_as_claims(old):
+    work = repository(old.home / "work")
+    git(work, "remote", "add", "origin", "https://bob:hunter2@example.test/work.git")
+    before, mine, after = (
+        commit(work, name, f"2026-03-31T11:{minute}:00+00:00")
+        for name, minute in (("Before", 20), ("In time", 35), ("After", 55))
+    )
+    told = commit(work, f"Another's\n\nSession-Id: {SECOND}", "2026-03-31T11:36:00+00:00")
+    data = logs.claude(FIRST, logs.COMMIT).replace(b"11:40:00", b"11:30:00", 1)
+    old.put(f".claude/projects/-home-bob/{FIRST}.jsonl", in_folder(data, work))
+    old.sends()
+    facts = Session.objects.get(external_id=FIRST).evidence.get(kind="facts")
+    assert facts.witness == Witness.CLAIMED
+    (said,) = json.loads(store.text_of(facts))["commits"]
+    assert (said["sha"], said["repo"]) == (mine, "https://example.test/work.git")
+    assert not {before, after, told} & {said["sha"]}
+
+
+def test_a_past_session_whose_folder_is_gone_is_sent_without_facts(old):
+    data = in_folder(logs.claude(FIRST, logs.COMMIT), old.home / "gone")
+    old.put(f".claude/projects/-home-bob/{FIRST}.jsonl", data)
+    assert old.tally(old.sends())["sent"] == 1
+    assert not Session.objects.get(external_id=FIRST).evidence.filter(kind="facts").exists()
+
+
+def in_folder(data: bytes, folder: Path) -> bytes:
+    """The log as its harness writes it in that folder."""
+    rows = [{**json.loads(line), "cwd": str(folder)} for line in data.splitlines()]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()

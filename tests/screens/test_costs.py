@@ -128,7 +128,6 @@ def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
     assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.0458 + 0.0229)
 
 
-@pytest.mark.parametrize("purpose", Purpose)
 def key_test(usd=0.002, **fields) -> JudgeKeyTest:
     said = {"hint": "h7Qw", "model": "claude-sonnet-5-5", "started_at": NOW, "finished_at": NOW, "cost_usd": usd}
     return JudgeKeyTest.objects.create(**{**said, **fields})
@@ -150,7 +149,8 @@ def test_tests_of_the_key_are_a_line_of_their_own_and_in_every_sum(viewer):
     assert told == [("key-test", "answered", "0.002"), ("key-test", "answered", "0.002"), ("key-test", "failed", "")]
 
 
-def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer):
+def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer, settings):
+    quota_cast.use(settings)
     quota_cast.attempt(quota_cast.job(NOW), NOW, cost_usd=0.07)
     key_test(usd=0.04)
     assert budget.spent_today(NOW) == pytest.approx(0.11)
@@ -162,6 +162,7 @@ def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer)
         assert "4.00 ¢" in html[start : start + 2500]
 
 
+@pytest.mark.parametrize("purpose", Purpose)
 def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
     again = (
         {"sample": 2, "sample_of": cast.grade(cast.session(), Source.JUDGE, 0.5)} if purpose == Purpose.SAMPLE else {}

@@ -187,7 +187,7 @@ def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
     cast.grade(beside, Source.JUDGE, 0.91, parallel=True, **GRADER)
     item(beside)
     html = flat(client.get("/"))
-    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded arms</h2>")]
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded ")]
     assert card.count('title="Hidden until you grade">?<') == 3
     assert re.findall(r">(\.\d\d)<", card) == [".27"]
 
@@ -199,7 +199,7 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
         fields = {"entered_as": "slice", "why": ""} if by_chance else {}
         item(settled(journal=0.3), impact=number, entered_at=at, **fields)
     html = flat(client.get("/"))
-    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded arms</h2>")]
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded ")]
     assert "7 waiting, 5 flagged, oldest 5 h" in card
     assert card.count("<li>") == 5
     assert "random slice" not in card

@@ -63,7 +63,7 @@ def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
 def test_coverage_and_validity_are_two_figures(reviewer):
     contradicted()
     html = read(reviewer, "/")
-    assert "Validity, 7 days" in html
+    assert "Validity</a>, 7 days" in html
     assert "0 of 1 grades hold" in html
     assert "1 of 1 sessions have a grade" in html
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum, Value
+from django.db.models import Count, FloatField, Q, QuerySet, Sum, Value
 
 from grading.judging.allowance import prices
 from grading.models import JudgeAttempt, JudgeKeyTest
@@ -96,7 +96,7 @@ FIGURES = {
 TEST_FIGURES = {
     **FIGURES,
     "unknown_cost": Count("pk", filter=Q(cost_usd=None, reason=Reason.NONE)),
-    "expected_usd": Value(0.0),
+    "expected_usd": Sum(Value(0.0), output_field=FloatField()),
 }
 
 

@@ -25,6 +25,7 @@ from bandit.reading import (
     with_baseline,
 )
 from bandit.selection import Outlook
+from grading import zones
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts
@@ -62,7 +63,7 @@ class Moments:
         then = midnight(self.day + DAY)
         if not self.is_past or then > self.now or self.known_by == then:
             return ""
-        return f"?at={self.day}&known={timezone.localtime(then):%Y-%m-%dT%H:%M}"
+        return f"?at={self.day}&known={zones.local(then):%Y-%m-%dT%H:%M}"
 
     @property
     def in_hindsight(self) -> str:
@@ -192,7 +193,7 @@ def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
             expected = "expected one like 2026-03-31T19:40, or nothing for now"
             raise QueryRefused(f"{shown(text)} is not a time; {expected}.") from None
         _refuse_early(known, text)
-        known = known if timezone.is_aware(known) else timezone.make_aware(known)
+        known = known if timezone.is_aware(known) else timezone.make_aware(known, zones.current())
     if day is not None and day > today:
         raise QueryRefused(f"{day:%-d %B %Y} is in the future; expected a day up to today.")
     if known is not None and known > now:

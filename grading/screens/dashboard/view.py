@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from grading import monitoring, review
+from grading import monitoring, review, zones
 from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.forecast import outlook
@@ -43,7 +43,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), list(monitoring.open_alarms())
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
-    spend, budget = costs.spend(costs.since(start_of_day(now))), policy.daily_budget_usd
+    midnight, budget = start_of_day(now), policy.daily_budget_usd
+    spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))
     # The grader in use against people; None before its first verdict.
     used, queue = calibration.in_use(), review.count()
     compared = None if used is None else calibration.of(used.grader)
@@ -72,7 +73,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "checklist": checklist(user),
         "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
-        "money": {"spend": spend, "budget": budget},
+        "money": {"spend": spend, "tests": tests, "total": spend + tests, "budget": budget},
         "compared": compared,
         "judge": unconfigured() if first is None else card(first, policy, now),
         "alarms": pressing[:LISTED],
@@ -81,7 +82,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "items": [item for item, _place in queued.items],
         "starving": starving(figures, now)[:LISTED],
         "sample": None if any_sessions or not held(request) else sample(user, now),
-        **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
+        **_backlog(first, policy, None if budget is None else budget - (spend + tests).committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)
 
@@ -99,7 +100,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
     if (at := view.forecast.at) is not None and view.waiting:
         # The hour alone within a day: nobody mixes that up.
         is_near = at - timezone.now() < dt.timedelta(days=1)
-        drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
+        drained.append(f"none left at about {f'{zones.local(at):%H:%M}' if is_near else moment(at)}")
     return {
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),

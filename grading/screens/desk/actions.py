@@ -7,10 +7,9 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from grading import review
+from grading import review, zones
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
 from grading.plain import plain_text
@@ -113,7 +112,8 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
     if claim and review.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
-        return JsonResponse({"until": f"{timezone.localtime(item.claimed_until):%H:%M}"})
+        until = item.claimed_until
+        return JsonResponse({"until": "" if until is None else f"{zones.local(until):%H:%M}"})
     item.refresh_from_db()
     return JsonResponse({"said": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import Count, Q, Sum
-from django.utils import timezone
 
 from bandit.models import Bucket
+from grading import zones
 from grading.judging.allowance.quota import PROBED
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota
@@ -44,8 +44,8 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
     elif quota.state == QuotaState.PACING and quota.until is not None:
         heading = f"Pacing until {clock(quota.until)}"
     if quota.pk is not None:
-        at = timezone.localtime(quota.changed_at)
-        day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
+        at = zones.local(quota.changed_at)
+        day = "" if at.date() == zones.local(now).date() else f"{at:%-d %b, }"
         since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
         if quota.state in PROBED and quota.until is not None and quota.until > now:
             comes = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils import timezone
 
-from grading import monitoring
+from grading import monitoring, zones
 from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, JudgeKey, Quota, SessionState
 from grading.models.judging import JudgeRole, Purpose
@@ -22,12 +22,21 @@ SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeState:
-    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in."""
+    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in.
 
-    words: str
+    `ends` is until when, for the words: one state is shown to people in several zones.
+    """
+
+    said: str
+    ends: dt.datetime | None = None
+    tail: str = ""
     title: str = ""
     trouble: bool = False
     open: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"{self.said}{until(self.ends)}{self.tail}"
 
     @property
     def look(self) -> str:
@@ -66,19 +75,19 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The judge in a few words, from the first judge's quota row; None where there is no judge."""
     if quota is None:
-        return JudgeState(words="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(said="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.state == QuotaState.OPEN:
-        return JudgeState(words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
+        return JudgeState(said=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(words=f"Judge paced{simulated}", title=why, open=True)
+        return JudgeState(said=f"Judge paced{simulated}", title=why, open=True)
     if quota.state == QuotaState.MISCONFIGURED:
-        return JudgeState(words=f"Judge misconfigured{simulated}", title=why, trouble=True)
+        return JudgeState(said=f"Judge misconfigured{simulated}", title=why, trouble=True)
     if quota.state == QuotaState.PAUSED:
-        return JudgeState(words=f"Judge paused{simulated}", title=why, trouble=True)
+        return JudgeState(said=f"Judge paused{simulated}", title=why, trouble=True)
     out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Judge out"
-    return JudgeState(words=f"{out}{until(quota.until)}{simulated}", title=why, trouble=True)
+    return JudgeState(said=out, ends=quota.until, tail=simulated, title=why, trouble=True)
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
@@ -86,19 +95,19 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
     of either. `stopped`: what of the site does not work.
     """
     if stopped:
-        return JudgeState(words=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
+        return JudgeState(said=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
     if not state.open or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(said="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
     """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
     if quota is None:
         return "There is no judge yet"
-    at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
-    if timezone.localdate(quota.changed_at) == timezone.localdate():
-        at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
+    at = f"{zones.local(quota.changed_at):%-d %b, %H:%M %Z}"
+    if zones.local(quota.changed_at).date() == zones.today():
+        at = f"{zones.local(quota.changed_at):%H:%M %Z}"
     if quota.state == QuotaState.PAUSED:
         return f"The judge has been paused since {at}"
     if quota.state == QuotaState.MISCONFIGURED:
@@ -149,6 +158,6 @@ def until(moment: dt.datetime | None) -> str:
         return ""
     if moment <= timezone.now():
         return ", asking again"
-    local = timezone.localtime(moment)
+    local = zones.local(moment)
     near = abs(moment - timezone.now()) < dt.timedelta(days=1)
     return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"

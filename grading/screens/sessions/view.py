@@ -11,9 +11,9 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils import timezone
 
 from bandit.models import Arm
+from grading import zones
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
@@ -124,8 +124,8 @@ class SessionFilterForm(forms.Form):
             elif name == "categorised":
                 condition = Q(category=None) if choice == "no" else Q(category__isnull=False)
             elif name in {"since", "until"}:
-                start = timezone.make_aware(dt.datetime.combine(choice, dt.time.min))
-                condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start + dt.timedelta(days=1))
+                start = zones.midnight(choice if name == "since" else choice + dt.timedelta(days=1))
+                condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start)
             else:
                 condition = Q(**{name: choice})
             sessions = sessions.filter(condition)

@@ -1,5 +1,5 @@
 // The two clocks as sliders. Without script there are a date, a moment and a button. All reckoning is on the wall clock
-// of the site, as text: the browser's own zone plays no part.
+// of the page, as text: the browser's own zone plays no part.
 (function () {
   'use strict';
   const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -11,7 +11,7 @@
     const field = clock.querySelector('input:not([type="range"])');
     const range = clock.querySelector('[type="range"]');
     const words = clock.querySelector('[data-words]');
-    const start = Date.parse(clock.dataset.start + 'T00:00Z');
+    const start = Date.parse(clock.dataset.start.slice(0, 10) + 'T' + (clock.dataset.start.slice(11) || '00:00') + 'Z');
     const hours = Number(clock.dataset.hours);
     const steps = Number(clock.dataset.steps);
 
