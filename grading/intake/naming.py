@@ -86,7 +86,7 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
 
 
 def _nameless() -> SessionQuerySet:
-    return Session.objects.filter(model_arm=None).exclude(model="")
+    return Session.objects.yours().filter(model_arm=None).exclude(model="")
 
 
 def _nameable() -> Mapping[str, Arm]:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from grading.evidence import ownership
 from grading.models import Flag, Session, at_hand
+from grading.models.sessions import yours
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
@@ -184,4 +185,4 @@ def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 
 def flagged_sessions() -> QuerySet[Flag]:
     """What waits for a person, newest first."""
-    return Flag.objects.open().select_related("session__agent", "session__category")
+    return Flag.objects.open().filter(yours()).select_related("session__agent", "session__category")

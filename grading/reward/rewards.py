@@ -199,7 +199,8 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
                 reason=Reason.CARRIED,
                 grade=None,
             )
-        name_engine(locked)
+        if not locked.is_sample:
+            name_engine(locked)
         is_first = at_hand.is_new(locked) and at_hand.rows(locked, "settlements") == []
         settlement = _append(locked, resolution)
         credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))

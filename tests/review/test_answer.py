@@ -27,7 +27,7 @@ def today(part, whole):
         (
             {"any_sessions": False},
             "Nothing to trust yet.",
-            "No session has come in. Connect an agent, or load the samples.",
+            "No session of yours has come in yet.",
             "Connect an agent",
             "connect",
         ),

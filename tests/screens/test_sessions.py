@@ -84,12 +84,10 @@ def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(viewer
         ({"state": "provisional"}, "other"),
         ({"flagged": "yes"}, "other"),
         ({"flagged": "no"}, "judged"),
-        ({"samples": "only"}, "judged"),
-        ({"samples": "no"}, "other"),
     ],
 )
 def test_the_list_narrows(viewer, query, found):
-    settled(title="judged: a retry guard for the webhook", external_id="id-of-judged", is_sample=True)
+    settled(title="judged: a retry guard for the webhook", external_id="id-of-judged")
     other = settled(Source.JOURNAL, 0.32, title="other", category="code", harness="gptme", agent=cast.agent("alice"))
     cast.pull_request(other)
     monitoring.inspect(other)

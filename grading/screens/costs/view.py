@@ -43,7 +43,9 @@ class CostFilterForm(forms.Form):
         label="Time",
         choices=[("1", "today"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days")],
     )
-    agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
+    agent = forms.ModelChoiceField(
+        Agent.objects.filter(is_sample=False), required=False, to_field_name="name", empty_label="any"
+    )
     model = forms.ChoiceField(required=False, choices=[])
     purpose = forms.ChoiceField(required=False, choices=[("", "any"), *PURPOSES.items()])
     outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.words) for kind in KINDS)])

@@ -46,8 +46,11 @@ class PromptPreview:
 
 
 def recent_sessions() -> list[dict[str, str]]:
-    """The latest sessions, to choose from: what names each, and what a person knows it by."""
-    rows = Session.objects.with_people().order_by("-ended_at")[:RECENT]
+    """The latest sessions, to choose from: what names each, and what a person knows it by. Samples while there are no
+    others.
+    """
+    latest = Session.objects.with_people().order_by("-ended_at")
+    rows = list(latest.yours()[:RECENT]) or latest.samples()[:RECENT]
     return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in rows]
 
 

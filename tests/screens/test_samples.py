@@ -1,0 +1,299 @@
+"""Samples are in no figure: a site with them says what it says without, wherever it counts, charts, lists or warns.
+
+What is compared are whole pages, exports and alarms, so that a figure that comes later is compared as well.
+"""
+
+import datetime as dt
+import re
+from urllib.parse import urlencode
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from bandit import audit
+from grading import judging, monitoring, review, tasks
+from grading.agent import samples
+from grading.health import readiness
+from grading.judging.rubrics import plans
+from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionState
+from grading.models.review import ItemState, Place
+from grading.models.sessions import Whose, yours
+from grading.monitoring import pairs
+from grading.review import exported, impact, trust
+from grading.review.judged import judged_sums
+from grading.review.progress import progress
+from grading.reward import rewards, state
+from grading.roles import OPERATOR
+from grading.screens.context import site_now
+from grading.screens.feed import snapshot
+from grading.vocabulary import Outcome, Reason, Source
+from tests import cast
+from tests.casts import judge as judge_cast
+from tests.casts import quota as quota_cast
+from tests.casts import review as review_cast
+from tests.casts.page import flat
+
+pytestmark = pytest.mark.django_db
+
+NOW = dt.datetime(2026, 4, 6, 12, tzinfo=dt.UTC)
+GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
+PAGES = (
+    "/",
+    "/sessions/",
+    "/sessions/?behind=holds",
+    "/sessions/?behind=waiting",
+    "/sessions/?sort=best",
+    "/sessions/?flagged=yes",
+    "/sessions/?q=S",
+    "/sessions.csv",
+    "/calibration/",
+    "/calibration.csv",
+    "/review/progress/",
+    "/bandits/category/",
+    "/bandits/harness/",
+    "/bandits/lesson/",
+    "/quota/",
+    "/alarms/",
+    "/categories/",
+    "/bandits/model/arms/",
+    "/bandits/model/unnamed/",
+    "/quota/costs/",
+    "/rubrics/",
+    "/runs/plan/",
+)
+# What every page has of its own: tokens, the marks by which a page learns that something is new, which may be a sample.
+PASSING = re.compile(r'name="csrfmiddlewaretoken" value="\w+"|data-live-\w+="[^"]*"|name="(opened|name)" value="[^"]*"')
+
+
+@pytest.fixture(autouse=True)
+def at_noon(db, settings):
+    settings.ANTHROPIC_API_KEY, settings.REVIEW_SLICE = judge_cast.KEY, 1.0
+    with time_machine.travel(NOW, tick=False):
+        quota_cast.quota()
+        yield
+
+
+@pytest.fixture
+def page(client):
+    client.force_login(User.objects.create_superuser("otto"))
+
+    def get(path):
+        reply = client.get(path, follow=True)
+        assert reply.status_code == 200, path
+        return reply.getvalue().decode() if reply.streaming else flat(reply)
+
+    return get
+
+
+def of_everything(people, *, agent: Agent, is_sample: bool) -> list[Session]:
+    """Sessions of which each figure has one: judged, flagged, waiting, parked, graded blind, assigned, nameless."""
+    rita, olga = people
+    made = []
+
+    def session(number, **fields):
+        at = NOW - dt.timedelta(hours=2 + number)
+        made.append(cast.session(agent=agent, is_sample=is_sample, ended_at=at, received_at=at, **fields))
+        return made[-1]
+
+    for number, arm in enumerate(("code", "code", "infra", "cross-repo")):
+        judged = session(number, category=arm, cost_usd=0.5)
+        cast.grade(judged, Source.TRAJECTORY, 0.6, version="trajectory/2", view="full")
+        cast.grade(judged, Source.JUDGE, 0.7, **GRADER)
+        review_cast.settled(judged)
+        cast.blind(judged, rita, 0.4, place=Place.IMPACT, settlement=rewards.live(judged))
+        ReviewItem.objects.filter(session=judged).update(state=ItemState.DONE, closed_at=NOW, drawn_at=NOW)
+    for number in range(4, 8):
+        flagged = session(number, category="content")
+        cast.pull_request(flagged)
+        cast.grade(flagged, Source.JOURNAL, 0.32)
+        cast.open_judge_job(flagged, reason=Reason.AWAITING_JUDGE, created_at=NOW - dt.timedelta(days=3))
+        Flag.objects.create(session=flagged, rule="A34", detail="another agent's", raised_at=NOW)
+        review_cast.settled(flagged)
+    ReviewItem.objects.filter(session=made[-1]).update(assigned_to=olga, entered_at=NOW - dt.timedelta(days=5))
+    parked = session(8)
+    cast.open_judge_job(parked, reason=Reason.UNREADABLE, parked_at=NOW, attempts=9)
+    review_cast.settled(parked)
+    review_cast.settled(session(9, outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired"))
+    review_cast.settled(session(10, category=None, model="claude-new-7"))
+    for number in range(11, 24):
+        # A row of sessions of one arm of which nothing is known: a silence.
+        review_cast.settled(session(number, category="social"))
+    return made
+
+
+def of_samples(people) -> list[Session]:
+    """As an earlier version left them: judged, waiting, flagged, answered."""
+    agent, _ = Agent.objects.get_or_create(name=samples.AGENT, defaults={"is_sample": True})
+    made = of_everything(people, agent=agent, is_sample=True)
+    # The latest verdict of all is one of theirs, by another grader.
+    cast.grade(made[0], Source.JUDGE, 0.1, **{**GRADER, "model": "claude-of-samples"}, parallel=False, replicate=1)
+    review_cast.settled(made[0])
+    return made
+
+
+def said() -> dict[str, object]:
+    """What the services say, whichever page shows it."""
+    monitoring.refresh()
+    tasks.at_night()
+    now, listed = timezone.now(), Session.objects.yours()
+    return {
+        "alarms": sorted(Alarm.objects.filter(resolved_at=None).values_list("rule", "about", "detail")),
+        "top bar": site_now().counts,
+        "trust": trust.trust(now),
+        "queue": review.count(),
+        "judged": {str(key): sums for key, sums in judged_sums().items()},
+        "pairs": pairs.judged(now),
+        "people": progress(now=now),
+        "corrections": vars(impact.corrections()),
+        "exported pairs": list(exported.pairs()),
+        "asked": plans.plan(listed, Rubric.objects.in_force()),
+        "metrics": [line for line in readiness.metrics(now).splitlines() if b"disk" not in line],
+        "bandits": audit.fingerprint(),
+        "first of the queue": list(review.waiting(None).values_list("pk", "impact")),
+        "turns": list(ReviewItem.objects.filter(yours()).values_list("pk", "drawn_at")),
+        "states": list(state.audit_all()),
+    }
+
+
+def pages(page) -> dict[str, str]:
+    snapshot.forget()
+    return {path: PASSING.sub("", page(path)) for path in PAGES}
+
+
+@pytest.fixture
+def people(rita):
+    return rita, cast.person("olga", OPERATOR)
+
+
+@pytest.fixture
+def mixed(people):
+    return of_everything(people, agent=cast.agent(), is_sample=False)
+
+
+def test_a_site_with_samples_says_what_it_says_without_them(mixed, people, page):
+    services, shown = said(), pages(page)
+    assert services["alarms"]
+    assert services["queue"].open > 4
+    of_samples(people)
+    assert said() == services
+    again = pages(page)
+    assert [path for path in PAGES if again[path] != shown[path]] == []
+    samples.remove("otto")
+    assert said() == services
+
+
+def test_a_site_with_nothing_but_samples_counts_nothing(people, page):
+    services = said()
+    of_samples(people)
+    assert said() == services
+    assert services["alarms"] == []
+    assert services["top bar"] == {"Review": 0, "Alarms": 0}
+
+
+def test_every_query_is_either_about_yours_or_about_samples(mixed, people):
+    of_samples(people)
+    for model, path in ((Session, "pk"), (SessionState, "session"), (ReviewItem, "session"), (Flag, "session")):
+        both = [set(model.objects.filter(whose.rows(path)).values_list("pk", flat=True)) for whose in Whose]
+        assert all(both)
+        assert not both[0] & both[1]
+        assert len(both[0] | both[1]) == model.objects.count()
+
+
+# --- while nothing else has come -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loaded():
+    return [receipt.session for receipt in samples.load(NOW)]
+
+
+def test_pages_show_what_samples_come_to_until_the_first_session_is_there(loaded, page):
+    figures = trust.trust(NOW, Whose.SAMPLES)
+    dashboard = page("/")
+    assert "What this page will show" in dashboard
+    assert f"{figures.coverage.part} of {figures.coverage.whole} sessions have a grade" in dashboard
+    assert "14 samples, no session of yours yet" in page("/bandits/category/")
+    assert "Judging 13 of the 14 samples would take 13 calls" in page("/quota/")
+    listed = page("/sessions/")
+    assert listed.count('class="sampletag">sample<') == 14
+    assert "None is yours" in listed
+    waiting = review.count(whose=Whose.SAMPLES).open
+    assert f"{waiting} of the sample sessions would wait here" in page("/review/")
+    review_cast.judged(0.5, ended_at=NOW - dt.timedelta(hours=1))
+    for path in ("/", "/bandits/category/", "/quota/", "/sessions/", "/review/"):
+        shown = page(path)
+        assert "sampletag" not in shown, path
+        assert "Sample data" not in shown
+
+
+def test_what_a_bandit_would_believe_is_what_it_believes_of_the_same_sessions(loaded, page):
+    shown = page("/bandits/category/")
+    before = audit.fingerprint()
+    with cast.world():
+        Session.objects.update(is_sample=False)
+        for session in Session.objects.all():
+            rewards.settle(session)
+        real = page("/bandits/category/")
+    means = re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', shown)[:8]
+    assert len(means) == 8
+    assert dict(means) == dict(re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', real))
+    assert audit.fingerprint() == before
+
+
+def test_samples_are_listed_where_they_are_asked_for(loaded, mixed, page):
+    assert "Read the morning" not in page("/sessions/")
+    listed = page("/sessions/?samples=only")
+    assert "Read the morning" in listed
+    assert listed.count('class="sampletag">sample<') == 14
+    assert "Read the morning" not in page("/sessions.csv")
+    assert "Read the morning" in page("/sessions.csv?samples=only")
+
+
+def test_the_queue_of_samples_is_worked_apart(loaded, mixed, rita):
+    browser = Client()
+    browser.force_login(rita)
+    ours = set(Session.objects.yours().values_list("pk", flat=True))
+    first = browser.get(f"/review/?{urlencode({'samples': 'only'})}")
+    assert int(first.headers["Location"].split("/")[2]) not in ours
+    assert int(browser.get("/review/").headers["Location"].split("/")[2]) in ours
+
+
+def test_the_page_of_a_sample_says_what_it_is_and_how_to_remove_them_all(loaded, page):
+    shown = page(loaded[0].get_absolute_url())
+    assert "A sample that came with the site" in shown
+    assert 'href="/samples/">Remove all samples' in shown
+
+
+def test_nobody_pays_for_a_sample_unasked(loaded, settings):
+    assert not JudgeJob.objects.exists()
+    judging.catch_up()
+    judging.sweep()
+    assert not JudgeJob.objects.exists()
+    said = loaded[-1].grades.filter(source=Source.JUDGE).latest("pk")
+    assert said.reason == Reason.DECLINED
+
+
+def test_samples_loaded_by_a_version_that_had_them_judged_are_not_judged_once_a_key_is_there(settings):
+    sample = judge_cast.session(is_sample=True)
+    cast.grade(sample, Source.JUDGE, None, Reason.NOT_CONFIGURED)
+    rewards.settle(sample)
+    judging.catch_up()
+    assert not JudgeJob.objects.exists()
+
+
+def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(loaded):
+    from grading.evidence import claims
+
+    sample = next(each for each in loaded if each.artifacts.filter(kind="pull_request", owned_by=None).exists())
+    thing = sample.artifacts.filter(kind="pull_request", owned_by=None).first()
+    own = cast.session(ended_at=NOW)
+    mine = type(thing)(
+        session=own, kind=thing.kind, key=thing.key, lookup=thing.lookup, origin=thing.origin, witness=thing.witness
+    )
+    claims.decide({thing.lookup}, new=[mine])
+    thing.refresh_from_db()
+    mine.refresh_from_db()
+    assert (mine.owned_by_id, thing.owned_by_id) == (None, own.pk)
