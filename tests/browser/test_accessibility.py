@@ -80,7 +80,7 @@ def pages(site) -> dict[str, str]:
 
 def phone_pages(site) -> list[str]:
     """The addresses of the same pages with all of their queries."""
-    every = [url for name in NAMES for url in addresses.urls(name, site)]
+    every = [url for name in NAMES for url in addresses.urls(name, site) if "state=yes" not in url]  # a part
     return list(dict.fromkeys([*every, *pages(site).values()]))
 
 

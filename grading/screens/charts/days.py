@@ -11,6 +11,8 @@ from grading.screens.charts.svg import hatch, level, rect, round_up, svg, text, 
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
+# On a phone, so that its words keep their size.
+NARROW = 340
 COSTS = 176
 
 
@@ -24,9 +26,11 @@ class Bar:
     count: int
 
 
-def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = ()) -> SafeString:
+def by_day(
+    bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = (), width: int = DAYS[0]
+) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
-    width, height = DAYS
+    height = DAYS[1]
     left, base = 34.0, height - 24.0
     top = 40.0 if outages else 12.0
     cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
@@ -71,7 +75,7 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
     for amount in (0, ceiling / 2, ceiling):
         css, y = "grid" if amount else "axis", base - amount * unit
         marks.append(f'<line class="{css}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>')
-        marks.append(wide_text(3.5, y + 4, f"${amount:g}", "end"))
+        marks.append(wide_text(0, y - 4, f"${amount:g}", "start"))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, known, expected = left + index * step, bar.known * unit, bar.expected * unit
@@ -80,7 +84,8 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
         last = index == len(bars) - 1
         if (len(bars) - 1 - index) % every == 0:
             label = _day_label(bar.day, first=index == 0, last=last)
-            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" * last))
+            rare = "" if (len(bars) - 1 - index) % (5 * every) == 0 else "opt"  # a phone has room for a few
+            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if last else rare))
     total = sum(bar.known for bar in bars)
     return wide(COSTS, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
 

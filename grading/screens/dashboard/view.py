@@ -65,7 +65,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "trust": figures,
         "answer": answer(facts),
         "checklist": checklist(user),
-        "chart": grades_by_day(figures, first, now),
+        **grades_by_day(figures, first, now),
         "sources": charts.STACK,
         "money": {"spend": spend, "budget": budget},
         "compared": compared,
@@ -101,7 +101,8 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
     }
 
 
-def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> SafeString:
+def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> dict[str, SafeString]:
+    """The chart for a screen, and the one for a phone."""
     today = timezone.localdate(now)
     days = [today - dt.timedelta(days=back) for back in range(CHART_DAYS - 1, -1, -1)]
     totals: dict[tuple[dt.date, str, bool], int] = {}
@@ -109,4 +110,8 @@ def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime)
         key = (cell.day, cell.source, cell.final)
         totals[key] = totals.get(key, 0) + cell.count
     bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
-    return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
+    outages = outage_marks(first, now, CHART_DAYS)
+    return {
+        "chart": charts.by_day(bars, days, outages),
+        "narrow": charts.by_day(bars, days, outages, charts.NARROW),
+    }

@@ -143,13 +143,13 @@ def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) 
         return f"Off: every source is read as it stands, and a session counts what the policy says, {counts}."
     if scale.is_start and not one_scale.has_verdicts(bandit):
         return (
-            f"The start: without a verdict every source is read as it stands, and a session counts what the policy "
-            f"says, {counts}."
+            f"Starting point: without a verdict every source is read as it stands, and a session counts what the "
+            f"policy says, {counts}."
         )
     if scale.is_start:
         return (
-            "The start: there are verdicts, and no pair was fitted. Fallbacks are read with slope 1, shifted to the "
-            f"mean verdict, and a session counts {number(START_WEIGHT)}."
+            "Starting point: there are verdicts, but no pairs fitted yet. Fallbacks are read with slope 1, shifted to "
+            f"the mean verdict, and a session counts {number(START_WEIGHT)}."
         )
     whose = f"the scale of {held.target}" if held.target else "the judge’s scale"
     told = f"Version {held.version} reads fallbacks on {whose}, from {scale.n:,} judged sessions"
@@ -169,7 +169,7 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
     scale = calibrating.scale_of(held)
     if scale is not None and scale.is_start:
         return (
-            f"{pairs:,} judged sessions say what it could be. That comes in force by itself at night where it moves no "
+            f"{pairs:,} judged sessions say what it could be. That takes effect by itself at night where it moves no "
             f"arm by more than {number(BY_ITSELF)}, and else waits for an operator."
         )
     return ""
@@ -287,8 +287,8 @@ def _why(proposed: Proposed, who: str) -> str:
     if proposed.comes_by_itself:
         most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= LEAST_SAID else ""
         return (
-            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it comes in "
-            "force by itself at night."
+            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it takes "
+            "effect by itself at night."
         )
     return (
         f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
