@@ -1,6 +1,7 @@
 """Bars by day: grades by what decided them, and what the judge cost."""
 
 import datetime as dt
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
 # On a phone, so that its words keep their size.
 NARROW = 340
+# What the name of a day takes.
+LABEL = 40
 COSTS = 176
 
 
@@ -38,7 +41,7 @@ def by_day(
     ceiling = round(round_up(max(totals, default=0)))
     unit, step = (base - top) / ceiling, (width - left) / max(len(days), 1)
     marks = [level(str(n), base - n * unit, left, width, axis=not n) for n in (0, ceiling // 2, ceiling)]
-    columns = []
+    columns, every = [], math.ceil(LABEL / step)
     for index, day in enumerate(days):
         x, last = left + (index + 0.25) * step, index == len(days) - 1
         y = base
@@ -50,9 +53,10 @@ def by_day(
                 title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
                 marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
         columns.append(Column(day=day, left=x, width=step / 2, top=y))
-        label = _day_label(day, first=index == 0, last=last)
-        marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
-    marks.append(draw(outages, columns, width - 4))
+        if (len(days) - 1 - index) % every == 0:
+            label = _day_label(day, first=index < every, last=last)
+            marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
+    marks.append(draw(outages, columns, width - 14))
     return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
 
 
