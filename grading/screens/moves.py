@@ -24,7 +24,7 @@ def in_words(moves: Sequence[ArmMove], *, titles: Mapping[str, str] = NO_TITLES,
     """What moves, in the order of `moves`: the touched arms, or else the first that moves; the others are counted."""
     seen = [move for move in moves if move.mean_moves or (shares and move.share_moves)]
     if not seen:
-        return "no arm moves by a digit that is shown"
+        return "no arm moves visibly"
     told = [move for move in moves if move.touched] or seen[:1]
     others = len([move for move in seen if move not in told])
     said = [words(move, title=titles.get(move.arm, ""), shares=shares) for move in told]

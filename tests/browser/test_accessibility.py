@@ -15,7 +15,7 @@ from grading.vocabulary import Outcome
 from tests import addresses, world
 from tests.addresses import PAGE
 from tests.browser import story
-from tests.browser.watch import signed_in
+from tests.browser.watch import Watch, signed_in
 from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,7 @@ STRUCTURE = Path(__file__).with_name("accessible.js").read_text()
 GRAVE = {"serious", "critical"}
 # What goes by colours is looked at in both themes; everything else is the same in both.
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
-ALL = {"resultTypes": ["violations"]}
+ALL = {"resultTypes": ["violations"], "preload": False}
 TABS = Path(__file__).with_name("tabs.js").read_text()
 KNOWN = {**addresses.SCREENS, **addresses.DJANGOS, **addresses.PROGRAMS}
 RUN = "options => axe.run(document, options).then(found => found.violations)"
@@ -36,6 +36,12 @@ MODELS = (
 NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
 EMPTY_QUEUE = "/review/?arm=no-such-arm"
 # A screen of 1440 pixels at 200 %, in CSS pixels.
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+WIDEST = """() => Array.from(document.querySelectorAll('main *')).filter(each => {
+  const box = each.getBoundingClientRect();
+  return box.right > innerWidth + 1 && !each.closest('.scroll, pre, [style*=overflow]');
+}).map(each => each.outerHTML.slice(0, 100)).slice(0, 2).join(' and ')"""
+TABLET, PHONE = {"width": 800, "height": 1100}, {"width": 390, "height": 844}
 DESK, ZOOMED = {"width": 1440, "height": 900}, {"width": 720, "height": 450}
 
 
@@ -72,6 +78,12 @@ def pages(site) -> dict[str, str]:
     }
 
 
+def phone_pages(site) -> list[str]:
+    """The addresses of the same pages with all of their queries."""
+    every = [url for name in NAMES for url in addresses.urls(name, site) if "state=yes" not in url]  # a part
+    return list(dict.fromkeys([*every, *pages(site).values()]))
+
+
 def told(wrong: dict[str, list[str]]) -> str:
     return "\n".join(f"{name}: {each}" for name, found in wrong.items() for each in found)
 
@@ -89,7 +101,7 @@ def violations(page, options) -> list[str]:
 def zoomed(page) -> list[str]:
     """What is lost, or scrolls sideways, at 200 %."""
     page.set_viewport_size(ZOOMED)
-    found = [] if page.evaluate("document.documentElement.scrollWidth <= innerWidth") else ["scrolls sideways"]
+    found = [] if page.evaluate(FITS) else ["scrolls sideways"]
     found += [each for each in page.evaluate(STRUCTURE) if each.startswith("cut off")]
     page.set_viewport_size(DESK)
     return [f"at 200 %: {each}" for each in found]
@@ -104,6 +116,26 @@ def test_axe_finds_nothing_grave_and_nothing_is_lost_at_200_percent(page, site):
         wrong[name] = violations(page, ALL) + page.evaluate(STRUCTURE) + zoomed(page)
         page.emulate_media(color_scheme="dark")
         wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)]
+    assert not any(wrong.values()), told(wrong)
+
+
+def test_every_page_fits_a_phone_and_a_tablet_and_the_console_stays_quiet(page, live_site, site):
+    """With every query of its address; to axe, a phone in the dark shows another page than a desk."""
+    wrong, watch = {}, Watch(page, live_site)
+    page.emulate_media(color_scheme="dark")
+    looked_at = set(pages(site).values())
+    for url in phone_pages(site):
+        page.set_viewport_size(TABLET)
+        page.goto(url)
+        found = [] if page.evaluate(FITS) else [f"wider than {TABLET['width']}"]
+        page.set_viewport_size(PHONE)
+        found += [] if page.evaluate(FITS) else [f"wider than {PHONE['width']}: {page.evaluate(WIDEST)}"]
+        found += [*page.evaluate(STRUCTURE), *watch.heard]
+        if url in looked_at:
+            page.evaluate(AXE_SCRIPT)
+            found += violations(page, ALL)
+        watch.heard.clear()  # axe says something itself
+        wrong[url] = found
     assert not any(wrong.values()), told(wrong)
 
 

@@ -94,8 +94,8 @@ def today(part, whole):
             {"compared": compared(7), "today": today(3, 52), "blind": 9},
             "Unproven.",
             (
-                "No rule speaks against a reward and 3 of today's 52 rewards are provisional, but nobody knows how "
-                "good the judge is: 7 of the 20 blind grades that it takes are in."
+                "No rule has flagged a reward and 3 of today's 52 rewards are provisional, but the judge isn't "
+                "calibrated yet: 7 of the 20 blind grades it needs are in."
             ),
             "Grade nine blind",
             "review?entered_as=slice",
@@ -104,8 +104,8 @@ def today(part, whole):
             {"compared": compared(18), "today": today(0, 52), "blind": 9},
             "Unproven.",
             (
-                "No rule speaks against a reward and no reward of today is provisional, but nobody knows how good "
-                "the judge is: 18 of the 20 blind grades that it takes are in."
+                "No rule has flagged a reward and no reward of today is provisional, but the judge isn't calibrated "
+                "yet: 18 of the 20 blind grades it needs are in."
             ),
             "Grade two blind",
             "review?entered_as=slice",
@@ -121,7 +121,7 @@ def today(part, whole):
             {"compared": compared(46), "today": today(0, 52), "queue": 19},
             "Yes.",
             (
-                "No reward of today is provisional, no rule speaks against one, and the judge is .07 from people on "
+                "No reward of today is provisional, no rule has flagged one, and the judge is .07 from people on "
                 "average, over 46 blind grades."
             ),
             "Review the 19 waiting",
@@ -130,14 +130,14 @@ def today(part, whole):
         (
             {"today": today(0, 3)},
             "Yes.",
-            "No reward of today is provisional, no rule speaks against one.",
+            "No reward of today is provisional, no rule has flagged one.",
             "See today's rewards",
             "sessions?behind=today",
         ),
         (
             {"alarms": ("A30", "A16")},
             "Yes, so far.",
-            "No session has ended today, no rule speaks against one.",
+            "No session has ended today, no rule has flagged one.",
             "See the sessions",
             "sessions",
         ),

@@ -53,8 +53,8 @@ def test_an_arm_goes_by_its_title():
 @pytest.mark.parametrize(
     ("arms", "said"),
     [
-        ([], "no arm moves by a digit that is shown"),
-        ([move(means=STILL, shares=EVEN, touched=True)], "no arm moves by a digit that is shown"),
+        ([], "no arm moves visibly"),
+        ([move(means=STILL, shares=EVEN, touched=True)], "no arm moves visibly"),
         ([move(shares=EVEN), move("news")], "code from .583 to .603; 1 more arm moves"),
         ([move(shares=EVEN), move("news"), move("infra")], "code from .583 to .603; 2 more arms move"),
         # The first may not move at all, in an order that is not by what is shown.
@@ -74,7 +74,7 @@ def test_the_touched_or_the_most_moved_are_told_and_the_others_counted(arms, sai
 
 
 def test_without_shares_an_arm_whose_share_alone_moves_counts_for_nothing():
-    assert in_words([move(means=STILL)], shares=False) == "no arm moves by a digit that is shown"
+    assert in_words([move(means=STILL)], shares=False) == "no arm moves visibly"
     assert in_words([move(), move("news", means=STILL)], shares=False) == "code from .583 to .603"
 
 

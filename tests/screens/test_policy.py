@@ -205,7 +205,7 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
 def test_what_acts_at_decisions_alone_says_so(operator):
     page = preview(operator, consumption_boost="1.5")
     assert "they don’t move the means" in page
-    assert "no arm moves by a digit that is shown" in page
+    assert "no arm moves visibly" in page
     assert "they don’t move the means" not in preview(operator, half_life_days="7")
 
 

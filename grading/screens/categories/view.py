@@ -55,7 +55,7 @@ def show(request: HttpRequest) -> HttpResponse:
         if do == "preview" or draft.problem:
             return TemplateResponse(request, "categories/categories.html", {**page(request, draft), "previewed": True})
         save(request, draft)
-        messages.success(request, "Saved. New sessions that it catches get the category from now on.")
+        messages.success(request, "Rule saved. New sessions that it catches get its category.")
     elif rule is not None and do in ACTS:
         edits.make(request.user, RuleAct(do), rule)  # type: ignore[arg-type] # as below
     if do in {"set", "save_set"}:
@@ -160,7 +160,7 @@ def apply(request: HttpRequest) -> None:
     left = len(change.todo)
     rest = f" {left} are still to do; a worker does them within minutes." if left else ""
     done = f"{change.total} session{'' if change.total == 1 else 's'}"
-    messages.success(request, f"Categories of {done} set. It can be undone exactly, below.{rest}")
+    messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
 
 
 def _uuid(text: str) -> str:

@@ -4,7 +4,7 @@ Sizes are attributes and colours are classes, so that a strict content policy ho
 """
 
 from grading.screens.charts.climb import climb
-from grading.screens.charts.days import STACK, Bar, DayCost, by_day, costs
+from grading.screens.charts.days import NARROW, STACK, Bar, DayCost, by_day, costs
 from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
 from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.pairs import Dot, against
@@ -26,6 +26,7 @@ from grading.screens.charts.track import track
 
 __all__ = [
     "BACKLOG",
+    "NARROW",
     "SMALL_BACKLOG",
     "STACK",
     "Bar",

@@ -1,6 +1,7 @@
 """Bars by day: grades by what decided them, and what the judge cost."""
 
 import datetime as dt
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ from grading.screens.charts.svg import hatch, level, rect, round_up, svg, text, 
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
+# On a phone, so that its words keep their size.
+NARROW = 340
+# What the name of a day takes.
+LABEL = 40
 COSTS = 176
 
 
@@ -24,9 +29,11 @@ class Bar:
     count: int
 
 
-def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = ()) -> SafeString:
+def by_day(
+    bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = (), width: int = DAYS[0]
+) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
-    width, height = DAYS
+    height = DAYS[1]
     left, base = 34.0, height - 24.0
     top = 40.0 if outages else 12.0
     cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
@@ -34,7 +41,7 @@ def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outag
     ceiling = round(round_up(max(totals, default=0)))
     unit, step = (base - top) / ceiling, (width - left) / max(len(days), 1)
     marks = [level(str(n), base - n * unit, left, width, axis=not n) for n in (0, ceiling // 2, ceiling)]
-    columns = []
+    columns, every = [], math.ceil(LABEL / step)
     for index, day in enumerate(days):
         x, last = left + (index + 0.25) * step, index == len(days) - 1
         y = base
@@ -46,9 +53,10 @@ def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outag
                 title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
                 marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
         columns.append(Column(day=day, left=x, width=step / 2, top=y))
-        label = _day_label(day, first=index == 0, last=last)
-        marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
-    marks.append(draw(outages, columns, width - 4))
+        if (len(days) - 1 - index) % every == 0:
+            label = _day_label(day, first=index < every, last=last)
+            marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
+    marks.append(draw(outages, columns, width - 14))
     return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
 
 
@@ -71,7 +79,7 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
     for amount in (0, ceiling / 2, ceiling):
         css, y = "grid" if amount else "axis", base - amount * unit
         marks.append(f'<line class="{css}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>')
-        marks.append(wide_text(3.5, y + 4, f"${amount:g}", "end"))
+        marks.append(wide_text(0, y - 4, f"${amount:g}", "start"))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, known, expected = left + index * step, bar.known * unit, bar.expected * unit
@@ -80,7 +88,8 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
         last = index == len(bars) - 1
         if (len(bars) - 1 - index) % every == 0:
             label = _day_label(bar.day, first=index == 0, last=last)
-            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" * last))
+            rare = "" if (len(bars) - 1 - index) % (5 * every) == 0 else "opt"  # a phone has room for a few
+            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if last else rare))
     total = sum(bar.known for bar in bars)
     return wide(COSTS, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
 

@@ -71,7 +71,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "trust": figures,
         "answer": answer(facts),
         "checklist": checklist(user),
-        "chart": grades_by_day(figures, first, now),
+        **grades_by_day(figures, first, now),
         "sources": charts.STACK,
         "money": {"spend": spend, "tests": tests, "total": spend + tests, "budget": budget},
         "compared": compared,
@@ -115,13 +115,14 @@ def sample(user: User, now: dt.datetime) -> dict[str, Any]:
     queued = review.in_order(user, items, SAMPLES, size=LISTED)
     return {
         "trust": figures,
-        "chart": grades_by_day(figures, None, now),
+        **grades_by_day(figures, None, now),
         "items": [item for item, _place in queued.items],
         "waiting": queued.all,
     }
 
 
-def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> SafeString:
+def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> dict[str, SafeString]:
+    """The chart for a screen, and the one for a phone."""
     today = timezone.localdate(now)
     days = [today - dt.timedelta(days=back) for back in range(CHART_DAYS - 1, -1, -1)]
     totals: dict[tuple[dt.date, str, bool], int] = {}
@@ -129,4 +130,8 @@ def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime)
         key = (cell.day, cell.source, cell.final)
         totals[key] = totals.get(key, 0) + cell.count
     bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
-    return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
+    outages = outage_marks(first, now, CHART_DAYS)
+    return {
+        "chart": charts.by_day(bars, days, outages),
+        "narrow": charts.by_day(bars, days, outages, charts.NARROW),
+    }

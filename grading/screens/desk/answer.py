@@ -79,11 +79,11 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
-        so_far = f"{compared.whole.n} of the {ENOUGH} blind grades that it takes"
+        so_far = f"{compared.whole.n} of the {ENOUGH} blind grades it needs"
         return TrustAnswer(
             word="Unproven.",
-            sentence=f"No rule speaks against a reward and {_provisional(facts.today)}, but nobody knows how good the "
-            f"judge is: {so_far} are in.",
+            sentence=f"No rule has flagged a reward and {_provisional(facts.today)}, but the judge isn't calibrated "
+            f"yet: {so_far} are in.",
             step=step,
         )
     if facts.today.part:
@@ -95,7 +95,7 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             f", and the judge is {number(error.mean)} from people on average, over {compared.whole.n} blind grades"
         )
     word = "Yes." if facts.today.whole else "Yes, so far."
-    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{measured}."
+    sentence = f"{_capital(_provisional(facts.today))}, no rule has flagged one{measured}."
     return TrustAnswer(word=word, sentence=sentence, step=step)
 
 

@@ -60,6 +60,7 @@ def show(request: HttpRequest) -> TemplateResponse:
             "arithmetic": figures.arithmetic(view),
             "forecast": figures.sentence(view),
             "chart": figures.backlog_chart(view),
+            "narrow": figures.backlog_chart(view, small=True),
             "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
             "calls": sum(tally.attempts for tally in tallies),
             "timeline": figures.timeline(first, periods, spells, now),

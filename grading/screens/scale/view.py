@@ -143,13 +143,13 @@ def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) 
         return f"Off: every source is read as it stands, and a session counts what the policy says, {counts}."
     if scale.is_start and not one_scale.has_verdicts(bandit):
         return (
-            f"The start: without a verdict every source is read as it stands, and a session counts what the policy "
-            f"says, {counts}."
+            f"Starting point: without a verdict every source is read as it stands, and a session counts what the "
+            f"policy says, {counts}."
         )
     if scale.is_start:
         return (
-            "The start: there are verdicts, and no pair was fitted. Fallbacks are read with slope 1, shifted to the "
-            f"mean verdict, and a session counts {number(START_WEIGHT)}."
+            "Starting point: there are verdicts, but no pairs fitted yet. Fallbacks are read with slope 1, shifted to "
+            f"the mean verdict, and a session counts {number(START_WEIGHT)}."
         )
     whose = f"the scale of {held.target}" if held.target else "the judge’s scale"
     told = f"Version {held.version} reads fallbacks on {whose}, from {scale.n:,} judged sessions"
