@@ -5,6 +5,7 @@ A message of the scheduler's says that a job is due. Whether it is, the row says
 
 import datetime as dt
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -63,9 +64,24 @@ def claim(name: str, now: dt.datetime) -> bool:
 
 
 def run(name: str, work: Callable[[], object]) -> bool:
-    """Do the job's work if it is its turn; whether it was. What the work raises is on the row, and raised again."""
-    if not claim(name, timezone.now()):
+    """Do the job's work if it is its turn; whether it was. What the work raises is on the row, and raised again.
+
+    It is nobody's turn in a process that is still at it: a job that takes longer than its interval would take up one of
+    the worker's threads after the other, until none was left to ask the judge.
+    """
+    under_way = _under_way.setdefault(name, threading.Lock())
+    if not under_way.acquire(blocking=False):
         return False
+    try:
+        return claim(name, timezone.now()) and _did(name, work)
+    finally:
+        under_way.release()
+
+
+_under_way: dict[str, threading.Lock] = {}
+
+
+def _did(name: str, work: Callable[[], object]) -> bool:
     row = PeriodicJob.objects.filter(name=name)
     try:
         work()

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import logging
+import time
 from random import Random, SystemRandom
 
 from django.conf import settings
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
+# And so long it spends at most on saying what waits: workers are woken after that.
+NOTED_SECONDS = 4.0
 LOSSES_COUNTED = 5
 # What jobs wait for that may be over before they are due, and how soon they then are.
 CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
@@ -60,8 +63,11 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     else:
         waiting = waiting.exclude(reason=obstacle.reason)
         said = enqueuing.held_up(obstacle)
+    enough = time.monotonic() + NOTED_SECONDS
     for job in waiting[:NOTED_PER_SWEEP]:
         results.note(job, said)
+        if time.monotonic() > enough:
+            break
     look_again(now)
     monitoring.watch()
     if not quota.is_configured():

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import threading
+from contextlib import suppress
 
 import pytest
 import time_machine
@@ -60,6 +61,35 @@ def test_of_many_workers_at_once_one_has_the_turn():
     for thread in threads:
         thread.join()
     assert sorted(mine) == [False] * 7 + [True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_is_still_at_a_job_does_not_begin_it_again():
+    """Else one that takes longer than its interval would take up all threads of a worker, and nobody would judge."""
+    at_it, ends, done = threading.Event(), threading.Event(), []
+
+    def work():
+        at_it.set()
+        ends.wait(60)
+
+    def first():
+        done.append(periodic.run("sweep", work))
+        connection.close()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert at_it.wait(60)
+    PeriodicJob.objects.update(started_at=NOW() - dt.timedelta(hours=1))
+    began_twice = periodic.run("sweep", int)
+    periodic.run("notices", lambda: done.append("another"))
+    ends.set()
+    thread.join()
+    assert (began_twice, done) == (False, ["another", True])
+    for work in (lambda: 1 / 0, int):
+        PeriodicJob.objects.update(started_at=None)
+        with suppress(ZeroDivisionError):
+            assert periodic.run("sweep", work)
+    assert PeriodicJob.objects.get(name="sweep").turns == 3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import time_machine
 from django.utils import timezone
 
 from grading import judging
-from grading.judging import judges
+from grading.judging import judges, sweeper
 from grading.judging.allowance import quota
 from grading.judging.worker import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
@@ -135,6 +135,21 @@ def test_once_the_quota_is_back_nobody_says_it_is_exhausted(sim):
         settlement = rewards.live(second.session)
         assert (settlement.final, settlement.reason) == (False, Reason.AWAITING_JUDGE)
         assert ask(second) is AttemptOutcome.GRADED
+
+
+def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_on(sim, monkeypatch):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at():
+        jobs = [judge_cast.job() for _ in range(4)]
+        ask(jobs[0])
+        judging.sweep()
+    monkeypatch.setattr(sweeper, "NOTED_SECONDS", -1)
+    sim.mode = Mode.VERDICT
+    with at(hours=12):
+        ask(jobs[0])
+        for still in (2, 1, 0):
+            assert len(judging.sweep()) == 3
+            assert JudgeJob.objects.filter(reason=Reason.QUOTA_EXHAUSTED).count() == still
 
 
 def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog):
