@@ -372,9 +372,7 @@ def _resolved(
     return wanted
 
 
-def _locked(
-    credited: Mapping[str, Mapping[str, Credit]], read: Mapping[tuple[str, str], Arm]
-) -> dict[int, Bandit]:
+def _locked(credited: Mapping[str, Mapping[str, Credit]], read: Mapping[tuple[str, str], Arm]) -> dict[int, Bandit]:
     """The bandits as they were read in this transaction, by their keys, where no other writes meanwhile; else none."""
     asked = {(bandit, name) for bandit, names in credited.items() for name in names}
     if connection.features.has_select_for_update or not asked <= read.keys():

@@ -10,7 +10,6 @@ from grading.models.fields import enum_field, one_of
 from grading.remembered import Memory
 from grading.vocabulary import WorkKind
 
-
 _rubrics: "Memory[int, Rubric]" = Memory(16)  # what a row asks is never changed
 
 

@@ -281,9 +281,7 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     return settlement
 
 
-def _record(
-    session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool
-) -> None:
+def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     ledger.set_rewards(
         learners(session),
