@@ -97,7 +97,9 @@ def take_in(
     `facts` is what the file of facts says, `wrong` what is wrong with the files.
     """
     ownership.alone()
-    seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts))
+    log = received.get(EvidenceKind.TRANSCRIPT)
+    arms = describing.named(metadata, log.usable if log else None)
+    seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts), arms)
     with glance.holding(seen):
         return _take_in(
             seen,

@@ -40,16 +40,15 @@ def enqueue(session: Session) -> JudgeJob | None:
     open_job = jobs[0] if jobs else None
     held, rubric = judgeable(session), Rubric.objects.active(session.work)
     verdict, unread = rewards.verdict_of(session)
-    due = _due(verdict)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
-        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=due)
+        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
         at_hand.forget(session, "judge_jobs")
     if open_job is not None and open_job.state == JobState.PARKED:
         # What was parked is read again where there is something else to read.
         tried = open_job.attempt_rows.filter(inputs_sha256=inputs.inputs_sha256(held))
         if not tried.exists():
-            JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=due, parked_at=None)
+            JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
             at_hand.forget(session, "judge_jobs")
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
@@ -65,7 +64,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    return add(session, rubric, reason=reason, unread=unread, due=due)
+    return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
 
 
 def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unread: str) -> bool:

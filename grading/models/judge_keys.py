@@ -39,7 +39,7 @@ class JudgeAccess:
 
 class JudgeKeyManager(models.Manager["JudgeKey"]):
     def access(self) -> JudgeAccess:
-        """What holds now. The environment wins, and takes no query; else the stored key, read anew each transaction."""
+        """What holds now. The environment wins, and then takes no query; else the stored key, read anew."""
         if settings.ANTHROPIC_API_KEY:
             return JudgeAccess(
                 api_key=settings.ANTHROPIC_API_KEY, base_url=settings.ANTHROPIC_BASE_URL, from_environment=True
