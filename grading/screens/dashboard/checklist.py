@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 
 from bandit.models import LedgerEntry
 from grading.judging import judges
-from grading.models import ApiToken, Grade, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
+from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
 from grading.screens.desk.page import person
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
@@ -176,6 +176,5 @@ def own_sessions() -> QuerySet[Session]:
 
 def graded_by_people(most: int) -> list[Session]:
     """Own sessions whose reward a person decided, the latest, so many at most."""
-    by_people = Grade.objects.filter(author__isnull=False).values("session")
-    decided = SessionState.objects.filter(source=Source.HUMAN, session__is_sample=False, session__in=by_people)
-    return [state.session for state in decided.select_related("session").order_by("-pk")[:most]]
+    decided = SessionState.objects.filter(source=Source.HUMAN, session__is_sample=False)
+    return [state.session for state in decided.select_related("session").order_by("-ended_at", "-session")[:most]]
