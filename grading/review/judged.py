@@ -4,29 +4,23 @@ Verdicts are only ever added, so that those since then say which sessions are to
 sum is a new history of the category bandit: a session that went to another arm (`reward.state`), or an erasure.
 """
 
-import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from django.db import connection
 
 from bandit.core.table import Floats, Ints
 from bandit.models import Arm, Bandit, Erasure
-from grading import clock
 from grading.models import Grade
 from grading.models.grades import GradeQuerySet
 from grading.models.sessions import yours
 from grading.monitoring.calibration import JudgeInstrument
 from grading.monitoring.graders import IDENTITY
-from grading.remembered import Memory
+from grading.remembered import Memory, upto
 from grading.review.ppi import GradeSums
 
 BANDIT = "category"
-# A transaction that PostgreSQL lets stand takes no longer: an earlier key may still come until then. SQLite's writers
-# take turns.
-LATE = dt.timedelta(minutes=10)
 # With more sessions to be read again than that, all are read; so many by one query.
 MOST, CHUNK = 5_000, 500
 
@@ -69,33 +63,25 @@ def _whole() -> _Held:
     start = _Held(
         upto=0, graders=(), session=nothing, grader=nothing, arm=nothing, value=np.zeros(0, dtype=np.float64), sums={}
     )
-    return _with(start, _upto(), [_verdicts()])
+    return _with(start, upto(_verdicts()), [_verdicts()])
 
 
 def _kept_up(held: _Held) -> _Held | None:
     """With what was judged since; None where that is too much."""
-    upto = _upto()
+    last = upto(_verdicts())
     since = set(_verdicts().filter(pk__gt=held.upto).order_by("pk").values_list("session", flat=True)[: 4 * MOST])
     if len(since) > MOST:
         return None
     again = sorted(since)
     chunks = (again[at : at + CHUNK] for at in range(0, len(again), CHUNK))
-    return _with(held, upto, [_verdicts().filter(session__in=chunk) for chunk in chunks])
-
-
-def _upto() -> int:
-    """The last verdict's id, before which no other can come any more."""
-    rows = _verdicts().order_by("-pk")
-    if connection.vendor == "postgresql":
-        rows = rows.filter(created_at__lte=clock.now() - LATE)
-    return rows.values_list("pk", flat=True).first() or 0
+    return _with(held, last, [_verdicts().filter(session__in=chunk) for chunk in chunks])
 
 
 def _verdicts() -> GradeQuerySet:
     return Grade.objects.verdicts().first_readings().filter(yours())
 
 
-def _with(held: _Held, upto: int, queries: Sequence[GradeQuerySet]) -> _Held:
+def _with(held: _Held, last: int, queries: Sequence[GradeQuerySet]) -> _Held:
     """These verdicts in place of those of the same sessions."""
     places = {grader: place for place, grader in enumerate(held.graders)}
     known: dict[tuple[str, ...], int] = {}
@@ -112,8 +98,8 @@ def _with(held: _Held, upto: int, queries: Sequence[GradeQuerySet]) -> _Held:
     values = np.array([row[5] for row in rows], dtype=np.float64)
     order = np.lexsort((keys[:, 3], keys[:, 2], keys[:, 1], keys[:, 0]))
     keys, values = keys[order], values[order]
-    last = np.append((keys[1:, :2] != keys[:-1, :2]).any(axis=1), True)[: len(keys)]
-    keys, values = keys[last], values[last]
+    is_last = np.append((keys[1:, :2] != keys[:-1, :2]).any(axis=1), True)[: len(keys)]
+    keys, values = keys[is_last], values[is_last]
     gone = np.isin(held.session, keys[:, 0])
     session, grader, arm = (
         np.concatenate((old[~gone], new))
@@ -127,4 +113,4 @@ def _with(held: _Held, upto: int, queries: Sequence[GradeQuerySet]) -> _Held:
         own = value[(grader == key[0]) & (arm == key[1])]
         if len(own):
             sums[key] = GradeSums(n=len(own), s=math.fsum(own), q=math.fsum(own * own))
-    return _Held(upto=upto, graders=tuple(places), session=session, grader=grader, arm=arm, value=value, sums=sums)
+    return _Held(upto=last, graders=tuple(places), session=session, grader=grader, arm=arm, value=value, sums=sums)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from bandit.models import Arm
 from grading.days import midnight
 from grading.models import JudgeJob, SessionState
 from grading.models.judging import Purpose
@@ -91,7 +92,7 @@ class Trust:
 
 
 def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
-    """The counts, in two queries. Windows are event time, in whole days of the site's zone, today among them."""
+    """The counts, in three queries. Windows are event time, in whole days of the site's zone, today among them."""
     today = timezone.localdate(now or timezone.now())
     cells = day_cells(today, whose)
     week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS)]
@@ -116,16 +117,16 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
-    """The settled sessions with a source of the last fourteen days: one query."""
+    """The settled sessions with a source of the last fourteen days: two queries."""
     flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
-    names = {"day": TruncDate("ended_at"), "flagged": flagged, "arm": F("session__category__name")}
     rows: Any = (
         SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS), source__gt="")
         .order_by()
-        .values("source", "final", **names)
+        .values("source", "final", "category", day=TruncDate("ended_at"), flagged=flagged)
         .annotate(count=Count("pk"))
     )
-    return [TrustCell(**{**row, "arm": row["arm"] or ""}) for row in rows]
+    names = dict(Arm.objects.filter(bandit__name="category").values_list("pk", "name"))
+    return [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows]
 
 
 # --- the rows behind a figure ----------------------------------------------------------------------------------------

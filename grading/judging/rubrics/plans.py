@@ -121,7 +121,7 @@ def _last_asked(read_at: Mapping[int, dt.datetime]) -> dict[int, str]:
     """The hash of the rubric that each session was last judged by, by this digest and model, with no evidence since."""
     judge = judges.first()
     model = judge.model if judge else ""
-    said = verdicts().filter(session__in=list(read_at)).order_by("pk")
+    said = verdicts().filter(session__in=list(read_at)).order_by("session", "pk")
     rows = said.values_list("session", "rubric", "version", "model", "created_at")
     latest = {row[0]: row[1:] for row in rows.iterator()}
     return {

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
+from django.db.models import BooleanField, Case, Exists, OuterRef, Q, QuerySet, Value, When
 
+from bandit.models import Arm
 from grading.judging import inputs, judges
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.rubrics import kinds
@@ -35,15 +36,20 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
 
 
 def has_stale() -> Q:
-    """What every session with a stale verdict fulfils, and none with another: a condition that an index answers. Three
-    queries, and one for each rubric and version under which verdicts were given.
+    """What every session with a stale verdict fulfils, and none with another: a condition that an index answers, of the
+    categories alone that have such sessions. Three queries, and up to three for each rubric and version under which
+    verdicts were given.
     """
     own, special, stale = _in_force(), kinds.of_categories(), Q(pk__in=[])
     every = {pk: special.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
     for rubric, version in _given_under():
         others = {kind for kind in WorkKind if own[kind] != rubric or version != VERSION}
-        categories = Q(state__category__in=[pk for pk, kind in every.items() if kind in others])
-        if WorkKind.PRODUCTION in others:
+        judged = SessionState.objects.filter(verdict__isnull=False, rubric=rubric, version=version)
+        found = Arm.objects.filter(pk__in=[pk for pk, kind in every.items() if kind in others])
+        categories = Q(pk__in=[])
+        if held := list(found.filter(Exists(judged.filter(category=OuterRef("pk")))).values_list("pk", flat=True)):
+            categories |= Q(state__category__in=held)
+        if WorkKind.PRODUCTION in others and judged.filter(category=None).exists():
             categories |= Q(state__category=None)
         stale |= Q(state__rubric=rubric, state__version=version) & categories
     return Q(state__verdict__isnull=False) & stale

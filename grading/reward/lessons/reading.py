@@ -5,14 +5,18 @@ Outcomes are residuals, reward − category mean + mean of all, of the rewards t
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from django.db.models import Sum
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BigIntegerField, Func, QuerySet, Sum
 from django.db.models.functions import Coalesce
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 from numpy.typing import NDArray
 
@@ -23,7 +27,7 @@ from bandit.models import Assignment, Bandit, Bucket, Erasure
 from bandit.reading import baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.models import Session, SessionLesson
-from grading.models.sessions import session_of, yours
+from grading.models.sessions import OBSERVATION, yours
 from grading.remembered import Memory
 from grading.reward.lessons.lesson import Lesson, Sample
 from grading.reward.lessons.live import LiveRewards, live_rewards
@@ -35,17 +39,23 @@ QUARTER = 15 * 60
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Of a draw: that no session came of it; that no session says whether it was given.
 NO_SESSION, UNTOLD = -1, -1
+# So many draws are asked about by one query.
+CHUNK = 500
+NO_MATCH = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
-Match = dict[str, Any]
-# A draw's id, its arm's, whether it was taken, with which chance, and when.
-DrawRow = tuple[int, int, bool, float, dt.datetime]
+# The sessions of a lesson, and whether each had it.
+Match = tuple[NDArray[np.int64], NDArray[np.bool_]]
+# A draw's id, its arm's, whether it was taken, with which chance, when, and what came of it.
+DrawRow = tuple[int, int, bool, float, dt.datetime, str]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrawsMade:
-    """What never changes about draws, as columns (n,) by `key`: `created` in microseconds since 1970, its site `day` as
-    an ordinal. In `order` they are as they were made. New ones have higher keys than the `last`: who draws holds the
-    bandit's row.
+    """Draws as columns (n,) by `key`: `created` in microseconds since 1970, its site `day` as an ordinal. In `order`
+    they are as they were made. New ones have higher keys than the `last`: who draws holds the bandit's row.
+
+    `session` is that which came of each, NO_SESSION until one has: what has a session keeps it. A name that is no
+    session's has a number of its own, below all, among `names`.
     """
 
     key: NDArray[np.int64]
@@ -55,31 +65,50 @@ class DrawsMade:
     created: NDArray[np.int64]
     day: NDArray[np.int64]
     order: NDArray[np.int64]
+    session: NDArray[np.int64]
+    names: Mapping[str, int]
     last: DrawRow | None
 
     @classmethod
-    def of(cls, rows: Sequence[DrawRow]) -> Self:
-        keys, arms, taken, chances, moments = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    def of(cls, rows: Sequence[DrawRow], names: Mapping[str, int]) -> Self:
+        keys, arms, taken, chances, moments, observations = zip(*rows, strict=True) if rows else ((),) * 6
+        session, named = _numbers(observations, names)
         columns: dict[str, Any] = {
             "key": np.array(keys, dtype=np.int64),
             "arm": np.array(arms, dtype=np.int64),
             "taken": np.array(taken, dtype=bool),
             "chance": np.array(chances, dtype=np.float64),
             "created": np.array([_micros(moment) for moment in moments], dtype=np.int64),
-            "day": _days(moments, site_day),
+            "day": _days(np.array([moment.timestamp() for moment in moments], dtype=np.float64), site_day),
+            "session": session,
         }
         order = np.lexsort((columns["key"], columns["created"]))
-        return cls(**columns, order=order, last=rows[-1] if rows else None)
+        return cls(**columns, names=named, order=order, last=rows[-1] if rows else None)
 
     def plus(self, rows: Sequence[DrawRow]) -> Self:
         """With these, of higher keys."""
         if not rows:
             return self
-        new = self.of(rows)
-        names = ("key", "arm", "taken", "chance", "created", "day")
+        new = self.of(rows, self.names)
+        names = ("key", "arm", "taken", "chance", "created", "day", "session")
         columns = {name: np.concatenate((getattr(self, name), getattr(new, name))) for name in names}
         order = np.lexsort((columns["key"], columns["created"]))
-        return replace(self, **columns, order=order, last=new.last)
+        return replace(self, **columns, names=new.names, order=order, last=new.last)
+
+    @property
+    def open(self) -> NDArray[np.int64]:
+        """The keys of those of which no session came yet."""
+        found: NDArray[np.int64] = self.key[self.session == NO_SESSION]
+        return found
+
+    def closed(self, observations: Mapping[int, str]) -> Self:
+        """With what came of these, by their keys."""
+        if not observations:
+            return self
+        session, names = _numbers(observations.values(), self.names)
+        closed = self.session.copy()
+        closed[_places(self.key, np.array([*observations], dtype=np.int64))[0]] = session
+        return replace(self, session=closed, names=names)
 
 
 _memory = Memory[tuple[int, int], DrawsMade](1)
@@ -115,23 +144,25 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     since = midnight(today - dt.timedelta(days=DAYS - 1))
     moved, floor = baseline_of(bandit, today), version.salience_floor
     live = live_rewards()
-    sample, matches, credit = _sample(since, moved, live), _matches(since), _credit(bandit, floor)
+    matches, telling = _matches(since)
+    sample, credit = _sample(since, telling, moved, live), _credit(bandit, floor)
     arms = bandit.arms.filter(merged_into=None).order_by("name")
-    # A session may come in, or be erased, between two of these queries.
-    known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
     drawn = draws_of(bandit, moved, now, live)
     # The e-value from which one may be called something, among all that were ever drawn.
     least = bar(Bets.on(each.columns).evidence for each in drawn.values())
     none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
     lessons = []
     for arm in arms:
-        rows, (rewards, counted), draws = known.get(arm.pk, []), credit.get(arm.pk, (0, 0.0)), drawn.get(arm.pk, none)
+        (rewards, counted), draws = credit.get(arm.pk, (0, 0.0)), drawn.get(arm.pk, none)
+        session, taken = matches.get(arm.pk, NO_MATCH)
+        # A session may come in, or be erased, between two of these queries.
+        at, is_known = _places(sample.session, session)
         lessons.append(
             Lesson(
                 arm=arm,
                 sample=sample,
-                at=np.array([sample.place[row["session_id"]] for row in rows], dtype=np.int64),
-                taken=np.array([row["taken"] for row in rows], dtype=bool),
+                at=at[is_known],
+                taken=taken[is_known],
                 draws=draws.columns,
                 context=draws.context,
                 bar=least,
@@ -179,18 +210,19 @@ def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: Liv
     Left out are those of which a session may yet come, those from after their session, and those where two that are
     one lesson by now were drawn for one session.
     """
-    made, observations = _made(bandit)
+    made = _made(bandit)
     if not len(made.key):
         return {}
-    attached = SessionLesson.objects.filter(assignment__bandit=bandit).order_by("pk")
-    was_given = dict(attached.values_list("assignment_id", "taken"))
+    attached = SessionLesson.objects.filter(assignment__isnull=False).order_by("pk")  # those of other bandits as well
+    draw, was_given = _columns(attached.values_list("assignment_id", "taken"), 2)
     merged = dict(bandit.arms.exclude(merged_into=None).values_list("pk", "merged_into"))
-    numbers: dict[str, int] = {"": NO_SESSION}
-    # A name that is no session's has a number of its own, below all.
-    session = np.array([_number(name, numbers) for name in observations], dtype=np.int64)[made.order]
+    session = made.session[made.order]
     arms, arm = np.unique(made.arm, return_inverse=True)
     lesson = np.array([merged.get(each, each) for each in arms.tolist()], dtype=np.int64)[arm][made.order]
-    given = np.array([was_given.get(key, UNTOLD) for key in made.key.tolist()], dtype=np.int64)[made.order]
+    given = np.full(len(made.key), UNTOLD)
+    at, is_known = _places(made.key, draw)
+    given[at[is_known]] = was_given[is_known]
+    given = given[made.order]
     drawn = made.taken[made.order]
     pairs = lesson * (1 + session.max() - session.min()) + session - session.min()
     _, which, times = np.unique(pairs, return_inverse=True, return_counts=True)
@@ -214,66 +246,127 @@ def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: Liv
     return found
 
 
-def _made(bandit: Bandit) -> tuple[DrawsMade, list[str]]:
-    """Every draw that was one, and the name of the session that came of each: three queries."""
+def _made(bandit: Bandit) -> DrawsMade:
+    """Every draw that was one: three queries, and one for each CHUNK of those of which sessions came since."""
     drawn = Assignment.objects.filter(bandit=bandit, chance__lt=1).order_by("pk")  # what was certain was not drawn
     key = bandit.pk, Erasure.objects.count()
-    columns = drawn.values_list("pk", "arm_id", "taken", "chance", "created")
+    columns = drawn.values_list("pk", "arm_id", "taken", "chance", "created", "observation")
     held = _memory.get(key)
     if held is not None and held.last is not None:
         found = list(columns.filter(pk__gte=held.last[0]))
         # Another is in its place, or none, where that one was rolled back.
-        held = held.plus(found[1:]) if found[:1] == [held.last] else None
+        is_same = bool(found) and found[0][:-1] == held.last[:-1]
+        held = _closed(held, drawn).plus(found[1:]) if is_same else None
     if held is None or held.last is None:
-        held = DrawsMade.of(list(columns))
-    last = 0 if held.last is None else held.last[0]
-    observations = list(drawn.filter(pk__lte=last).values_list("observation", flat=True))
-    if len(observations) != len(held.key):  # some were erased meanwhile
-        _memory.forget()
-        return _made(bandit)
+        held = DrawsMade.of(list(columns), {})
     _memory.put(key, held)
-    return held, observations
+    return held
+
+
+def _closed(held: DrawsMade, drawn: QuerySet[Assignment]) -> DrawsMade:
+    """With the sessions that came since of draws that had none: one that has a session keeps it until it is erased."""
+    still = drawn.filter(observation="").order_by().values_list("pk", flat=True)
+    closed = sorted(set(held.open.tolist()) - set(still))
+    came: dict[int, str] = {}
+    for some in (closed[at : at + CHUNK] for at in range(0, len(closed), CHUNK)):
+        came |= dict(drawn.filter(pk__in=some).values_list("pk", "observation"))
+    return held.closed(came)
 
 
 def _micros(moment: dt.datetime) -> int:
     return (moment - EPOCH) // dt.timedelta(microseconds=1)
 
 
-def _number(observation: str, numbers: dict[str, int]) -> int:
-    key = session_of(observation)
-    return numbers.setdefault(observation, NO_SESSION - len(numbers)) if key is None else key
+def _numbers(observations: Iterable[str], names: Mapping[str, int]) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The session of each; a name that is no session's has a number of its own, below all, as `names` already have."""
+    start, numbers = len(OBSERVATION), {"": NO_SESSION, **names}
+    found = [
+        int(key)
+        if (key := name[start:]).isdecimal() and name.startswith(OBSERVATION)
+        else numbers.setdefault(name, NO_SESSION - len(numbers))
+        for name in observations
+    ]
+    return np.array(found, dtype=np.int64), numbers
 
 
-def _days(moments: Sequence[dt.datetime], day_of: Callable[[dt.datetime], dt.date]) -> NDArray[np.int64]:
-    """Each moment's day as an ordinal: one answer for a quarter of an hour, by which all time zones are apart."""
-    quarters = np.array([moment.timestamp() for moment in moments], dtype=np.float64) // QUARTER
-    _, first, which = np.unique(quarters, return_index=True, return_inverse=True)
-    days = np.array([day_of(moments[at]).toordinal() for at in first], dtype=np.int64)
-    return days[which]
+def _days(seconds: NDArray[Any], day_of: Callable[[dt.datetime], dt.date]) -> NDArray[np.int64]:
+    """The day of each moment, in seconds since 1970, as an ordinal: one answer for a quarter of an hour, by which all
+    time zones are apart.
+    """
+    _, first, which = np.unique(seconds // QUARTER, return_index=True, return_inverse=True)
+    moments = (dt.datetime.fromtimestamp(each, tz=dt.UTC) for each in seconds[first].tolist())
+    return np.array([day_of(moment).toordinal() for moment in moments], dtype=np.int64)[which]
 
 
-def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
-    """The rows of each lesson by session; where two that are one lesson by now matched one session, one of both."""
-    rows = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).order_by("pk")
-    found: dict[int, dict[int, Match]] = defaultdict(dict)
-    for row in rows.values("session_id", "taken", lesson=Coalesce("arm__merged_into_id", "arm_id")):
-        held = found[row["lesson"]].setdefault(row["session_id"], dict(row))
-        held["taken"] = held["taken"] or row["taken"]
+class WholeSeconds(Func):
+    """A moment in seconds since 1970, rounded down: a number, which needs no reading row by row."""
+
+    output_field = BigIntegerField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:
+        # Without the fraction, which SQLite rounds.
+        template = "CAST(strftime('%%s', substr(%(expressions)s, 1, 19)) AS INTEGER)"
+        return self.as_sql(compiler, connection, template=template, **kwargs)
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:
+        return self.as_sql(
+            compiler, connection, template="FLOOR(EXTRACT(EPOCH FROM %(expressions)s))::bigint", **kwargs
+        )
+
+
+def _rows(asked: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a query as the database gives them."""
+    try:
+        statement = asked.query.sql_with_params()
+    except EmptyResultSet:  # one that needs no asking
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(*statement)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
 
-def _sample(since: dt.datetime, moved: Baseline | None, live: LiveRewards) -> Sample:
-    """The sessions since then of the agents that told lessons in that time, with what is left of their rewards."""
-    telling = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).values("session__agent")
+def _columns(asked: QuerySet[Any, Any], width: int) -> NDArray[np.int64]:
+    """So many columns of whole numbers of a query's rows, (width, n)."""
+    rows = _rows(asked)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width).T
+
+
+def _places(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each of the keys is among those `held`, which are in their order; and whether it is."""
+    at = np.searchsorted(held, keys)
+    at = np.minimum(at, max(len(held) - 1, 0))
+    return at, held[at] == keys if len(held) else np.zeros(len(keys), dtype=bool)
+
+
+def _matches(since: dt.datetime) -> tuple[Mapping[int, Match], list[int]]:
+    """The sessions of each lesson, and the agents whose they are; where two that are one lesson by now matched one
+    session, one of both.
+    """
+    rows = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).order_by("pk")
+    names = (Coalesce("arm__merged_into_id", "arm_id"), "session_id", "taken", "session__agent_id")
+    lesson, session, taken, agent = _columns(rows.values_list(*names), 4)
+    if not len(lesson):
+        return {}, []
+    pairs = lesson * (1 + session.max()) + session
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    had = np.zeros(len(first), dtype=bool)
+    np.logical_or.at(had, which, taken.astype(bool))
+    order = np.argsort(first)
+    lesson, session, had = lesson[first][order], session[first][order], had[order]
+    found = {each: (session[lesson == each], had[lesson == each]) for each in np.unique(lesson).tolist()}
+    return found, np.unique(agent).tolist()
+
+
+def _sample(since: dt.datetime, telling: list[int], moved: Baseline | None, live: LiveRewards) -> Sample:
+    """The sessions since then of these agents, which told lessons in that time, with what is left of their rewards."""
     sessions = Session.objects.yours().filter(ended_at__gte=since, agent__in=telling).order_by("pk")
-    rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
-    keys, agents, ended = zip(*rows, strict=True) if rows else ((), (), ())
-    session = np.array(keys, dtype=np.int64)
+    session, agent, ended = _columns(sessions.values_list("pk", "agent_id", WholeSeconds("ended_at")), 3)
     offsets = {} if moved is None else moved.offsets
     context, least, reward = live.of(session, offsets, timezone.localdate(since))
     return Sample(
         session=session,
-        agent=np.array(agents, dtype=np.int64),
+        agent=agent,
         day=_days(ended, timezone.localdate),
         context=context,
         outcome=reward + least,

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 
 from bandit.models import LedgerEntry
 from grading.judging import judges
-from grading.models import ApiToken, Grade, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
+from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
 from grading.models.sessions import yours
 from grading.screens.desk.page import person
@@ -171,6 +171,5 @@ STEPS: tuple[Callable[[], Step], ...] = (judges_key, an_agent, categories, three
 
 def graded_by_people(most: int) -> list[Session]:
     """The site's own sessions whose reward a person decided, the latest, so many at most."""
-    by_people = Grade.objects.filter(author__isnull=False).values("session")
-    decided = SessionState.objects.filter(yours(), source=Source.HUMAN, session__in=by_people)
-    return [state.session for state in decided.select_related("session").order_by("-pk")[:most]]
+    decided = SessionState.objects.filter(yours(), source=Source.HUMAN)
+    return [state.session for state in decided.select_related("session").order_by("-ended_at", "-session")[:most]]
