@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
+from itertools import chain, islice
 from operator import add
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, F, Max, Subquery, When, prefetch_related_objects
+from django.db.models import BigIntegerField, Case, F, Max, QuerySet, Subquery, When, prefetch_related_objects
 
 from bandit.core.table import ABSTAINED
 from bandit.models import (
@@ -31,7 +33,9 @@ from bandit.models import (
     LedgerEntryQuerySet,
     PolicyText,
     Selection,
+    UnknownBandit,
 )
+from bandit.prepared import Prepared
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
@@ -187,11 +191,11 @@ def _set(
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    known = PolicyText.objects.filter(text=policy_version).values("pk")
-    bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
+    if not credited:
+        return LedgerChange()
+    bandits = {row.pk: row for row in _locked(policy_version, credited)}
     wanted = _resolved(bandits.values(), credited, observation)
-    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("grader")
-    entries = list(past.order_by("bandit_id", "arm_id", "pk"))
+    entries = _past(len(bandits)).rows(observation, *bandits)
     arms = {arm.pk: arm for arm in wanted}
     for entry in entries:
         entry.bandit = bandits[entry.bandit_id]
@@ -233,6 +237,39 @@ def _set(
         for arm, credit in wanted.items()
     ]
     return _append(reverses, applies)
+
+
+def _locked(policy_version: str, names: Iterable[str]) -> list[Bandit]:
+    """The bandits of these names, locked; the id of that policy's row, None where there is none, is their `policy`.
+
+    Raises UnknownBandit.
+    """
+    known = [name for name in names if name.isprintable()]
+    found = _bandits(len(known)).rows(policy_version, *known) if known else []
+    for name in names:
+        if name not in {row.name for row in found}:
+            raise UnknownBandit(name)
+    return found
+
+
+@cache
+def _bandits(names: int) -> Prepared[Bandit]:
+    def ask(policy: str, *given: str) -> QuerySet[Bandit]:
+        known = PolicyText.objects.filter(text=policy).values("pk")
+        return Bandit.objects.annotate(policy=Subquery(known)).locked_each(given)
+
+    return Prepared(ask, str, *[str] * names)
+
+
+@cache
+def _past(bandits: int) -> Prepared[LedgerEntry]:
+    """All rows of an observation in so many bandits."""
+
+    def ask(observation: str, *given: int) -> QuerySet[LedgerEntry]:
+        past = LedgerEntry.objects.filter(observation=observation, bandit__in=given).select_related("grader")
+        return past.order_by("bandit_id", "arm_id", "pk")
+
+    return Prepared(ask, str, *[int] * bandits)
 
 
 def rewrite(
@@ -344,12 +381,26 @@ def _graders(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
     if not keys:
         return {}
     said = [_fields(key) for key in keys]
-    alike = {f"{name}__in": {each[name] for each in said} for name in GraderKey.__slots__}
-    found = {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**alike)}
+    alike = [{each[name] for each in said} for name in GraderKey.__slots__]
+    rows = _alike(tuple(map(len, alike))).rows(*chain.from_iterable(alike))
+    found = {GraderKey(**_fields(row)): row for row in rows}
     if new := [key for key in keys if key not in found]:
         Grader.objects.bulk_create((Grader(**_fields(key)) for key in new), ignore_conflicts=True)
         found |= {key: Grader.objects.get(**_fields(key)) for key in new}
     return found
+
+
+@cache
+def _alike(counts: tuple[int, ...]) -> Prepared[Grader]:
+    """The graders each of whose fields is one of so many values."""
+
+    def ask(*given: str | int) -> QuerySet[Grader]:
+        left = iter(given)
+        which = {name: list(islice(left, count)) for name, count in zip(GraderKey.__slots__, counts, strict=True)}
+        return Grader.objects.filter(**{f"{name}__in": values for name, values in which.items()})
+
+    kinds = [int if name == "salience" else str for name in GraderKey.__slots__]
+    return Prepared(ask, *(kind for kind, count in zip(kinds, counts, strict=True) for _value in range(count)))
 
 
 def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:

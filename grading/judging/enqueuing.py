@@ -35,7 +35,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     """
     jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
     open_job = jobs[0] if jobs else None
-    held, rubric = judgeable(session), Rubric.objects.active(session.work)
+    held = judgeable(session)
     verdict, unread = rewards.verdict_of(session)
     due = _due(verdict)
     if open_job is not None and unread:
@@ -50,6 +50,7 @@ def enqueue(session: Session) -> JudgeJob | None:
             at_hand.forget(session, "judge_jobs")
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
+    rubric = Rubric.objects.active(session.work)
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if session.history == JudgeChoice.NONE and verdict is None and (said is None or said.status is not Status.SKIPPED):
         said = _skipped(Reason.DECLINED, "Handed in as history, without a verdict; a person can ask for one")

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.prepared import Prepared
 from grading.models.fields import enum_field, one_of
 from grading.vocabulary import Reason
 
@@ -98,7 +99,7 @@ def is_share(field: str) -> models.CheckConstraint:
 class JudgePolicyManager(models.Manager["JudgePolicy"]):
     def current(self) -> "JudgePolicy":
         """The row that holds: the latest. The defaults, unsaved, where nobody has set anything."""
-        return self.order_by("-pk").first() or JudgePolicy()
+        return LATEST.first() or JudgePolicy()
 
 
 class JudgePolicy(models.Model):
@@ -136,3 +137,6 @@ class JudgePolicy(models.Model):
 
     def __str__(self) -> str:
         return f"judge policy {self.pk}"
+
+
+LATEST: Prepared[JudgePolicy] = Prepared(lambda: JudgePolicy.objects.order_by("-pk")[:1])

@@ -2,9 +2,12 @@
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 
+from bandit.prepared import Prepared
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
@@ -37,8 +40,8 @@ class Repeated(FlagRule):
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
-        elsewhere = Evidence.objects.filter(sha256__in=hashes, kind__in=KINDS).exclude(session=session)
-        if not any(row.problem == Reason.LOG_OVERWRITTEN for row in files) and not (hashes and elsewhere.exists()):
+        elsewhere = bool(hashes) and bool(_elsewhere(len(hashes)).rows(session.pk, *hashes))
+        if not any(row.problem == Reason.LOG_OVERWRITTEN for row in files) and not elsewhere:
             return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.
@@ -68,6 +71,17 @@ class Repeated(FlagRule):
                 detail=f"{count} sessions of {agent} in seven days came with files already submitted for another "
                 "session, or with its log. They would be graded on work that isn’t theirs.",
             )
+
+
+@cache
+def _elsewhere(hashes: int) -> Prepared[tuple[int]]:
+    """Whether a file of another session than the first value's has one of so many hashes."""
+
+    def ask(session: int, *given: str) -> Any:
+        files = Evidence.objects.filter(sha256__in=given, kind__in=KINDS).exclude(session=session)
+        return files.order_by().values_list("pk")[:1]
+
+    return Prepared(ask, int, *[str] * hashes)
 
 
 def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:
