@@ -6,6 +6,7 @@ its callers only by opaque strings: an observation, a settlement, a grader's sou
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
+from functools import cache
 from typing import Any, Self
 
 from django.core.exceptions import ValidationError
@@ -18,6 +19,7 @@ from bandit.core.table import ABSTAINED, MOMENTS
 from bandit.migrations._defaults import first_caps
 from bandit.names import canonical, nearest
 from bandit.packed import PackedJSONField
+from bandit.prepared import Prepared
 
 MICRO = 1_000_000
 # A reward above it, in millionths, is one of work that came to something.
@@ -62,14 +64,9 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
         """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
         return self.select_for_update(no_key=True, of=("self",)).named(name)
 
-    def locked_each(self, names: Collection[str]) -> "list[Bandit]":
-        """As `locked`, several in the order of their keys. Raises UnknownBandit."""
-        known = [name for name in names if name.isprintable()]
-        found = list(self.select_for_update(no_key=True).filter(name__in=known).order_by("pk"))
-        for name in names:
-            if name not in {row.name for row in found}:
-                raise UnknownBandit(name)
-        return found
+    def locked_each(self, names: Collection[str]) -> Self:
+        """As `locked`, those of several names that there are, in the order of their keys."""
+        return self.select_for_update(no_key=True).filter(name__in=names).order_by("pk")
 
 
 class BanditKind(models.TextChoices):
@@ -308,18 +305,19 @@ class ArmQuerySet(models.QuerySet["Arm"]):
     def resolve_all(
         self, names: Iterable[tuple[str, str]]
     ) -> "tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]":
-        """As `resolve`, for several texts, each with its bandit, in one query: the arms by these; what names none."""
+        """As `resolve`, but of all arms there are, for several texts, each with its bandit, in one query: the arms by
+        these; what names none.
+        """
         asked = dict.fromkeys(names)
         if not asked:
             return {}, []
         texts = {canonical(text) for _bandit, text in asked}
-        rows = self.filter(bandit__name__in={bandit for bandit, _text in asked}).order_by()
-        rows = rows.filter(Q(name__in=texts) | Q(aliases__alias__in=texts)).annotate(alias=F("aliases__alias"))
+        bandits = {bandit for bandit, _text in asked}
         held: dict[tuple[str, str], Arm] = {}
-        for row in rows.select_related("bandit", "merged_into"):
+        for row in _named(len(bandits), len(texts)).rows(*bandits, *texts):
             row.as_of = row.bandit.revision if row.merged_into_id is None else None
             held[row.bandit.name, row.name] = row
-            held.setdefault((row.bandit.name, row.alias), row)  # type: ignore[attr-defined]  # annotated
+            held.setdefault((row.bandit.name, row.alias), row)
         found = {(bandit, text): held.get((bandit, canonical(text))) for bandit, text in asked}
         arms = {key: arm.current for key, arm in found.items() if arm is not None}
         return arms, [key for key in found if key not in arms]
@@ -327,6 +325,19 @@ class ArmQuerySet(models.QuerySet["Arm"]):
     def unknown(self, bandit: str, text: str) -> UnknownArm:
         """Why a text names no arm: what `resolve` raises."""
         return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
+
+
+@cache
+def _named(bandits: int, texts: int) -> "Prepared[Any]":
+    """The arms of so many bandits, by name, that one of so many texts names; `alias` is one that each has."""
+
+    def ask(*given: str) -> Any:
+        rows = Arm.objects.filter(bandit__name__in=given[:bandits]).order_by()
+        names = given[bandits:]
+        rows = rows.filter(Q(name__in=names) | Q(aliases__alias__in=names)).annotate(alias=F("aliases__alias"))
+        return rows.select_related("bandit", "merged_into")
+
+    return Prepared(ask, *[str] * (bandits + texts))
 
 
 class Arm(models.Model):

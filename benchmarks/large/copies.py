@@ -23,6 +23,8 @@ COPIED = (
     "grading.SessionState",
     "grading.SessionSignals",
     "grading.SessionShares",
+    "grading.SessionTraits",
+    "grading.CategoryWord",
     "grading.SessionLesson",
     "grading.Evidence",
     "grading.SessionLog",

@@ -38,7 +38,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     """
     jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
     open_job = jobs[0] if jobs else None
-    held, rubric = judgeable(session), Rubric.objects.active(session.work)
+    held = judgeable(session)
     verdict, unread = rewards.verdict_of(session)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
@@ -52,6 +52,7 @@ def enqueue(session: Session) -> JudgeJob | None:
             at_hand.forget(session, "judge_jobs")
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
+    rubric = Rubric.objects.active(session.work)
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     unasked = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
     skipped = said is not None and said.status is Status.SKIPPED

@@ -2,10 +2,12 @@
 
 import datetime as dt
 from collections.abc import Collection
+from functools import cache
 
 from django.conf import settings
 from django.db.models import QuerySet
 
+from bandit.prepared import Prepared
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
@@ -52,6 +54,25 @@ def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[Judge
     latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
     go_first = may_go_first(sum(latest), len(latest), policy.reserved_share)
     return jobs if go_first else jobs.order_by(*UNRESERVED)
+
+
+def first_in_line(now: dt.datetime, roles: Collection[JudgeRole], count: int) -> list[int]:
+    """The keys of the first so many of `one_by_one`."""
+    policy = JudgePolicy.objects.current()
+    if not together(now, roles, policy):
+        first = _first_due(len(roles), count).rows(now, *roles)
+        # Where no drawn abstention is among the first, none waits that could be: the line is the same either way.
+        if not any(reserved for _job, reserved in first):
+            return [job for job, _reserved in first]
+    return list(one_by_one(now, roles).values_list("pk", flat=True)[:count])
+
+
+@cache
+def _first_due(roles: int, count: int) -> Prepared[tuple[int, bool]]:
+    """The first so many due jobs for judges in so many roles, drawn abstentions first; and whether each is one."""
+    return Prepared(
+        lambda now, *given: due(now, given).values_list("pk", "reserved")[:count], dt.datetime, *[str] * roles
+    )
 
 
 def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:

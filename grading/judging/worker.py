@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from bandit.prepared import Prepared
 from grading import clock
 from grading.busy import patiently
 from grading.days import tomorrow
@@ -33,7 +34,7 @@ from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
-from grading.judging.lanes import due, one_by_one
+from grading.judging.lanes import due, first_in_line
 from grading.judging.reader import ReaderLost
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session, at_hand
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
@@ -50,6 +51,18 @@ CONTENDED = 16
 PUMP_SECONDS = 10.0
 # How long to try to write down what came of a call, longer than any lease; and to give back what was not used.
 PATIENCE = 3600.0
+WAITING: Prepared[JudgeJob] = Prepared(
+    lambda key: JudgeJob.objects.select_related("rubric").filter(pk=key, state=JobState.QUEUED), int
+)
+LEASES: Prepared[tuple[uuid.UUID | None]] = Prepared(
+    lambda key: JudgeJob.objects.filter(pk=key, state=JobState.LEASED).values_list("lease_token"), int
+)
+TO_READ: Prepared[Session] = Prepared(
+    lambda key: Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted").filter(
+        pk=key
+    ),
+    int,
+)
 _stopping = threading.Event()
 _reading = threading.Lock()
 
@@ -115,7 +128,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
     while True:
         now = clock.now()
         roles = [role for role in ready(now) if role not in without]
-        wanted = list(one_by_one(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
+        wanted = first_in_line(now, roles, CONTENDED) if roles else []
         for job_id in wanted:
             if (turn := claim(job_id)) is not None:
                 return turn
@@ -126,7 +139,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
 def claim(job_id: int) -> Turn | None:
     """Take a due job by one conditional UPDATE, if its judge's quota permits. None for everybody else."""
     now = clock.now()
-    job = JudgeJob.objects.select_related("rubric").filter(pk=job_id, state=JobState.QUEUED).first()
+    job = WAITING.first(job_id)
     judge = None if job is None else judges.configured().get(JudgeRole(job.judge))
     if job is None or judge is None:
         return None
@@ -171,8 +184,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
 
 def session_of(turn: Turn) -> Session:
     """The job's session with what building its prompt asks for, as all of it is now: nobody locks it for that."""
-    names = ("agent", "category", "harness", "log__part_of", "extracted")
-    session = Session.objects.select_related(*names).get(pk=turn.job.session_id)
+    session = TO_READ.get(turn.job.session_id)
     at_hand.hold(session, is_new=False, read=("evidence", "grades", "artifacts", "parts"))
     return session
 
@@ -191,12 +203,13 @@ def _ask(
             return None
     attempt, prompt = read_evidence(turn, session, payer, inputs_sha256=inputs_sha256, read=inputs.shown(session))
     if attempt is not None and isinstance(prompt, Prompt):
-        # It was read: whatever becomes of the worker from here on is not the evidence's fault.
-        JudgeAttempt.objects.filter(pk=attempt.pk).update(prompt_sha256=prompt.sha256, error_type="")
-        slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
+        if slot is None:
+            # It was read: whatever becomes of the worker while it waits is not the evidence's fault.
+            was_read = partial(JudgeAttempt.objects.filter(pk=attempt.pk).update, error_type="")
+            slot = _room(turn, shared.estimate(turn.judge.name, prompt.characters), before_waiting=was_read)
         if slot is None:
             return None
-        if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost)):
+        if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost), prompt_sha256=prompt.sha256):
             return attempt, _call(turn, attempt, prompt, slot)
     if slot is not None:
         shared.settle(slot, None)
@@ -253,11 +266,15 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
         return True
     if turn.job.purpose == Purpose.SAMPLE:
         return rereading.is_wanted(turn.job)
-    answers = session.grades.answering(
-        inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256, version=VERSION, model=turn.judge.model
-    )
-    routes = [turn.judge.route, turn.judge.batch_route]
-    return not answers.filter(parallel=turn.job.is_parallel, route__in=routes).exists()
+    question = {
+        "inputs_sha256": inputs_sha256,
+        "rubric": turn.job.rubric.sha256,
+        "version": VERSION,
+        "model": turn.judge.model,
+    }
+    said = [grade for grade in session.grades.all() if grade.answers(**question)]
+    routes = (turn.judge.route, turn.judge.batch_route)
+    return not any(grade.parallel == turn.job.is_parallel and grade.route in routes for grade in said)
 
 
 def read_evidence(
@@ -297,7 +314,7 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     return prompt
 
 
-def _room(turn: Turn, cost: CallCost) -> Slot | None:
+def _room(turn: Turn, cost: CallCost, before_waiting: Callable[[], object] | None = None) -> Slot | None:
     """Wait for the limiter, if it isn't long; else give the job back untouched, so that it stays the first in line."""
     may_take_all = turn.job.reserved or not turn.job.backlog
     spare = 0.0 if may_take_all else JudgePolicy.objects.current().reserved_share
@@ -305,7 +322,10 @@ def _room(turn: Turn, cost: CallCost) -> Slot | None:
     if not slot.granted:
         give_back(turn, input_tokens=round(cost.input_tokens))
         return None
-    time.sleep(slot.wait)
+    if slot.wait:
+        if before_waiting is not None:
+            before_waiting()
+        time.sleep(slot.wait)
     return slot
 
 
@@ -342,10 +362,10 @@ def _return_probe(turn: Turn) -> None:
 def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | None:
     """The attempt's row with these columns, written before the evidence is read.
 
-    None, and the job given back, where the quota closed meanwhile or the lease was lost.
+    None, and the job given back, where the lease was lost meanwhile.
     """
     with transaction.atomic():
-        if _is_free_to_ask(turn):
+        if LEASES.rows(turn.job.pk) == [(turn.token,)]:
             return JudgeAttempt.objects.create(
                 job=turn.job,
                 payer=payer,
@@ -359,22 +379,22 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
     return None
 
 
-def may_send(turn: Turn, attempt: JudgeAttempt, usd: float) -> bool:
-    """Whether its prompt, which should cost so much, may be sent: then the attempt says so before it is.
+def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
+    """Whether its prompt, which should cost so much, may be sent: then the attempt says so before it is, and these
+    columns.
 
     Else, because the budget does not bear it, the quota closed meanwhile or the lease was lost, the job is given back,
     and the attempt was none.
     """
     with transaction.atomic():
-        if _is_free_to_ask(turn) and budget.affords(turn.judge, usd, clock.now()):
-            JudgeAttempt.objects.filter(pk=attempt.pk).update(estimated_usd=usd, started_at=clock.now())
-            attempt.estimated_usd = usd
-            return True
+        now = clock.now()
+        is_open = turn.probes or quota.is_due(quota.current(turn.judge), now)
+        if is_open and budget.affords(turn.judge, usd, now):
+            # Only while the lease is the caller's. The evidence was read: what becomes of the worker is not its fault.
+            leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
+            mine = JudgeAttempt.objects.filter(pk=attempt.pk, job__in=leased)
+            if mine.update(**columns, error_type="", estimated_usd=usd, started_at=clock.now()):
+                attempt.estimated_usd = usd
+                return True
     give_back(turn)
     return False
-
-
-def _is_free_to_ask(turn: Turn) -> bool:
-    """Whether the lease is still the caller's, and the quota open to it."""
-    leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
-    return leased.exists() and (turn.probes or quota.is_due(quota.current(turn.judge), clock.now()))

@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Model, prefetch_related_objects
 from django.db.models.sql import InsertQuery
 
+from bandit.prepared import Prepared
 from grading.models.sessions import Session
 
 HELD, NEW, FREE = "_is_held", "_is_new", "_free"
@@ -53,7 +54,7 @@ def hold(
         cursor.execute(_which(names), [session.pk] * len(names))
         some = dict(zip(names, cursor.fetchone(), strict=True))
     _has_none(session, (name.partition("__")[0] for name in names if not some[name]))
-    prefetch_related_objects([session], *(name for name in names if some[name]))
+    _ask(session, [name for name in names if some[name]])
 
 
 def let_go(session: Session) -> None:
@@ -157,7 +158,33 @@ def forget(session: Session, *names: str) -> None:
         for name in names:
             _read(session).pop(name, None)
             session._state.fields_cache.pop(name, None)  # noqa: SLF001 - as above
-        prefetch_related_objects([session], *names)
+        _ask(session, names)
+
+
+def _ask(session: Session, names: Iterable[str]) -> None:
+    """Read the session's rows of these names. To prefetch them would cost three times as much: a statement for any
+    number of sessions, built anew each time.
+    """
+    plain = [name for name in names if name not in SINGLE and "__" not in name]
+    for name in plain:
+        found = _rows_of(name).rows(session.pk)
+        for row in found:
+            _relation(name).field.set_cached_value(row, session)
+        rows = getattr(session, name).all()
+        rows._result_cache = found  # noqa: SLF001 - as Django's own prefetching does
+        _read(session)[name] = rows
+    prefetch_related_objects([session], *(name for name in names if name not in plain))
+
+
+@cache
+def _rows_of(name: str) -> Prepared[Any]:
+    """The query for a session's rows of that name, by the session's key."""
+    relation = _relation(name)
+    return Prepared(lambda key: relation.related_model.objects.filter(**{relation.field.name: key}), int)
+
+
+def _relation(name: str) -> Any:
+    return Session._meta.get_field(name)  # noqa: SLF001 - Django's documented API
 
 
 @cache
@@ -165,7 +192,7 @@ def _which(names: tuple[str, ...]) -> str:
     """The query for which of these a session has any rows of, whose key it is to be given once for each."""
     found, quoted = [], connection.ops.quote_name
     for name in names:
-        relation: Any = Session._meta.get_field(name.partition("__")[0])  # noqa: SLF001 - Django's documented API
+        relation = _relation(name.partition("__")[0])
         table, column = relation.related_model._meta.db_table, relation.field.column  # noqa: SLF001
         found.append(f"EXISTS(SELECT 1 FROM {quoted(table)} WHERE {quoted(column)} = %s)")  # noqa: S608 - names
     return f"SELECT {', '.join(found)}"

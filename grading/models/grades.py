@@ -138,6 +138,11 @@ class Grade(models.Model):
     def __str__(self) -> str:
         return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
 
+    def answers(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> bool:
+        """Whether it is of those that `GradeQuerySet.answering` finds."""
+        said = (self.source, self.status, self.inputs_sha256, self.rubric, self.version)
+        return said == (Source.JUDGE, Status.SCORED, inputs_sha256, rubric, version) and self.model.startswith(model)
+
     @property
     def beside(self) -> str:
         """What a parallel opinion was asked for, in words; empty for what the chain reads."""

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.prepared import Prepared
 from grading.models import glance
 from grading.models.fields import enum_field, one_of
 from grading.remembered import Memory
@@ -105,7 +106,7 @@ class JudgePolicyManager(models.Manager["JudgePolicy"]):
         """The row that holds: the latest. The defaults, unsaved, where nobody has set anything."""
         seen = glance.held()
         if seen is None:
-            return self.order_by("-pk").first() or JudgePolicy()
+            return LATEST.first() or JudgePolicy()
         return JudgePolicy() if seen.policy is None else _policies.of([seen.policy], self.in_bulk)[seen.policy]
 
 
@@ -144,3 +145,6 @@ class JudgePolicy(models.Model):
 
     def __str__(self) -> str:
         return f"judge policy {self.pk}"
+
+
+LATEST: Prepared[JudgePolicy] = Prepared(lambda: JudgePolicy.objects.order_by("-pk")[:1])

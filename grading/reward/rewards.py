@@ -13,6 +13,7 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm
+from bandit.prepared import Prepared
 from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission, at_hand
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, Purpose
@@ -34,6 +35,7 @@ CLAIMED_ABOVE, LATE_WORD = OWN_WORDS = ("A39", "A42")
 AS_IT_STANDS = (0.0, 1.0)
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
+LIVE: Prepared[Settlement] = Prepared(lambda key: Settlement.objects.filter(session=key).order_by("-revision")[:1], int)
 # A session that ended before midnight may be handed in after it.
 LATE_BY = dt.timedelta(hours=6)
 
@@ -243,7 +245,7 @@ def live(session: Session) -> Settlement | None:
     held = at_hand.rows(session, "settlements")
     if held is not None:
         return max(held, key=lambda row: row.revision, default=None)
-    return session.settlements.order_by("-revision").first()
+    return LIVE.first(session.pk)
 
 
 def verdict_among(grades: Iterable[Grade]) -> Grade | None:

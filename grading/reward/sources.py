@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bandit.prepared import Prepared
 from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 DETAIL = 2_000
 LEFT_OUT = 400
 HIDDEN = "hidden"
+RULES: Prepared[tuple[Any, ...]] = Prepared(lambda: ArtifactRule.objects.values_list(*artifacts.RULE_FIELDS))
 KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
@@ -370,7 +372,7 @@ def _is_borne_out(found: Iterable[artifacts.FoundArtifact], signals: Signals | N
 def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
     """The site's artifact rules; where one cannot work, why, and what their globs alone say, if these can."""
     seen = glance.held()
-    rows = ArtifactRule.objects.values_list(*artifacts.RULE_FIELDS) if seen is None else seen.artifact_rules
+    rows = RULES.rows() if seen is None else seen.artifact_rules
     return _working(tuple(rows))
 
 
