@@ -48,7 +48,9 @@ class Repeated(FlagRule):
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.
         # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.
-        same = Evidence.objects.filter(alike, sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
+        same = Evidence.objects.filter(
+            Q(session__is_sample=session.is_sample), sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk")
+        )
         own = Q(session__agent=session.agent_id)
         same = same.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
         others = same.exclude(session=session)
