@@ -49,7 +49,7 @@ class Repeated(FlagRule):
         # that this one is no part of.
         # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.
         same = Evidence.objects.filter(
-            Q(session__is_sample=session.is_sample), sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk")
+            session__is_sample=session.is_sample, sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk")
         )
         own = Q(session__agent=session.agent_id)
         same = same.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
