@@ -1,10 +1,11 @@
 """Rubrics: versions by content, the editor that loses nothing, the exact prompt, trials beside the chain, staleness."""
 
 import html
+from random import Random
 
 import pytest
 
-from grading import judging
+from grading import judging, remembered
 from grading.judging.rubrics import examples, trials, verdicts, versions
 from grading.migrations._first_rubrics import PRODUCTION
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
@@ -412,6 +413,29 @@ def test_what_came_of_each_rubric_is_counted_for_it(sim, operator, olga):
     page = flat(operator.get("/rubrics/"))
     assert "in force" in page
     assert ".60" in page
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_figures_kept_up_are_those_of_reading_all_grades(olga, seed):
+    dice = Random(seed)
+    rubrics = [first().sha256, version(olga).sha256]
+    sessions = [cast.session() for _ in range(6)]
+    for _step in range(12):
+        for _act in range(dice.randint(1, 4)):
+            session, value = dice.choice(sessions), round(dice.random(), 3)
+            held = Grade.objects.filter(session=session, source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
+            if (act := dice.random()) < 0.5:
+                cast.grade(session, Source.JUDGE, value, rubric=dice.choice(rubrics))
+            elif act < 0.8 or not held.exists():
+                cast.grade(session, Source.HUMAN, value, author=olga)
+            else:
+                cast.grade(session, Source.HUMAN, None, Reason.WITHDRAWN, author=olga, withdraws=held.latest("pk"))
+        kept = versions.figures()
+        remembered.forget()
+        assert kept == versions.figures()
+        labelled = {grade.session_id for grade in examples.labelled()}
+        paired = {*Grade.objects.verdicts().filter(session__in=labelled).values_list("rubric", "session")}
+        assert sum(each.pairs for each in kept.values()) == len(paired)
 
 
 def test_an_example_says_nothing_about_how_well_its_rubric_agrees(sim, olga):

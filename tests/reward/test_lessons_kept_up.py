@@ -84,7 +84,7 @@ def test_whatever_happens_it_says_what_reading_all_says(seed):
 def test_a_draw_that_was_rolled_back_is_not_remembered_as_another():
     lesson_cast.draw_row("ask-first", taken=True)
     bandit = Bandit.objects.get(name="lesson")
-    held, _ = reading._made(bandit)
+    held = reading._made(bandit)
     Assignment.objects.filter(pk=held.last[0]).update(taken=False, chance=0.3)
-    again, _ = reading._made(bandit)
+    again = reading._made(bandit)
     assert (held.taken.tolist(), again.taken.tolist(), again.chance.tolist()) == ([True], [False], [0.3])

@@ -304,8 +304,8 @@ class WholeSeconds(Func):
     output_field = BigIntegerField()
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:
-        # Without the fraction, which SQLite rounds.
-        template = "CAST(strftime('%%s', substr(%(expressions)s, 1, 19)) AS INTEGER)"
+        # Without the fraction, which SQLite rounds. A per cent sign is read twice on its way.
+        template = "CAST(strftime('%%%%s', substr(%(expressions)s, 1, 19)) AS INTEGER)"
         return self.as_sql(compiler, connection, template=template, **kwargs)
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:

@@ -1,0 +1,99 @@
+"""What several policies share in reading the same rows moves no bit of any of them."""
+
+from datetime import date, timedelta
+from random import Random
+
+import numpy as np
+import pytest
+
+from bandit.core import evidence
+from bandit.core.advice import jumps
+from bandit.core.calibration import Scale
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold, plain_means
+from bandit.core.table import MICRO, RewardRow, RewardRows, summed
+
+pytestmark = pytest.mark.pure
+
+TODAY = date(2026, 3, 31)
+ARMS = ("a", "b", "c")
+WEIGHTS = {"judge": 1.0, "human": 1.0, "journal": 0.3, "trajectory": 0.2}
+START = Scale(sources=("journal", "trajectory"), floored=("failed",))
+POLICIES = [
+    Policy(weights=WEIGHTS, follows_change=True, agent_cap=3, **numbers)
+    for numbers in (
+        {},
+        {"scale": START, "standings": {"stale": 0.3}},
+        {"rectifier": {("a", "judge", ""): 0.1, ("b", "journal", ""): -0.2}},
+        {"baseline": {"code": 0.05, "news": -0.1}, "half_life": 5.0},
+    )
+]
+
+
+def some_rows(dice: Random) -> list[RewardRow]:
+    found = []
+    for _ in range(300):
+        values = [dice.randint(0, MICRO) for _ in range(dice.randint(1, 6))]
+        row = RewardRow(
+            arm=dice.choice(ARMS),
+            source=dice.choice((*WEIGHTS, "judge")),
+            day=TODAY - timedelta(days=dice.choice((0, 1, dice.randrange(300)))),
+            n=len(values),
+            s=sum(values),
+            q=sum(value**2 for value in values),
+            context=dice.choice(("code", "news")),
+            judge=dice.choice(("one", "another")),
+            witness=dice.choice(("claimed", "observed")),
+            standing=dice.choice(("", "stale")),
+            agent=dice.choice(("alice", "bob")),
+        )
+        found.append(row)
+    return found
+
+
+def bits(rows, policy):
+    read = fold(rows, arms=ARMS, policy=policy, today=TODAY)
+    means = plain_means(rows, arms=ARMS, policy=policy, today=TODAY)
+    return read.alpha.tobytes(), read.beta.tobytes(), read.evidence, means
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_read_by_several_policies_say_what_each_says_alone(seed):
+    rows = some_rows(Random(seed))
+    held = RewardRows.of(rows)
+    together = [bits(held, policy) for policy in POLICIES * 2]
+    alone = []
+    for policy in POLICIES:
+        evidence._known.cache_clear()
+        evidence._lost.cache_clear()
+        alone.append(bits(rows, policy))
+    assert together == alone * 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_jump_is_that_of_folds_that_know_nothing_of_each_other(policy):
+    rows = some_rows(Random(7))
+    read = fold(rows, arms=ARMS, policy=policy, today=TODAY)
+    most = dict.fromkeys(ARMS, 0.0)
+    for arm in ARMS:
+        for value in (0, MICRO):
+            more = RewardRow(arm=arm, source="judge", day=TODAY, n=1, s=value, q=value**2)
+            after = fold([*rows, more], arms=ARMS, policy=policy, today=TODAY)
+            most[arm] = max(most[arm], abs(after.arms[arm].mean - read.arms[arm].mean))
+    source = max(WEIGHTS, key=lambda name: (WEIGHTS[name], name))
+    assert source == "judge"
+    assert jumps(rows, read) == most
+
+
+@pytest.mark.parametrize("far", [1, 2**40])
+def test_sums_by_keys_are_in_the_keys_order_however_far_apart_these_are(far):
+    dice = np.random.default_rng(3)
+    keys = dice.integers(-3, 4, (500, 3)) * far
+    columns = np.column_stack((dice.integers(-1, 2, 500), dice.integers(0, 10**12, 500)))
+    found: dict[tuple[int, ...], list[int]] = {}
+    for key, (n, s) in zip(map(tuple, keys.tolist()), columns.tolist(), strict=True):
+        total = found.setdefault(key, [0, 0])
+        total[0], total[1] = total[0] + n, total[1] + s
+    kept, sums = summed(keys, columns)
+    assert [tuple(key) for key in kept.tolist()] == sorted(key for key, (n, _) in found.items() if n)
+    assert sums.tolist() == [found[tuple(key)] for key in kept.tolist()]
