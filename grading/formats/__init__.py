@@ -46,8 +46,9 @@ MAX_HEAD: Final = 4 * 1024 * 1024
 SNIFFED: Final = 64 * 1024
 
 
-def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> TranscriptReader:
-    """A reader of the transcript in a binary stream, from where the stream stands; it need not be seekable.
+def read(stream: BinaryIO, filename: str = "", *, known: str = "", max_line: int = MAX_LINE) -> TranscriptReader:
+    """A reader of the transcript in a binary stream, from where the stream stands; it need not be seekable. Its format
+    is the one of that name, where it is `known`; else it is recognised.
 
     Raises EmptyTranscript where there is nothing, UnknownFormat where no supported format is recognised. Nothing else
     is raised, then or while iterating, whatever the bytes are (the stream's own errors apart). The caller closes the
@@ -58,11 +59,14 @@ def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> T
         if not is_all and stream.read(1):
             raise UnknownFormat("white space only", expected=FORMATS, head=head, filename=filename)
         raise EmptyTranscript(filename)
-    detection = detect(head, filename)
-    if detection.format is None:
-        raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+    parser = PARSERS.get(known)
+    if parser is None:
+        detection = detect(head, filename)
+        if detection.format is None:
+            raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+        parser = PARSERS[detection.format]
     whole = BytesIO(head) if is_all else BufferedReader(_Rejoined(head, stream), HEAD)
-    return TranscriptReader(whole, PARSERS[detection.format], max_line=max_line)
+    return TranscriptReader(whole, parser, max_line=max_line)
 
 
 def recognise(stream: BinaryIO, filename: str = "") -> Detection:

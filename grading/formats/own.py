@@ -11,11 +11,14 @@ from grading.formats.events import Boundary, Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLog:
-    """One log: how its bytes are read, and the hashes of its records, asked for where another log follows."""
+    """One log: how its bytes are read, and the hashes of its records, asked for where another log follows. `format` is
+    empty where it is to be recognised.
+    """
 
     open: Callable[[], BinaryIO]
     filename: str
     ids: Callable[[], Iterable[int]]
+    format: str = ""
 
 
 def hash_of(record: str) -> int:
@@ -31,7 +34,7 @@ def own_events(logs: Sequence[OwnLog], foreign: frozenset[int]) -> Iterator[Even
     for place, log in enumerate(logs):
         first = last
         with log.open() as stream:
-            for event in formats.read(stream, log.filename):
+            for event in formats.read(stream, log.filename, known=log.format):
                 last = first + event.number
                 if event.record and hash_of(event.record) in seen:
                     continue

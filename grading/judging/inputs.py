@@ -73,7 +73,7 @@ def build(
 def _log(row: Evidence, *, is_last: bool) -> LogBytes:
     with store.open(row) as stream:
         data = stream.read()
-    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.of(row).ids)
+    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.of(row).ids, format=row.format)
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:

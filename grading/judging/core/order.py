@@ -13,11 +13,12 @@ from grading.judging.core.prompt import Case, Prompt, RubricText
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBytes:
-    """One log; `ids` are the hashes of its records, needed where another log follows."""
+    """One log; `ids` are the hashes of its records, needed where another log follows. `format` as `OwnLog` has it."""
 
     data: bytes
     filename: str
     ids: tuple[int, ...] = ()
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class PromptOrder:
 def fill(order: PromptOrder) -> Prompt:
     """The prompt that was ordered. Raises what reading evidence raises."""
     logs = [
-        OwnLog(open=partial(BytesIO, log.data), filename=log.filename, ids=partial(tuple, log.ids))
+        OwnLog(open=partial(BytesIO, log.data), filename=log.filename, ids=partial(tuple, log.ids), format=log.format)
         for log in order.logs
     ]
     case = replace(order.case, events=own_events(logs, order.foreign))
