@@ -14,6 +14,7 @@ from grading import review, tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
+from grading.models.sessions import Whose
 from grading.review import answers, priority, queue
 from grading.review.impact import Corrections, Stratum, first_guess, prior
 from grading.reward import rewards
@@ -338,8 +339,9 @@ def test_a_site_with_sessions_gets_its_queue_once(rita):
     assert item(kept["flag"]).why == Flag.objects.get().detail
 
 
-def test_the_samples_fill_the_queue():
+def test_the_samples_fill_a_queue_of_their_own():
     assert len(list(samples.load(dt.datetime.now(dt.UTC)))) == 14
-    found = queue.count()
+    found = queue.count(whose=Whose.SAMPLES)
     assert found.rule >= 2
     assert found.slice >= 1
+    assert queue.count().open == 0

@@ -162,7 +162,7 @@ def test_a_simulated_judge_is_named_on_every_page(client, settings):
 def test_samples_are_announced_and_an_operator_may_remove_them(client):
     cast.session(is_sample=True)
     entered(client, "viewer")
-    assert "Sample sessions show how the pages look" in flat(client.get("/"))
+    assert "1 sample session shows how the pages look" in flat(client.get("/"))
     assert 'href="/samples/"' not in flat(client.get("/"))
     client.force_login(cast.person("olga", "operator"))
     assert 'href="/samples/"' in flat(client.get("/"))
