@@ -91,7 +91,13 @@ class Drill:
         scene.broken += noticing.unnoticed(scene, sign) if sign else []
         stream.close()
         ended = timezone.now()
-        self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
+        seconds = (ended - began).total_seconds()
+        told = [
+            f"{len(stream.accepted)} sessions in {seconds:.1f} s",
+            *scene.remarks,
+            *map("BROKEN: {}".format, scene.broken),
+        ]
+        self.say(f"{phase.name}: {'; '.join(told)}")
         return Played(phase=phase, scene=scene, began=began, ended=ended)
 
     def drain(self, scene: Scene) -> None:

@@ -34,7 +34,7 @@ def test_code_and_database_that_do_not_fit_are_told_in_words(new_place, statemen
     }
     running = {name: place.start(*command) for name, command in {**commands, **also}.items()}
     for name, process in running.items():
-        said = process.communicate(timeout=120)[0]
+        said = process.communicate(timeout=600)[0]
         assert (name, process.returncode != 0, words in said) == (name, True, True), said
         assert "Traceback" not in said, said
 
