@@ -20,7 +20,7 @@ from tests.intake.test_intake import PR, SHA, submit
 pytestmark = pytest.mark.django_db
 
 # What an upload of a log, a journal and a patch may ask of the database.
-STATEMENTS = 45
+STATEMENTS = 21
 
 
 def columns(row) -> dict:
