@@ -337,9 +337,12 @@ def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
 
 def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    # Nothing is fetched, whatever a repository's own settings want: a command may be hidden in an address there.
+    environment.update(
+        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="none"
+    )
     done = subprocess.run(
-        ["git", "-C", cwd, *arguments],
+        ["git", "-C", cwd, "-c", "core.fsmonitor=false", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=max(0.05, deadline - time.monotonic()),

@@ -332,6 +332,26 @@ def test_commits_of_a_past_session_are_sent_as_claims(old):
     assert not {before, after, told} & {said["sha"]}
 
 
+def test_no_command_of_a_repository_that_a_log_names_is_run(old):
+    work, ran = repository(old.home / "work"), old.home / "ran"
+    mine = commit(work, "In time", "2026-03-31T11:35:00+00:00")
+    script = old.home / "script"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    script.chmod(0o700)
+    for name in ("core.fsmonitor", "core.sshCommand", "core.pager", "gpg.program", "alias.log", "diff.external"):
+        git(work, "config", name, f"!{script}" if name.startswith("alias") else str(script))
+    git(work, "config", "log.showSignature", "true")
+    # An object that is missing is fetched, by an address that is a command.
+    git(work, "config", "extensions.partialClone", "origin")
+    git(work, "config", "remote.origin.promisor", "true")
+    git(work, "config", "remote.origin.url", f"ext::{script}")
+    git(work, "config", "protocol.ext.allow", "always")
+    (work / ".git" / "objects" / mine[:2] / mine[2:]).unlink()
+    old.put(f".claude/projects/-home-bob/{FIRST}.jsonl", in_folder(logs.claude(FIRST, logs.COMMIT), work))
+    assert old.tally(old.sends())["sent"] == 1
+    assert not ran.exists()
+
+
 def test_a_past_session_whose_folder_is_gone_is_sent_without_facts(old):
     data = in_folder(logs.claude(FIRST, logs.COMMIT), old.home / "gone")
     old.put(f".claude/projects/-home-bob/{FIRST}.jsonl", data)

@@ -126,5 +126,5 @@ def test_who_is_signed_out_meanwhile_is_told(context, monkeypatch):
     page = context.new_page()
     page.goto("/sessions/")
     wait_for_pill(page, "Judge open")
-    monkeypatch.setattr(feed.Known, "may_look", lambda known, request: False)
+    monkeypatch.setattr(feed.Known, "zone_of", lambda known, request: None)
     page.wait_for_selector("[data-live-state]:has-text('Signed out')", timeout=20_000)

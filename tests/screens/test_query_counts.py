@@ -109,8 +109,8 @@ PAGES = {
     "admin:view": 11,
     "admin:bulk": 14,
     "admin:history": 29,
-    "admin:history_csv": 19,
-    "admin:history_jsonl": 19,
+    "admin:history_csv": 20,
+    "admin:history_jsonl": 20,
     "admin:calibration_csv": 5,
     "admin:invite": 11,
     "admin:zone": 12,
@@ -128,8 +128,8 @@ PAGES = {
     "admin:story": 61,
     "admin:settings": 16,
     "account_login": 2,
-    "account_reauthenticate": 15,
-    "invitation": 10,
+    "account_reauthenticate": 16,
+    "invitation": 11,
     "mfa_index": 12,
     "admin:login": 3,
     "admin:password_change": 10,
@@ -144,7 +144,7 @@ PAGES = {
     "api:openapi-json": 0,
 }
 # The same of the admin pages of every model, by their last word.
-MODEL_PAGES = {"add": 11, "change": 14, "changelist": 16, "delete": 35, "history": 13}
+MODEL_PAGES = {"add": 12, "change": 15, "changelist": 17, "delete": 37, "history": 14}
 
 
 # ---- what is asked
@@ -207,7 +207,7 @@ CALLS: dict[str, tuple[int, Callable[[World], object]]] = {
     "read a bandit": (16, get("api:read_bandit", lambda site: "category")),
     "select": (24, post("api:select", bandit="category", decision_id="d-9")),
     "assign": (32, post("api:assign", decision_id="d-9", lessons=["read-the-diff"])),
-    "preview of a correction of many": (93, preview_of_many),
+    "preview of a correction of many": (94, preview_of_many),
     "sweep": (349, lambda site: judging.sweep()),
     "prioritise": (30, lambda site: tasks.prioritise()),
     "at night": (232, lambda site: tasks.at_night()),
