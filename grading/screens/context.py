@@ -147,7 +147,7 @@ class PageContext:
 
 
 def page_context(request: HttpRequest) -> PageContext:
-    """Seven queries, whatever the page, and one more while grades wait for the judge."""
+    """Six queries, whatever the page, and one more while grades wait for the judge."""
     now = site_now()
     said = None if request.path == reverse("admin:quota") else banner(now.quota)
     return PageContext(

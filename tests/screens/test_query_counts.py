@@ -66,7 +66,7 @@ JOURNAL = "Submitted a pull request. " * 20
 # The most that any of a page's addresses may take, those in `tests/addresses.py`.
 PAGES = {
     "admin:index": 66,
-    "admin:sessions": 28,
+    "admin:sessions": 34,
     "admin:session": 54,
     "admin:events": 6,
     "admin:categories": 40,
@@ -86,8 +86,8 @@ PAGES = {
     "admin:costs_csv": 5,
     "admin:quota_pause": 10,
     "admin:quota_policy": 11,
-    "admin:rubrics": 30,
-    "admin:rubric": 16,
+    "admin:rubrics": 40,
+    "admin:rubric": 18,
     "admin:rubric_edit": 13,
     "admin:rubric_activate": 37,
     "admin:rubric_try": 52,
@@ -96,7 +96,7 @@ PAGES = {
     "admin:runs": 10,
     "admin:run": 15,
     "admin:run_progress": 6,
-    "admin:run_plan": 35,
+    "admin:run_plan": 41,
     "admin:alarms": 13,
     "admin:alarm": 11,
     "admin:review_session": 51,
