@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
 
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
@@ -60,14 +60,21 @@ def compared() -> GradeQuerySet:
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
 
+class RowCount(Subquery):
+    """How many rows a query has, which may be of the outer one's."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+
 def in_use() -> CalibrationStatus | None:
-    """The grader that gave the latest verdict for the chain; None before the first. Two queries, for every page."""
-    latest = Grade.objects.chain().verdicts().first_readings().filter(yours()).order_by("-pk").values(*IDENTITY).first()
-    if latest is None:
-        return None
-    own = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **latest)
+    """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
+    same = {name: OuterRef(OuterRef(name)) for name in IDENTITY}
+    own = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **same)
     blind = ReviewAnswer.objects.blind().drawn().filter(Exists(own)).order_by().values("session").distinct()
-    return CalibrationStatus(grader=JudgeInstrument(**latest), blind=blind[:ENOUGH].count())
+    latest = Grade.objects.chain().verdicts().first_readings().filter(yours()).order_by("-pk")
+    row = latest.annotate(blind=RowCount(blind[:ENOUGH])).values(*IDENTITY, "blind").first()
+    return None if row is None else CalibrationStatus(blind=row.pop("blind"), grader=JudgeInstrument(**row))
 
 
 class Uncalibrated(Rule):

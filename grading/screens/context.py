@@ -152,7 +152,7 @@ class PageContext:
 
 
 def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
-    """Three queries, whatever the page, and one more while grades wait for the judge."""
+    """Two queries, whatever the page, and one more while grades wait for the judge."""
     said = None if request.path == reverse("admin:quota") else banner(now.quota)
     return PageContext(
         site=now,

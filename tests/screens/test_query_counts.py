@@ -66,7 +66,7 @@ JOURNAL = "Submitted a pull request. " * 20
 # The most that any of a page's addresses may take, those in `tests/addresses.py`.
 PAGES = {
     "admin:index": 68,
-    "admin:sessions": 29,
+    "admin:sessions": 35,
     "admin:session": 55,
     "admin:events": 7,
     "admin:categories": 41,
@@ -86,8 +86,8 @@ PAGES = {
     "admin:costs_csv": 7,
     "admin:quota_pause": 11,
     "admin:quota_policy": 12,
-    "admin:rubrics": 31,
-    "admin:rubric": 17,
+    "admin:rubrics": 41,
+    "admin:rubric": 19,
     "admin:rubric_edit": 14,
     "admin:rubric_activate": 38,
     "admin:rubric_try": 53,
@@ -96,7 +96,7 @@ PAGES = {
     "admin:runs": 11,
     "admin:run": 16,
     "admin:run_progress": 7,
-    "admin:run_plan": 36,
+    "admin:run_plan": 42,
     "admin:alarms": 14,
     "admin:alarm": 12,
     "admin:review_session": 52,
