@@ -12,6 +12,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.request import urlopen
 
 import pytest
 from django.utils import timezone
@@ -61,6 +62,8 @@ class Old(Person):
 def old(tmp_path, live_site, transactional_db, settings) -> Old:
     settings.ANTHROPIC_API_KEY, settings.JUDGE_MODEL = quota_cast.KEY, "claude-sonnet-5-5"
     _row, secret = ApiToken.objects.issue(cast.agent(), scope=TokenScope.HOOK)
+    with urlopen(f"{live_site}/healthz/live", timeout=120):  # noqa: S310 - of this test
+        pass  # whoever asks first waits until the site has read its own code, and a hook waits for seconds only
     return Old(tmp_path, live_site, secret)
 
 
