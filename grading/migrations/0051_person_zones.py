@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0052_troubled_attempts'),
+        ('grading', '0050_troubled_attempts'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

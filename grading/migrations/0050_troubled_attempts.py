@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0055_words_of_reasons")]
+    dependencies = [("grading", "0049_words_of_reasons")]
 
     operations = [
         migrations.AddIndex(

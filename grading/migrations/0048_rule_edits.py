@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0058_notice_channels'),
+        ('grading', '0047_notice_channels'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0061_rule_edits'),
+        ('grading', '0048_rule_edits'),
     ]
 
     operations = [
