@@ -58,6 +58,13 @@ def link(page: str) -> str:
     return site + reverse(page)
 
 
+def chat_text(lines: Iterable[str]) -> str:
+    """What a chat such as Slack or Mattermost shows of a webhook's JSON. Nothing that a session's name holds calls people
+    there (<!channel>, @all) or is a link in disguise.
+    """
+    return "\n".join(lines).translate({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("@"): "@\u200b"})
+
+
 def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
     return {
         "rule": rule.id,
@@ -82,7 +89,8 @@ def _queue(to: Iterable[Place], about: About, *, said: dict[str, Any], **columns
     for place in to:
         key = uuid.uuid4()
         is_email = place.kind is Channel.EMAIL
-        body = "\n\n".join(parts) + "\n" if is_email else json.dumps({"notice": str(key), "about": about, **said})
+        message = {"notice": str(key), "about": about, **said, "text": chat_text([subject, *parts])}
+        body = "\n\n".join(parts) + "\n" if is_email else json.dumps(message)
         queued.append(
             Notice.objects.create(
                 key=key,

@@ -166,8 +166,18 @@ def test_a_webhook_gets_signed_json(web):
     said = json.loads(body)
     assert (said["rule"], said["title"], said["what_to_do"]) == ("A2", "The judge is out", "Add credit.")
     assert said["notice"] == str(Notice.objects.get().key)
+    assert said["text"].startswith("[gradingsite] A2 The judge is out\nm: quota exhausted\n")
+    assert "\nWhat to do: Add credit.\nhttps://" in said["text"]
     assert notices.send_due() == 0
     assert len(web.posts) == 1
+
+
+def test_a_chat_that_gets_the_text_calls_nobody_and_links_nowhere_else(web):
+    keep([Told("<!channel> @all <https://bad.example|the quota page> a&b")], NOW())
+    assert notices.send_due() == 1
+    text = json.loads(web.posts[0][2])["text"]
+    assert "&lt;!channel&gt; @\u200ball &lt;https://bad.example|the quota page&gt; a&amp;b" in text
+    assert "<" not in text
 
 
 def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
