@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from grading.busy import is_busy, trouble
 from grading.health.readiness import metrics, readiness
+from grading.judging.outlook.standing import standings
 from grading.models import ApiToken
 from grading.models.agents import TokenScope
 from gradingsite.clients import usual
@@ -29,7 +30,8 @@ def live(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signa
 def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
     """200 where the site does its work, 503 with the problems in words where it does not."""
     try:
-        found = readiness(timezone.now())
+        asked = [role for role, (_model, may_be_asked) in judges().items() if may_be_asked]
+        found = readiness(timezone.now(), asked)
     except Exception as error:
         if not is_busy(error):
             raise
@@ -47,7 +49,12 @@ def figures(request: HttpRequest) -> HttpResponse:
         response = HttpResponse("expected a token for reading only, as Authorization: Bearer gs_…\n", status=401)
         response["WWW-Authenticate"] = "Bearer"
         return response
-    return HttpResponse(metrics(timezone.now()), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(metrics(timezone.now(), judges()), content_type=CONTENT_TYPE_LATEST)
+
+
+def judges() -> dict[str, tuple[str, bool]]:
+    """The configured judges by their roles: the model, and whether it may be asked. Two queries."""
+    return {role: (each.judge.model, not each.quota.is_out) for role, each in standings().items()}
 
 
 def answer(body: dict[str, object], status: int = 200) -> JsonResponse:

@@ -1,7 +1,7 @@
 """What programs that watch the site may ask: whether it is ready, and figures for Prometheus. No secrets in either."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from grading import disk
 from grading.health import pulse
 from grading.health.liveness import Component
-from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, Quota, ReviewItem, Session
+from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, ReviewItem, Session
 from grading.models.judging import OPEN_STATES, JobState
 from grading.models.notices import NoticeState
 from grading.models.sessions import yours
@@ -31,15 +31,17 @@ class Readiness:
     problems: tuple[str, ...]
 
 
-def readiness(now: dt.datetime) -> Readiness:
-    """Whether the site does its work: five queries. Raises what the database raises where it is away."""
+def readiness(now: dt.datetime, asked: Collection[str]) -> Readiness:
+    """Whether the site does its work: four queries. `asked` are the judges, by their roles, that may be asked now: what
+    waits for another waits for its quota or its key. Raises what the database raises where it is away.
+    """
     ages = heartbeat_ages(now)
     silent, trouble = pulse.silent(), pulse.trouble()
     if pulse.trouble() == "" and Component.WEB not in ages:
         pulse.beat([Component.WEB])  # nobody has shown yet that the database can be written to
     free, floor = disk.free(), disk.floor()
-    oldest, held = oldest_due(now), Quota.objects.out().exists()
-    waits = 0.0 if oldest is None or held else oldest
+    due = oldest_due(now)
+    waits = max((age for judge, age in due.items() if judge in asked), default=0.0)
     problems = {
         f"The database cannot be written to: {trouble}": trouble,
         f"{free:,} bytes are free, and {floor:,} are to stay free": free < floor,
@@ -50,7 +52,10 @@ def readiness(now: dt.datetime) -> Readiness:
         "database": {"writable": not trouble},
         "disk": {"free_bytes": free, "floor_bytes": floor},
         "heartbeats": {name: {"age_seconds": round(age, 1), "silent": name in silent} for name, age in ages.items()},
-        "jobs": {"oldest_due_seconds": None if oldest is None else round(oldest, 1), "judge_held": held},
+        "jobs": {
+            "oldest_due_seconds": {judge: round(age, 1) for judge, age in due.items()},
+            "judges_asked": sorted(asked),
+        },
     }
     return Readiness(checks=checks, problems=tuple(said for said, is_so in problems.items() if is_so))
 
@@ -61,25 +66,27 @@ def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
     return {name: max(0.0, (now - beat_at).total_seconds()) for name, beat_at in rows if beat_at is not None}
 
 
-def oldest_due(now: dt.datetime) -> float | None:
-    """Seconds for which the judge job that is due longest has been so; None where none is."""
+def oldest_due(now: dt.datetime) -> dict[str, float]:
+    """Seconds for which the job that is due longest has been so, by its judge's role. One query."""
     due = JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now)
-    at: dt.datetime | None = due.aggregate(at=Min("next_attempt_at"))["at"]
-    return None if at is None else (now - at).total_seconds()
+    rows = due.order_by().values("judge").annotate(at=Min("next_attempt_at")).order_by("judge")
+    return {row["judge"]: (now - row["at"]).total_seconds() for row in rows}
 
 
 class SiteFigures(Collector):
-    """Read from the database whenever somebody asks: a process's own counters would be one process's."""
+    """Read from the database whenever somebody asks: a process's own counters would be one process's.
 
-    def __init__(self, now: dt.datetime) -> None:
-        self.now = now
+    `judges` are the configured ones, by their roles: the model, and whether it may be asked.
+    """
+
+    def __init__(self, now: dt.datetime, judges: Mapping[str, tuple[str, bool]]) -> None:
+        self.now, self.judges = now, judges
 
     def collect(self) -> Iterable[Metric]:
         now = self.now
         for name, words, value in (
             ("disk_free_bytes", "Free for the state folder", disk.free()),
             ("disk_floor_bytes", "With less free, no session is taken in", disk.floor()),
-            ("oldest_due_job_seconds", "How long the oldest judge job has been due", oldest_due(now) or 0.0),
             ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().filter(yours()).count()),
             ("sessions_last_day", "Sessions that ended in the last 24 hours", recent_sessions(now)),
         ):
@@ -97,8 +104,15 @@ class SiteFigures(Collector):
             ages[job.name] = (now - job.ended_at).total_seconds()
         yield turns
         yield gauge("periodic_age_seconds", "Since each periodic job last ended well", "job", ages)
-        judges = {quota.model: float(not quota.is_out) for quota in Quota.objects.order_by("model", "pk")}
-        yield gauge("judge_open", "Whether each judge may be asked", "model", judges)
+        due = oldest_due(now)
+        waits = {judge: due.get(judge, 0.0) for judge in {**self.judges, **due}}
+        yield gauge("oldest_due_job_seconds", "How long the oldest job of each judge has been due", "judge", waits)
+        open_ = GaugeMetricFamily(
+            "gradingsite_judge_open", "Whether each judge may be asked", labels=["judge", "model"]
+        )
+        for judge, (model, may_be_asked) in self.judges.items():
+            open_.add_metric([judge, model], float(may_be_asked))
+        yield open_
 
 
 def by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
@@ -118,8 +132,8 @@ def recent_sessions(now: dt.datetime) -> int:
     return Session.objects.yours().filter(ended_at__gt=now - DAY).count()
 
 
-def metrics(now: dt.datetime) -> bytes:
-    """All figures, in Prometheus' text format."""
+def metrics(now: dt.datetime, judges: Mapping[str, tuple[str, bool]]) -> bytes:
+    """All figures, in Prometheus' text format; `judges` as in SiteFigures."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(SiteFigures(now))
+    registry.register(SiteFigures(now, judges))
     return generate_latest(registry)

@@ -59,8 +59,9 @@ def link(page: str) -> str:
 
 
 def chat_text(lines: Iterable[str]) -> str:
-    """What a chat such as Slack or Mattermost shows of a webhook's JSON. Nothing that a session's name holds calls people
-    there (<!channel>, @all) or is a link in disguise.
+    """What a chat such as Slack or Mattermost shows of a webhook's JSON.
+
+    Nothing that a session's name holds calls people there (<!channel>, @all) or is a link in disguise.
     """
     return "\n".join(lines).translate({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("@"): "@\u200b"})
 

@@ -7,8 +7,11 @@ from django.utils import timezone
 
 from grading.health import pulse
 from grading.health.liveness import Component
-from grading.models import Alarm, ApiToken, PeriodicJob
+from grading.judging import judges
+from grading.models import Alarm, ApiToken, PeriodicJob, Quota
 from grading.models.agents import TokenScope
+from grading.models.judging import JudgeRole
+from grading.models.quota import QuotaState
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -36,12 +39,42 @@ def test_a_site_that_works_is_ready_and_says_how_old_its_heartbeats_are(client, 
 
 def test_a_full_disk_and_a_job_that_nobody_does_make_it_unready_in_words(client, settings):
     settings.FREE_SPACE_FLOOR = 2**60
+    settings.ANTHROPIC_API_KEY = "sk-of-a-test"
     cast.open_judge_job(cast.session(), next_attempt_at=timezone.now() - dt.timedelta(hours=1))
     reply = client.get("/healthz/ready")
     assert (reply.status_code, reply["Retry-After"]) == (503, "10")
     said = " ".join(reply.json()["problems"])
     assert "are to stay free" in said
     assert "A job has been due for 360" in said
+
+
+@pytest.mark.parametrize("other", ["another key, long gone", "the second judge"])
+def test_a_judge_that_is_out_hides_no_job_of_another(client, settings, other):
+    settings.ANTHROPIC_API_KEY, settings.JUDGE_SECOND_MODEL = "sk-of-a-test", "gpt-of-a-test"
+    key = "of a key that was replaced" if "key" in other else judges.second().fingerprint
+    Quota.objects.create(key=key, model=settings.JUDGE_SECOND_MODEL, state=QuotaState.EXHAUSTED)
+    cast.open_judge_job(cast.session(), next_attempt_at=timezone.now() - dt.timedelta(hours=1))
+    body = client.get("/healthz/ready").json()
+    assert any(said.startswith("A job has been due for 360") for said in body["problems"])
+    assert body["checks"]["jobs"]["oldest_due_seconds"]["first"] >= 3600
+
+
+def test_what_waits_for_a_judge_that_is_out_or_has_no_key_is_not_stuck(client, settings):
+    cast.open_judge_job(cast.session(), next_attempt_at=timezone.now() - dt.timedelta(hours=1))
+    assert not any("due" in said for said in client.get("/healthz/ready").json()["problems"])
+    settings.ANTHROPIC_API_KEY = "sk-of-a-test"
+    first = judges.configured()[JudgeRole.FIRST]
+    Quota.objects.create(key=first.fingerprint, model=first.model, state=QuotaState.EXHAUSTED)
+    assert not any("due" in said for said in client.get("/healthz/ready").json()["problems"])
+
+
+def test_figures_say_of_each_judge_whether_it_may_be_asked_though_two_share_a_model(client, settings):
+    settings.ANTHROPIC_API_KEY, settings.JUDGE_SECOND_API_KEY = "sk-of-a-test", "sk-of-another-test"
+    settings.JUDGE_SECOND_MODEL = settings.JUDGE_MODEL
+    Quota.objects.create(key=judges.second().fingerprint, model=settings.JUDGE_MODEL, state=QuotaState.EXHAUSTED)
+    lines = client.get("/metrics", **LOCAL).content.decode().splitlines()
+    for role, value in (("first", "1.0"), ("second", "0.0")):
+        assert f'gradingsite_judge_open{{judge="{role}",model="{settings.JUDGE_MODEL}"}} {value}' in lines
 
 
 def test_figures_are_for_this_machine_and_for_a_token_for_reading_only(client, settings):

@@ -153,7 +153,7 @@ def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, omar, c
     ]  # fmt: skip
     for query, wanted in finds:
         assert [row["id"] for row in downloaded(viewer, **query)] == [f"answer-{wanted.pk}"], query
-    assert "Nothing that anybody did matches" in listed(viewer, person="omar", arm="code")
+    assert "Nothing matches these filters" in listed(viewer, person="omar", arm="code")
 
 
 def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer, rita):
