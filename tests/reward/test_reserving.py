@@ -358,7 +358,7 @@ def test_the_quota_page_says_the_order_its_share_and_how_many_wait(client, sim):
     job(drawn=True), job(drawn=True), job()
     page = unescape(flat(client.get("/quota/")))
     assert "at least 10 % of each arm’s" in page
-    assert "while they had less than 20 % of the last 50 calls; then new sessions; then the backlog" in page
+    assert "up to 20 % of the last 50 calls; new sessions; the backlog. Among equals" in page
     assert "2 drawn abstentions wait now." in page
     budget.set_policy(by=None, abstention_share=0)
     page = flat(client.get("/quota/"))
