@@ -45,7 +45,7 @@ SET: Final = (
     ),
     _part(
         "category",
-        "FROM grading_categoryrule WHERE is_on",
+        "FROM grading_categoryrule WHERE is_on AND NOT is_deleted",
         texts="CAST(conditions AS text); CAST(changed_at AS text)",
         wholes="position; id; category_id",
     ),
@@ -84,18 +84,6 @@ NEXT: Final = {
     "postgresql": "nextval(pg_get_serial_sequence('grading_session', 'id'))",
 }
 IF_NEW: Final = "WHERE NOT EXISTS (SELECT 1 FROM grading_session WHERE agent_id = %s AND external_id = %s)"
-ARM: Final = """
-SELECT CASE WHEN arm.merged_into_id IS NULL THEN 'arm' ELSE 'merged' END, bandit.name, {text},
-       arm.name || CHR(10) || bandit.kind || CHR(10) || bandit.id || CHR(10)
-       || (CASE WHEN arm.is_consumption THEN 1 ELSE 0 END + CASE WHEN arm.is_looking THEN 2 ELSE 0 END),
-       arm.id, bandit.revision, bandit.history, {rank}, 0.0
-  FROM {table} JOIN bandit_bandit bandit ON bandit.id = arm.bandit_id
- WHERE bandit.name = %s AND {text} = %s
-"""
-NAMED: Final = ARM.format(text="arm.name", table="bandit_arm arm", rank="0.0")
-ALSO_CALLED: Final = ARM.format(
-    text="alias.alias", table="bandit_armalias alias JOIN bandit_arm arm ON arm.id = alias.arm_id", rank="1.0"
-)
 ELSEWHERE: Final = {
     PARENT: "grading_sessionlog WHERE parent <> '' AND parent IN",
     ANCHORS: "grading_recordanchor WHERE record IN",

@@ -71,6 +71,7 @@ def test_it_is_what_the_tables_say():
     CategoryRule.objects.create(conditions=said, category=arm("code"), position=2)
     CategoryRule.objects.create(conditions=[], category=arm("triage"), position=1)
     CategoryRule.objects.create(conditions=said, category=arm("news"), position=3, is_on=False)
+    CategoryRule.objects.create(conditions=said, category=arm("news"), position=0, is_deleted=True)
     JudgePolicy.objects.create(repeat_share=0.5)
     latest = JudgePolicy.objects.create(repeat_share=1 / 3)
     JudgeKey.objects.put("a-key-of-mine", "https://judge.example", User.objects.create(username="olga"))
