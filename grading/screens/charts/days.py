@@ -55,7 +55,7 @@ def by_day(
         columns.append(Column(day=day, left=x, width=step / 2, top=y))
         if (len(days) - 1 - index) % every == 0:
             label = _day_label(day, first=index < every, last=last)
-            marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
+            marks.append(text(min(x + step / 4, width - LABEL / 2), height - 8, label, "middle", "ink" * last))
     marks.append(draw(outages, columns, width - 14))
     return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
 
