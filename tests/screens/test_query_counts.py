@@ -87,7 +87,7 @@ PAGES = {
     "admin:quota_pause": 11,
     "admin:quota_policy": 12,
     "admin:rubrics": 41,
-    "admin:rubric": 19,
+    "admin:rubric": 21,
     "admin:rubric_edit": 14,
     "admin:rubric_activate": 38,
     "admin:rubric_try": 53,

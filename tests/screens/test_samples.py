@@ -150,7 +150,7 @@ def said() -> dict[str, object]:
         "corrections": vars(impact.corrections()),
         "exported pairs": list(exported.pairs()),
         "asked": plans.plan(listed, Rubric.objects.in_force()),
-        "metrics": [line for line in readiness.metrics(now, {}).splitlines() if b"disk" not in line],
+        "metrics": [line for line in readiness.metrics(now, {"first": ("a-judge", True)}).splitlines() if b"disk" not in line],
         "bandits": audit.fingerprint(),
         "first of the queue": list(review.waiting(None).values_list("pk", "impact")),
         "turns": list(ReviewItem.objects.filter(yours()).values_list("pk", "drawn_at")),
