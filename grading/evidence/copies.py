@@ -108,7 +108,10 @@ class _Family:
         """The records of a root that others own, with the keys of these."""
         members = {key, *(row.pk for row in self._parts[key])}
         near = self.roots_of(set().union(*(self._near.get(member, set()) for member in members))) - {key}
-        others = [self._holding(other) for other in sorted(near) if other in self.logs]
+        # A sample and a session of the site's own take nothing from each other.
+        is_sample = self.logs[key].session.is_sample
+        alike = (other for other in sorted(near) if other in self.logs)
+        others = [self._holding(other) for other in alike if self.logs[other].session.is_sample == is_sample]
         return owner_rule.left_out(self._holding(key), others) if others else {}
 
     def keep(self, key: int) -> bool:

@@ -14,11 +14,13 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit import audit
-from grading import judging, monitoring, review, tasks
+from grading import intake, judging, monitoring, review, tasks
 from grading.agent import samples
+from grading.evidence import store
 from grading.health import readiness
+from grading.intake.submission import SubmittedSession
 from grading.judging.rubrics import plans
-from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionState
+from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionLog, SessionState
 from grading.models.review import ItemState, Place
 from grading.models.sessions import Whose, yours
 from grading.monitoring import pairs
@@ -139,6 +141,7 @@ def said() -> dict[str, object]:
     monitoring.refresh()
     tasks.at_night()
     now, listed = timezone.now(), Session.objects.yours()
+    figures = readiness.metrics(now, {"first": ("a-judge", True)})
     return {
         "alarms": sorted(Alarm.objects.filter(resolved_at=None).values_list("rule", "about", "detail")),
         "top bar": site_now().counts,
@@ -150,7 +153,7 @@ def said() -> dict[str, object]:
         "corrections": vars(impact.corrections()),
         "exported pairs": list(exported.pairs()),
         "asked": plans.plan(listed, Rubric.objects.in_force()),
-        "metrics": [line for line in readiness.metrics(now, {"first": ("a-judge", True)}).splitlines() if b"disk" not in line],
+        "metrics": [line for line in figures.splitlines() if b"disk" not in line],
         "bandits": audit.fingerprint(),
         "first of the queue": list(review.waiting(None).values_list("pk", "impact")),
         "turns": list(ReviewItem.objects.filter(yours()).values_list("pk", "drawn_at")),
@@ -297,3 +300,17 @@ def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(loaded):
     thing.refresh_from_db()
     mine.refresh_from_db()
     assert (mine.owned_by_id, thing.owned_by_id) == (None, own.pk)
+
+
+def test_the_logs_of_samples_count_for_sessions_of_yours_and_stay_the_samples_too(loaded):
+    """Whoever imports the very logs that the samples were made of has done that work."""
+    logs = SessionLog.objects.filter(session__in=loaded).select_related("session")
+    carried, others = {log.pk: log.carried for log in logs}, {"A34", "A5"}
+    for sample in [log.session for log in logs]:
+        said = SubmittedSession(session_id=sample.external_id, category="code")
+        with store.open(sample.evidence.get(kind="transcript")) as log:
+            own = intake.submit(agent=cast.agent(), metadata=said, transcript=log).session
+        assert SessionLog.objects.get(pk=own.pk).carried == {}
+        assert others.isdisjoint(own.flags.values_list("rule", flat=True))
+        assert own.evidence.get(kind="transcript").problem == sample.evidence.get(kind="transcript").problem
+    assert {row.pk: row.carried for row in SessionLog.objects.filter(pk__in=carried)} == carried
