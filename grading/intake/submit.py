@@ -4,7 +4,8 @@ Nothing that a session contains can stop it from being stored: what cannot be us
 receipt says what was expected, what came and what to do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.utils import timezone
@@ -97,93 +98,80 @@ def take_in(
     `facts` is what the file of facts says, `wrong` what is wrong with the files.
     """
     ownership.alone()
+    with _looking(agent, metadata, received, facts) as seen:
+        log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
+        now = timezone.now()
+        said = metadata.ended_at or (log.usable.ended_at if log else None) or now
+        choice = history.choice(speaker, metadata, log.reading if log else None, now)
+        ended_at = said
+        if not choice:
+            ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
+        name = metadata.session_id
+        session, created = _locked(seen, agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
+        if created:
+            shares.draw(session)
+        before = describing.columns(session)
+        added = receiving.add(session, received.values())
+        problems = list(wrong)
+        if added.shared_with:
+            detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
+            problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
+        if metadata.judge is not None and session.history != metadata.judge:
+            problems.append(history.refused(agent, speaker, metadata.judge))
+        if not created and added.kinds:
+            history.goes_on(session)
+        held = Held(metadata=metadata)
+        grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
+        if created and ended_at != said:
+            held = first_word.redated(metadata, said, ended_at)
+        elif not created and speaker.witness.binds and first_word.is_bound(session, now):
+            held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
+        claims = list[Artifact]()
+        if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
+            held = held.with_facts(facts_file.row, facts)
+        elif facts_file is not None:
+            claims = observed.keep(session, facts_file.row, facts)
+        outranks = speaker.witness.is_runner
+        changed, unknown = describing.describe(
+            session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
+        )
+        lessons_changed, lesson_problems = lessons.record(session, held.metadata)
+        problems += [*facts.problems, *unknown, *lesson_problems]
+        problems += first_word.record(
+            session,
+            speaker,
+            metadata,
+            [file.row for file in received.values()],
+            added=added.kinds,
+            before=before,
+            held=held,
+        )
+        answered = first_word.adopted_by(session, metadata) if outranks else 0
+        flagged = False
+        if created or added.kinds or changed or lessons_changed or held.proposed or answered:
+            flagged = assess_with_others(session, claims, workings, alarms=False)
+        problems += remarks(session, facts, has_log=log is not None)
+        reward = rewards.live(session)
+        at_hand.write(session)
+        at_hand.let_go(session)
+        return Receipt(
+            session=session,
+            created=created,
+            added=added.kinds,
+            problems=tuple(problems),
+            reward=reward,
+            flagged=flagged,
+        )
+
+
+@contextmanager
+def _looking(agent: Agent, metadata: SubmittedSession, received: Received, facts: FactsFile) -> Iterator[Glance]:
+    """What holds now, of which others may have a part; whoever asks for any of it until the end finds it there."""
     log = received.get(EvidenceKind.TRANSCRIPT)
     arms = describing.named(metadata, log.usable if log else None)
     seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts), arms)
     with glance.holding(seen):
-        return _take_in(
-            seen,
-            agent=agent,
-            metadata=metadata,
-            received=received,
-            facts=facts,
-            wrong=wrong,
-            workings=workings,
-            speaker=speaker,
-            is_sample=is_sample,
-        )
-
-
-def _take_in(
-    seen: Glance,
-    *,
-    agent: Agent,
-    metadata: SubmittedSession,
-    received: Received,
-    facts: FactsFile,
-    wrong: Sequence[Problem],
-    workings: Workings,
-    speaker: Speaker,
-    is_sample: bool,
-) -> Receipt:
-    log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
-    now = timezone.now()
-    said = metadata.ended_at or (log.usable.ended_at if log else None) or now
-    choice = history.choice(speaker, metadata, log.reading if log else None, now)
-    ended_at = said
-    if not choice:
-        ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-    name = metadata.session_id
-    session, created = _locked(seen, agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
-    if created:
-        shares.draw(session)
-    before = describing.columns(session)
-    added = receiving.add(session, received.values())
-    problems = list(wrong)
-    if added.shared_with:
-        detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
-        problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
-    if metadata.judge is not None and session.history != metadata.judge:
-        problems.append(history.refused(agent, speaker, metadata.judge))
-    if not created and added.kinds:
-        history.goes_on(session)
-    held = Held(metadata=metadata)
-    grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
-    if created and ended_at != said:
-        held = first_word.redated(metadata, said, ended_at)
-    elif not created and speaker.witness.binds and first_word.is_bound(session, now):
-        held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
-    claims = list[Artifact]()
-    if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
-        held = held.with_facts(facts_file.row, facts)
-    elif facts_file is not None:
-        claims = observed.keep(session, facts_file.row, facts)
-    outranks = speaker.witness.is_runner
-    changed, unknown = describing.describe(
-        session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
-    )
-    lessons_changed, lesson_problems = lessons.record(session, held.metadata)
-    problems += [*facts.problems, *unknown, *lesson_problems]
-    problems += first_word.record(
-        session,
-        speaker,
-        metadata,
-        [file.row for file in received.values()],
-        added=added.kinds,
-        before=before,
-        held=held,
-    )
-    answered = first_word.adopted_by(session, metadata) if outranks else 0
-    flagged = False
-    if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-        flagged = assess_with_others(session, claims, workings, alarms=False)
-    problems += remarks(session, facts, has_log=log is not None)
-    reward = rewards.live(session)
-    at_hand.write(session)
-    at_hand.let_go(session)
-    return Receipt(
-        session=session, created=created, added=added.kinds, problems=tuple(problems), reward=reward, flagged=flagged
-    )
+        yield seen
 
 
 def _probes(metadata: SubmittedSession, received: Received, facts: FactsFile) -> glance.Probes:
