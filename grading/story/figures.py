@@ -97,14 +97,17 @@ class Belief:
 
 
 class Ledger:
-    """The ledger about these sessions, by the names that people know them by, read on the day of `now`."""
+    """The ledger about these sessions, by the names that people know them by, read on the day of `now`.
+
+    Its rows, `entries`, are read at once and what is believed later: whatever a row says has been learned by then.
+    """
 
     def __init__(self, sessions: Mapping[str, Session], now: dt.datetime) -> None:
         self.sessions, self.now = sessions, now
+        self.entries = self._entries()
         self._beliefs: dict[dt.datetime | None, Belief] = {}
 
-    @cached_property
-    def entries(self) -> Mapping[str, Sequence[Entry]]:
+    def _entries(self) -> Mapping[str, Sequence[Entry]]:
         """Every row about each session, in the order they were written."""
         names = {session.observation: name for name, session in self.sessions.items()}
         rows = LedgerEntry.objects.filter(observation__in=names, bandit__name=BANDIT).select_related("grader")

@@ -210,6 +210,18 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(lived, operator)
         assert lived.mode == "verdict"
 
 
+def test_a_verdict_that_comes_while_a_page_is_made_is_none_of_its_news(lived, operator):
+    for step in NAMES[:4]:
+        press(operator, step)
+        work(operator, step)
+    press(operator, "replace")
+    judging.sweep()
+    page = march31.Incident(dt.datetime.now(dt.UTC))
+    believed = page.ledger.belief()
+    work(operator, "replace")
+    assert (page.done, page.ledger.belief()) == (4, believed)
+
+
 def test_a_simulator_that_is_gone_changes_nothing(lived, operator, settings):
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
     assert "doesn’t answer" in flat(press(operator, "exhaust"))
