@@ -357,7 +357,7 @@ CELERY_BEAT_SCHEDULE = {
 # Between two heartbeats of each program; one that misses four of them stands still. 0: no program has any.
 HEARTBEAT_SECONDS = env_number("HEARTBEAT_SECONDS", 5, low=0, high=60)
 # How often an open page asks what is new. 0: pages stay as they were loaded.
-FEED_SECONDS = env_number("FEED_SECONDS", 2.5, low=0, high=60)
+FEED_SECONDS = env_number("FEED_SECONDS", 3, low=0, high=60)
 # Called every minute while all is well, for a service that tells people when the calls stop.
 DEADMAN_URL = env_url("DEADMAN_URL")
 
