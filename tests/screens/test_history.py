@@ -81,7 +81,15 @@ def test_an_answer_shows_who_what_why_and_the_reward_before_and_after(viewer, ri
         assert text in html
 
 
-def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
+def test_an_act_on_a_sample_says_so(viewer, rita):
+    tag = '<span class="sampletag">sample</span>'
+    graded(rita)
+    assert tag not in listed(viewer)
+    graded(rita, is_sample=True)
+    assert listed(viewer).count(tag) == 1
+
+
+def test_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
     session = settled()
     cast.pull_request(session)
     monitoring.inspect(session)
