@@ -129,8 +129,8 @@ def tell(backup: Path, done: EvidenceCopy, say: Say) -> None:
     held = manifest.read(backup)
     sessions = held.rows.get("grading_session", 0)
     say(
-        f"Made {backup}: {sessions:,} sessions, {held.files:,} files of evidence ({done.copied:,} copied, "
-        f"{done.linked:,} linked to the backup before)."
+        f"Made {backup}: {sessions:,} sessions, {held.files:,} files: evidence, and what was read from it "
+        f"({done.copied:,} copied, {done.linked:,} linked to the backup before)."
     )
     if held.secrets:
         say(
