@@ -25,7 +25,8 @@ DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 
 # Where there are more, nobody counts them.
 COUNTED = 1000
-# Each text that sessions without a model show, by one step in an index for each: how many do, up to a limit, and which of them is the latest.
+# Each text that sessions without a model show, by one step in an index for each: how many do, up to a limit, and which
+# of them is the latest.
 NAMELESS = """
 grading_session WHERE model_arm_id IS NULL AND NOT (model = '')
     AND id NOT IN (SELECT id FROM grading_session WHERE is_sample)
@@ -129,7 +130,7 @@ def _nameless() -> SessionQuerySet:
 def _seen() -> list[tuple[str, int, int]]:
     with connection.cursor() as cursor:
         cursor.execute(SEEN, [COUNTED + 1])
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def _nameable() -> Mapping[str, Arm]:
