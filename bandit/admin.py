@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
+from django.contrib.admin.views.main import PAGE_VAR
 from django.contrib.admin.widgets import AdminSplitDateTime
+from django.core.paginator import Paginator
 from django.db.models import DateTimeField, Field, Model, QuerySet
 from django.http import HttpRequest
+from django.utils.functional import cached_property
 
 from bandit import arms, ledger
 from bandit.models import (
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
 
     AnyModelAdmin = ModelAdmin[Model]
     AnyAliasInline = TabularInline[ArmAlias, Arm]
+    AnyPaginator = Paginator[Model]
 else:
     AnyModelAdmin = ModelAdmin
     AnyAliasInline = TabularInline
+    AnyPaginator = Paginator
 
 
 class LabelledDateTime(AdminSplitDateTime):
@@ -47,6 +52,34 @@ class LabelledDateTime(AdminSplitDateTime):
 MOMENTS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
     DateTimeField: {"form_class": forms.SplitDateTimeField, "widget": LabelledDateTime}
 }
+
+
+# So many rows beyond a page are counted; where there are more, nobody counts them.
+COUNTED = 1000
+
+
+class MoreThan(int):
+    """A count that was not taken to its end: there is at least this one row more."""
+
+    def __str__(self) -> str:
+        return f"more than {self - 1:,}"
+
+
+class RecordPaginator(AnyPaginator):
+    """Pages of a list that may have millions of rows: they are counted as far as COUNTED beyond `asked`, the number of
+    the page that is shown.
+    """
+
+    def __init__(self, *args: Any, asked: int, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.asked = asked
+
+    @cached_property
+    def count(self) -> int:
+        limit = (self.asked - 1) * self.per_page + COUNTED
+        rows: Any = self.object_list
+        found: int = rows.order_by()[: limit + 1].count()
+        return found if found <= limit else MoreThan(found)
 
 
 class KeepAdmin(AnyModelAdmin):
@@ -64,6 +97,11 @@ class RecordAdmin(KeepAdmin):
 
     list_per_page = 50
     show_full_result_count = False
+
+    def get_paginator(self, request: HttpRequest, *args: Any, **options: Any) -> RecordPaginator:
+        asked = request.GET.get(PAGE_VAR, "")
+        number = int(asked) if asked.isdecimal() and len(asked) < 10 else 1  # noqa: PLR2004 - beyond any page
+        return RecordPaginator(*args, asked=max(number, 1), **options)
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False

@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db import transaction
-from django.db.models import Count, Max
+from django.db import connection, transaction
 
 from bandit import arms, merging
 from bandit.merging import Unmerged
@@ -24,24 +23,63 @@ SYNC_LIMIT, BATCH_SIZE = 20, 500
 DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
+# Where there are more, nobody counts them.
+COUNTED = 1000
+# Each text that sessions without a model show, by one step in an index for each: how many do, up to a limit, and which
+# of them is the latest.
+NAMELESS = """
+grading_session WHERE model_arm_id IS NULL AND NOT (model = '')
+    AND id NOT IN (SELECT id FROM grading_session WHERE is_sample)
+"""
+SEEN = f"""
+WITH RECURSIVE seen(text) AS (
+    SELECT (SELECT MIN(model) FROM {NAMELESS})
+    UNION ALL
+    SELECT (SELECT MIN(model) FROM {NAMELESS} AND model > seen.text) FROM seen WHERE seen.text IS NOT NULL
+)
+SELECT text,
+    (SELECT COUNT(*) FROM (SELECT 1 FROM {NAMELESS} AND model = seen.text LIMIT %s) AS counted),
+    (SELECT id FROM {NAMELESS} AND model = seen.text ORDER BY ended_at DESC LIMIT 1)
+FROM seen WHERE text IS NOT NULL
+"""  # noqa: S608 - of our own words
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unnamed:
-    """A model's text that is nobody's name yet: in how many sessions, when last, and what it might be called."""
+    """A model's text that is nobody's name yet: in how many sessions, COUNTED + 1 for more than that, when last, and
+    what it might be called.
+    """
 
     text: str
     sessions: int
     last: dt.datetime
     suggestion: str
 
+    @property
+    def is_counted(self) -> bool:
+        return self.sessions <= COUNTED
+
+    @property
+    def count(self) -> str:
+        """In how many sessions, in words."""
+        return f"{self.sessions:,}" if self.is_counted else f"more than {COUNTED:,}"
+
 
 def unnamed() -> list[Unnamed]:
-    """The models that were seen and have no name, the most frequent first."""
+    """The models that were seen and have no name, the most frequent first; of more than COUNTED each, the latest. Three
+    queries.
+    """
     known = _names()
-    seen = _nameless().order_by().values_list("model").annotate(n=Count("pk"), last=Max("ended_at"))
-    rows = sorted((row for row in seen if canonical(row[0]) not in known), key=lambda row: (-row[1], row[0]))
-    return [
-        Unnamed(text=text, sessions=n, last=last, suggestion=DATED.sub("", canonical(text))) for text, n, last in rows
+    seen = [row for row in _seen() if canonical(row[0]) not in known]
+    latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in seen]).values_list("pk", "ended_at"))
+    found = [
+        Unnamed(text=text, sessions=n, last=latest[pk], suggestion=DATED.sub("", canonical(text)))
+        for text, n, pk in seen
+        if pk in latest
     ]
+    found.sort(key=lambda each: (-each.sessions, each.text))
+    # How many more than COUNTED, nobody knows.
+    return sorted(found, key=lambda each: 0.0 if each.is_counted else -each.last.timestamp())
 
 
 def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
@@ -89,10 +127,16 @@ def _nameless() -> SessionQuerySet:
     return Session.objects.yours().filter(model_arm=None).exclude(model="")
 
 
+def _seen() -> list[tuple[str, int, int]]:
+    with connection.cursor() as cursor:
+        cursor.execute(SEEN, [COUNTED + 1])
+        return list(cursor.fetchall())
+
+
 def _nameable() -> Mapping[str, Arm]:
     """The texts of sessions without a model that name one by now."""
     known = _names()
-    texts = _nameless().order_by().values_list("model", flat=True).distinct()
+    texts = [text for text, *_ in _seen()]
     return {text: known[canonical(text)] for text in texts if canonical(text) in known}
 
 

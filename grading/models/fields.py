@@ -1,10 +1,12 @@
 """Columns that several models share."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 
 def enum_field(enum: type[StrEnum], **options: Any) -> "models.CharField[str, str]":
@@ -30,6 +32,15 @@ class Literal(models.Value):
         if not isinstance(self.value, StrEnum) or not self.value.isalpha():
             raise ValueError(f"expected a word of an enum, of letters alone; got {self.value!r}")
         return f"'{self.value}'", ()
+
+
+class Keys(RawSQL):
+    """Thousands of keys for `__in`, written into the statement itself: to hand over as many parameters takes Django and
+    the driver longer than the database needs for its answer.
+    """
+
+    def __init__(self, keys: Iterable[int]) -> None:
+        super().__init__(", ".join(str(int(key)) for key in keys) or "NULL", ())
 
 
 class CopiedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only

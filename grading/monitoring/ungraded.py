@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
 
 from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
@@ -99,13 +99,14 @@ def speaks(asked: Asked | None, now: dt.datetime, *, is_accounted: bool, fails: 
 
 def overdue(now: dt.datetime) -> QuerySet[Session]:
     """Sessions whose work has waited too long for its verdict, and that have not been flagged for it."""
-    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
-    late = jobs.filter(created_at__lte=now - ORDINARY, backlog=False) | jobs.filter(created_at__lte=now - BACKLOG)
+    # One comparison: of two with "or" between them the database takes the index of `created_at`, and reads all jobs.
+    limit = Case(When(backlog=True, then=Value(now - BACKLOG)), default=Value(now - ORDINARY))
+    jobs = JudgeJob.objects.open().filter(created_at__lte=limit, purpose=Purpose.VERDICT)
     work = Artifact.objects.owned().filter(session=OuterRef("pk"), origin=Origin.FACTS, kind__in=LINKS)
     known = Flag.objects.filter(session=OuterRef("pk"), rule=ImpossiblePair.id)
     said = Grade.objects.chain().filter(session=OuterRef("pk"))
     graded = said.filter(source=Source.HUMAN) | said.verdicts()
-    recent = late.exclude(reason=Reason.NOT_CONFIGURED).filter(session__ended_at__gt=F("created_at") - RECENT)
+    recent = jobs.exclude(reason=Reason.NOT_CONFIGURED).filter(session__ended_at__gt=F("created_at") - RECENT)
     waiting = Session.objects.yours().filter(pk__in=recent.values("session"))
     return waiting.filter(Exists(work), ~Exists(known), ~Exists(graded)).order_by("pk")
 

@@ -73,23 +73,25 @@ class Calibration:
 
 
 def pairs(grader: JudgeInstrument | None = None) -> list[BlindPair]:
-    """Every blind pair of every grader, or of one: one a session and grader, in two queries.
+    """Every blind pair of every grader, or of one: one a session and grader, in two queries at most.
 
     A verdict that a grader gave later (a new rubric, a second opinion) counts too: no person had seen it either. Of
     several verdicts of one grader the latest that entered the chain counts, or else the latest.
     """
+    blind = ReviewAnswer.objects.blind().order_by("pk")
+    verdicts = Grade.objects.verdicts().first_readings().filter(**({} if grader is None else _identity(grader)))
+    verdicts = verdicts.filter(session__in=blind.order_by().values("session"))
+    rows = list(verdicts.order_by("-parallel", "pk").values_list("session", "value", *IDENTITY))
+    if not rows:  # a grader that is new, mostly
+        return []
     said: dict[int, list[float]] = defaultdict(list)
     about: dict[int, tuple[float, tuple[str, str], bool]] = {}
-    blind = ReviewAnswer.objects.blind().order_by("pk")
     own = ("session", "blind_value", "slice_probability", "stratum")
     for session, value, probability, stratum, arm, drawn_at in blind.values_list(
         *own, "session__category__name", "session__review_item__drawn_at"
     ):
         said[session].append(value)
         about.setdefault(session, (probability, (arm or "", stratum), drawn_at is not None))
-    verdicts = Grade.objects.verdicts().first_readings().filter(**({} if grader is None else _identity(grader)))
-    verdicts = verdicts.filter(session__in=blind.order_by().values("session"))
-    rows = verdicts.order_by("-parallel", "pk").values_list("session", "value", *IDENTITY)
     found = {(session, tuple(identity)): value for session, value, *identity in rows if session in said}
     return [
         BlindPair(

@@ -39,7 +39,7 @@ class Queued:
 
 
 def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
-    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Two queries.
+    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Three queries.
 
     What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
     """
@@ -53,16 +53,16 @@ def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *
         by_impact=Window(RowNumber(), order_by=["theirs", *BY_IMPACT]),
         by_turn=Window(RowNumber(), order_by=["theirs", "untimely", *BY_TURN]),
         all=Window(Count("pk")),
-    )
+    ).values("pk", "theirs", "untimely", "by_impact", "by_turn", "all")
     held = list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
-    told = {item.pk: vars(item) for item in held}  # with what was annotated
+    told = {row["pk"]: row for row in held}
     offered = [pk for pk in told if not told[pk]["theirs"]]
     turns = sorted((pk for pk in offered if not told[pk]["untimely"]), key=lambda pk: told[pk]["by_turn"])
     order: list[tuple[int, Place | None]] = [*_order(offered, turns, _given(reviewer), filters)]
     order += [(pk, None) for pk in told if told[pk]["theirs"]]
-    found = {item.pk: item for item in held}
-    listed = tuple((found[pk], place) for pk, place in order[:size])
-    return Queued(items=listed, all=vars(held[0])["all"] if held else 0)
+    found = {item.pk: item for item in items.filter(pk__in=[pk for pk, _ in order[:size]])}
+    listed = tuple((found[pk], place) for pk, place in order[:size] if pk in found)
+    return Queued(items=listed, all=held[0]["all"] if held else 0)
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, Q
-from django.db.models.functions import TruncDate
+from django.db.models import BooleanField, Case, Count, DateField, ExpressionWrapper, Q, Value, When
 from django.utils import timezone
 
 from bandit.models import Arm
@@ -120,13 +119,14 @@ def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days: two queries."""
     flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
     rows: Any = (
-        SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS), source__gt="")
+        SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS))
         .order_by()
-        .values("source", "final", "category", day=TruncDate("ended_at"), flagged=flagged)
+        .values("source", "final", "category", day=_day(today), flagged=flagged)
         .annotate(count=Count("pk"))
     )
     names = dict(Arm.objects.filter(bandit__name="category").values_list("pk", "name"))
-    return [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows]
+    # Those without a source are left out here: asked for it, SQLite takes the index by source, and reads all of it.
+    return [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows if row["source"]]
 
 
 # --- the rows behind a figure ----------------------------------------------------------------------------------------
@@ -190,6 +190,18 @@ def _days(today: dt.date, days: int, *, until: int | None = None, of: str = "end
     """Sessions that ended in so many days up to and with today; those of clocks that run ahead too, unless `until`."""
     since = Q(**{f"{of}__gte": midnight(today - dt.timedelta(days=days - 1))})
     return since if until is None else since & Q(**{f"{of}__lt": midnight(today + dt.timedelta(days=until))})
+
+
+def _day(today: dt.date) -> Case:
+    """The day on which a session of the last CHART_DAYS ended, or the next one where a clock runs ahead: by the days'
+    midnights, because SQLite has to ask Python for a date.
+    """
+    days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
+    return Case(
+        *(When(ended_at__gte=midnight(day), then=Value(day)) for day in days),
+        default=Value(today - dt.timedelta(days=CHART_DAYS - 1)),
+        output_field=DateField(),
+    )
 
 
 def _count(cells: Iterable[TrustCell]) -> int:

@@ -34,6 +34,8 @@ NAV = (
 )
 
 
+# Where a request keeps the grader in use.
+KEPT = "grader_in_use"
 # The latest session, settlement, grade and attempt, and how many attempts run: whatever changes a figure on a page
 # leaves a row in one of them, but for a call that ends as the one before it did.
 LATEST = """
@@ -117,6 +119,14 @@ def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:
     return next((each for each in unseen if each.about == about_quota(quota)), None)
 
 
+def grader_in_use(request: HttpRequest) -> CalibrationStatus | None:
+    """`calibration.in_use`, asked once a request."""
+    if not hasattr(request, KEPT):
+        setattr(request, KEPT, calibration.in_use())
+    known: CalibrationStatus | None = getattr(request, KEPT)
+    return known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContext:
     """What holds for everybody, as the one sees it who asked for this page."""
@@ -158,7 +168,7 @@ def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
         site=now,
         now=timezone.now(),
         nav=navigation(request.path, now.counts),
-        calibration=calibration.in_use(),
+        calibration=grader_in_use(request),
         banner=said,
         judge_alarm=unseen_outage(now.quota, now.alarms) if said else None,
         feed_seconds=settings.FEED_SECONDS,

@@ -1,8 +1,10 @@
 """Models have the names that people give them, and past sessions are learnt of under those (L13, I119)."""
 
+import datetime as dt
 import html
 
 import pytest
+from django.utils import timezone
 
 from bandit import arms
 from bandit.models import Arm, ArmEvent, LedgerEntry
@@ -135,3 +137,18 @@ def test_viewers_see_them_and_name_none(client):
     client.force_login(cast.person("vera", "viewer"))
     assert "<form" not in flat(client.get(PAGE)).partition("<main")[2]
     assert client.post(PAGE, {"text": DATED, "name": "x"}).status_code == 403
+
+
+def test_more_sessions_than_anybody_counts_are_said_to_be_more(monkeypatch, operator):
+    monkeypatch.setattr(naming, "COUNTED", 2)
+    for days in range(1, 5):
+        cast.session(model="often", ended_at=timezone.now() - dt.timedelta(days=days))
+    for days in range(3):
+        cast.session(model="lately", ended_at=timezone.now() - dt.timedelta(days=days))
+    for model in ("twice", "twice", "even twice", "even twice", "once"):
+        cast.session(model=model)
+    cast.session(model="a sample's", is_sample=True)
+    found = [(row.text, row.count) for row in naming.unnamed()]
+    more = [("lately", "more than 2"), ("often", "more than 2")]
+    assert found == [*more, ("even twice", "2"), ("twice", "2"), ("once", "1")]
+    assert "more than 2" in flat(operator.get(PAGE))

@@ -1,20 +1,19 @@
 """What judging a selection of sessions again would do, before anything is done: who is asked, who is not, and why."""
 
-import datetime as dt
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from grading.evidence.material import JUDGED_KINDS
 from grading.judging import judges
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.outlook.estimates import CostEstimate, estimate
 from grading.judging.rubrics import kinds
-from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
+from grading.models.fields import Keys
 from grading.models.judging import JobState, Purpose
 from grading.vocabulary import NO_REWARD, WorkKind
 
@@ -81,12 +80,9 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     # Sessions whose question is on its way: it is too late to change it.
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
     judging = set(sent.values_list("session", flat=True))
-    # When the latest evidence of each session came in that a judge may read.
-    read = Evidence.objects.filter(session__in=keys, kind__in=JUDGED_KINDS, problem="").order_by()
-    read_at = dict(read.values_list("session").annotate(latest=Max("received_at")))
     kind_of = kinds.of_categories()
     by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
-    last = _last_asked(read_at)
+    last = _last_asked(keys)
     ask: list[int] = []
     asked: Counter[Rubric] = Counter()
     left_out: Counter[LeftOut] = Counter()
@@ -96,11 +92,11 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
             left_out[LeftOut.NO_REWARD] += 1
         elif pk in judging:
             left_out[LeftOut.JUDGING] += 1
-        elif pk not in read_at:
+        elif pk not in last:
             left_out[LeftOut.NO_EVIDENCE] += 1
         elif kind not in rubrics:
             left_out[LeftOut.NO_RUBRIC] += 1
-        elif last.get(pk) == by_kind[kind]:
+        elif last[pk] == by_kind[kind]:
             left_out[LeftOut.UNCHANGED] += 1
         else:
             ask.append(pk)
@@ -117,15 +113,17 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     )
 
 
-def _last_asked(read_at: Mapping[int, dt.datetime]) -> dict[int, str]:
-    """The hash of the rubric that each session was last judged by, by this digest and model, with no evidence since."""
+def _last_asked(keys: Iterable[int]) -> dict[int, str]:
+    """Of each of these sessions that has evidence for a judge: the hash of the rubric that it was last judged by, where
+    that was by this digest and model with no evidence since; else empty. One query.
+    """
     judge = judges.first()
     model = judge.model if judge else ""
-    said = verdicts().filter(session__in=list(read_at)).order_by("session", "pk")
-    rows = said.values_list("session", "rubric", "version", "model", "created_at")
-    latest = {row[0]: row[1:] for row in rows.iterator()}
+    read = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
+    later = read.filter(received_at__gt=OuterRef("state__verdict__created_at"))
+    sessions = Session.objects.filter(Exists(read), pk__in=Keys(keys)).annotate(is_unread=Exists(later)).order_by()
+    verdict = ("state__rubric", "state__version", "state__verdict__model")
     return {
-        session: sha256
-        for session, (sha256, version, answered, at) in latest.items()
-        if version == VERSION and answered.startswith(model) and session in read_at and read_at[session] <= at
+        pk: rubric if version == VERSION and answered.startswith(model) and not is_unread else ""
+        for pk, rubric, version, answered, is_unread in sessions.values_list("pk", *verdict, "is_unread")
     }

@@ -6,16 +6,17 @@ from typing import Any
 
 from django import forms
 from django.core.paginator import Paginator
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.days import start_of_day
-from grading.judging.outlook import costs
+from grading.judging.outlook import costs, daily_costs
 from grading.judging.outlook.attempts import BY_NAME, KINDS
 from grading.judging.outlook.costs import Spend
+from grading.judging.outlook.daily_costs import DaySpend
 from grading.models import Agent, JudgeAttempt, JudgeKeyTest
 from grading.models.judging import Purpose
 from grading.screens import charts
@@ -75,6 +76,14 @@ class CostFilterForm(forms.Form):
                 rows = rows.filter(**{path: chosen[name]})
         return rows.filter(BY_NAME[chosen["outcome"]].rows) if chosen.get("outcome") else rows
 
+    def shows(self, row: DaySpend) -> bool:
+        """Whether what these calls cost is among what is shown: the same as in `attempts`, of which they are a sum."""
+        chosen = self.cleaned_data
+        agent = chosen.get("agent")
+        said = {"model": row.model, "purpose": row.purpose, "outcome": row.kind}
+        is_chosen = all(not chosen.get(name) or chosen[name] == held for name, held in said.items())
+        return is_chosen and (agent is None or agent.pk == row.agent)
+
     def tests(self) -> QuerySet[JudgeKeyTest]:
         """The tests of the key that are shown: none where something is chosen that only sessions have."""
         chosen = self.cleaned_data
@@ -87,18 +96,17 @@ class CostFilterForm(forms.Form):
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters = CostFilterForm(request.GET)
-    attempts = filters.attempts()
-    rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
+    rows = filters.attempts().select_related("job__session__category", "job__session__agent")
     query = request.GET.copy()
     query.pop("page", None)
-    spends: costs.Spends = costs.spend_by(
-        attempts,
-        day=TruncDate("started_at"),
-        agent=F("job__session__agent__name"),
-        asked=F("model"),
-        purpose=F("job__purpose"),
-        batched=Q(batch__isnull=False),
-    )
+    names = dict(Agent.objects.values_list("pk", "name"))
+    spends: costs.Spends = [
+        ((row.day, names.get(row.agent, ""), row.model, row.purpose, row.batched), row.spend)
+        for row in daily_costs.spends(timezone.localdate(filters.start))
+        if filters.shows(row)
+    ]
+    pages = Paginator(rows.order_by("-started_at", "-pk"), PAGE_SIZE)
+    pages.count = sum(spend.attempts for _, spend in spends)  # instead of counting them once more
     tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
     spends = [*spends, *(((day, "", asked, KEY_TEST, False), spend) for (day, asked), spend in tests)]
     by_day = costs.added_up(spends, 0)
@@ -109,7 +117,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "chart": chart(by_day, timezone.localdate(filters.start)),
         "tables": tables(spends),
         "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
-        "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
+        "page": pages.get_page(request.GET.get("page")),
         "query": query.urlencode(),
         "narrowed": any(query.values()),
     }

@@ -22,6 +22,7 @@ from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.categories.view import uncategorised
+from grading.screens.context import grader_in_use
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
@@ -46,7 +47,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     midnight, budget = start_of_day(now), policy.daily_budget_usd
     spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))
     # The grader in use against people; None before its first verdict.
-    used, queue = calibration.in_use(), review.count()
+    used, queue = grader_in_use(request), review.count()
     compared = None if used is None else calibration.of(used.grader)
     any_sessions = bool(figures.cells) or Session.objects.yours().exists()
     facts = TrustFacts(
