@@ -1,5 +1,5 @@
-"""What does taking a session in cost, beside a bare view that keeps the same bytes and writes the same rows? And how
-long do eight uploaders wait for each other?
+"""What does taking a session in cost, beside a bare view that keeps the same bytes and writes the same rows? How does
+that grow with the site? And how long do eight uploaders wait for each other?
 
 Real uploads of a log of 110 kB, a journal and a patch over HTTP, to two processes of eight threads that write to one
 SQLite database, or to a PostgreSQL server of its own, whose processor time is not counted. `ratio` is what the bare
@@ -7,11 +7,17 @@ view and reading the log take of processor time, as a share of what an intake ta
 and inspecting are free. `statements` are those of one upload, the median of several: now and then one is in the random
 slice, or has the alarms look.
 
+`growth` is what an upload costs on a site of 100,000 sessions (`benchmarks/large`), over what it costs on one of 40:
+each in a process of its own, in turns of a few uploads, the median of them all. There the processor time of the
+PostgreSQL server counts, too.
+
     python benchmarks/intake.py [--quick | --smoke] [--database postgres]
 """
 
 import json
+import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import statistics
@@ -20,14 +26,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import scratch
+from benchmarks import pages, scratch
 from benchmarks.scratch import Size
 from tests import postgres
 
@@ -36,6 +44,8 @@ UPLOADERS, PROCESSES, THREADS = 8, 2, 8
 COUNTED = 5
 # How many uploads one after the other, and how many each of the uploaders makes; to each view.
 SIZES = {Size.FULL: (200, 60), Size.QUICK: (60, 20), Size.SMOKE: (3, 1)}
+# Sessions of an almost empty site and of a large one; and how many turns each has, of how many uploads.
+GROWN = {Size.FULL: ((40, 100_000), 30, 10), Size.QUICK: ((40, 10_000), 10, 5), Size.SMOKE: ((4, 8), 1, 2)}
 BOUNDARY = "a-part-of-the-upload"
 INTAKE, BARE = "/api/v1/sessions", "/bare/"
 CREATED = 201
@@ -48,13 +58,16 @@ def main() -> None:
     parser = scratch.parser(__doc__, quick="60 uploads instead of 200", smoke="3 uploads")
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite", help="where the rows go")
     given = parser.parse_args()
-    database = postgres.server() if given.database == "postgres" else nullcontext("")
-    with tempfile.TemporaryDirectory() as state, database as url:
-        scratch.site(state, database=url)
-        run(*SIZES[given.size])
+    database = postgres.server([*postgres.FASTEST, pages.ALONE]) if given.database == "postgres" else nullcontext("")
+    sessions, turns, each = GROWN[given.size]
+    with tempfile.TemporaryDirectory() as folder, database as url:
+        scratch.site(folder, database=url)
+        sites = [another(Path(folder), url, count) for count in sessions]
+        figures = run(*SIZES[given.size])
+        print(json.dumps(figures | {"growth": growth(sites, turns, each)}))
 
 
-def run(one_by_one: int, each: int) -> None:
+def run(one_by_one: int, each: int) -> dict[str, Any]:
     from django.db import connection
 
     from grading.models import Agent, ApiToken
@@ -85,7 +98,7 @@ def run(one_by_one: int, each: int) -> None:
         f"one upload: {measured[INTAKE]:.1f} ms of processor; the bare view {measured[BARE]:.1f}, reading {parsing:.1f}"
     )
     print(f"{UPLOADERS} uploaders: half of them done within {p50:.0f} ms, 95 of 100 within {p95:.0f}; errors: {errors}")
-    figures = {
+    return {
         "ratio": round((measured[BARE] + parsing) / measured[INTAKE], 3),
         "intake_cpu_ms": round(measured[INTAKE], 2),
         "bare_cpu_ms": round(measured[BARE], 2),
@@ -97,7 +110,6 @@ def run(one_by_one: int, each: int) -> None:
         "p95_over_p50": round(p95 / p50, 2),
         "errors": errors,
     }
-    print(json.dumps(figures))
 
 
 # --- what is uploaded ------------------------------------------------------------------------------------------------
@@ -307,6 +319,69 @@ def together(port: int, send: Send, each: int) -> tuple[list[float], int]:
     for thread in threads:
         thread.join()
     return waits, len(errors)
+
+
+# --- and on a large site ---------------------------------------------------------------------------------------------
+
+
+def another(folder: Path, url: str, sessions: int) -> tuple[Path, str, int]:
+    """The state, the database and the sessions that it is to have, of a copy of the site that is in this folder."""
+    from django.db import connection
+
+    state = folder / f"of-{sessions}"
+    state.mkdir(mode=0o700)
+    if url:
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE of_{sessions} TEMPLATE postgres")
+    connection.close()
+    if not url:
+        shutil.copy(folder / "db.sqlite3", state)
+    return state, url.replace("/postgres?", f"/of_{sessions}?"), sessions
+
+
+def growth(sites: list[tuple[Path, str, int]], turns: int, each: int) -> float:
+    """What an upload costs on the last of these sites, over what it costs on the first."""
+    anew = multiprocessing.get_context("spawn")  # a site's settings are its process's
+    with ExitStack() as stack:
+        processes = [stack.enter_context(ProcessPoolExecutor(1, anew)) for _site in sites]
+        built = [process.submit(pages.build, *site) for process, site in zip(processes, sites, strict=True)]
+        for site in built:
+            site.result()
+        costs = [[process.submit(uploads_ms, each).result() for process in processes] for _turn in range(turns)]
+    small, large = (statistics.median(ms for turn in of for ms in turn) for of in zip(*costs, strict=True))
+    print(f"one upload to a site of {sites[0][-1]:,} sessions: {small:.1f} ms; of {sites[-1][-1]:,}: {large:.1f}")
+    return round(large / small, 3)
+
+
+def uploads_ms(count: int) -> list[float]:
+    """Milliseconds of processor time that each of so many uploads takes, to the site of this process."""
+    bodies = [body(f"grown{next(_numbers)}x") for _upload in range(count)]
+    send, each = _sender(), []
+    for content in bodies:
+        began = pages.processor()
+        send(content)
+        each.append(pages.processor() - began)
+    return each
+
+
+@cache
+def _sender() -> Callable[[bytes], None]:
+    """What uploads to the site of this process, which has had some uploads by then."""
+    from django.test import Client
+
+    from grading.models import Agent, ApiToken
+
+    _row, secret = ApiToken.objects.issue(Agent.objects.create(name="bench"))
+    client = Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def send(content: bytes) -> None:
+        reply = client.post(INTAKE, content, content_type=f"multipart/form-data; boundary={BOUNDARY}")
+        if reply.status_code != CREATED:
+            raise SystemExit(f"expected {CREATED}; got {reply.status_code}: {reply.content[:500]!r}")
+
+    for number in range(COUNTED):
+        send(body(f"warming{number}"))
+    return send
 
 
 if __name__ == "__main__":

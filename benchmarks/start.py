@@ -1,10 +1,11 @@
 """What do starting and standing by cost? And a judge's job, and importing a folder of logs?
 
-`setup_cpu_s` is the processor time of `manage.py check`, `idle_pss_mb` the memory of all processes of `manage.py up`
-(what they share is counted once) when every job that comes by the minute has run, `judge_job_ms` the processor time of
-a worker for one session's verdict, asked of a simulated judge, and `import_per_s` the logs of 110 kB that
-`manage.py import_sessions` takes in a second on two processors. Those whose names end in `_yardsticks` are processor
-times divided by that of a fixed loop of Python run beside them, `yardstick_ms`.
+`setup_cpu_s` is the processor time of `manage.py check` when Python has compiled the code, as it has at all starts but
+the first; `idle_pss_mb` the memory of all processes of `manage.py up` (what they share is counted once) when every job
+that comes by the minute has run, `judge_job_ms` the processor time of a worker for one session's verdict, asked of a
+simulated judge, and `import_per_s` the logs of 110 kB that `manage.py import_sessions` takes in a second on two
+processors. Those whose names end in `_yardsticks` are processor times divided by that of a fixed loop of Python run
+beside them, `yardstick_ms`.
 
     python benchmarks/start.py [--quick | --smoke]
 """
@@ -74,7 +75,7 @@ def environment(state: Path, **more: str) -> dict[str, str]:
     template = os.environ.get(scratch.TEMPLATE)
     if template and not (state / "db.sqlite3").exists():
         shutil.copy(template, state / "db.sqlite3")
-    foreign = ("DATABASE_URL", "REDIS_URL", "MAKELEVEL", "JUDGE_", "ANTHROPIC_")
+    foreign = ("DATABASE_URL", "REDIS_URL", "MAKELEVEL", "JUDGE_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**kept, "GRADINGSITE_STATE": str(state), **more}
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
-from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import SimpleLazyObject
 
 from gradingsite import broker
 from gradingsite.chance_key import chance_key
@@ -333,6 +333,19 @@ SWEEP_EXPIRES = max(30, 2 * SWEEP_SECONDS)
 # The one place where it stands which jobs there are, and when. Whose turn it is, their rows say (PeriodicJob).
 CELERY_BEAT_SCHEDULER = "gradingsite.beat:RowScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
+
+
+def at(hour: int, minute: int) -> Any:
+    """Each day at this time, as Celery has it; which is loaded when somebody asks."""
+
+    def schedule() -> Any:
+        from celery.schedules import crontab
+
+        return crontab(hour=hour, minute=minute)
+
+    return SimpleLazyObject(schedule)
+
+
 CELERY_BEAT_SCHEDULE = {
     name: {"task": "grading.tasks.take_turn", "args": [name], "schedule": every, "options": {"expires": expires}}
     for name, every, expires in (
@@ -347,9 +360,9 @@ CELERY_BEAT_SCHEDULE = {
         ("dead man's call", 60, 60),
         ("tidy", 600, 300),
         # One that was missed, because the site was down, is made up for at the next start.
-        ("at night", crontab(hour="2", minute="30"), 300),
-        ("backup", crontab(hour="4", minute="30"), 300),
-        ("check evidence", crontab(hour="3", minute="30"), 300),
+        ("at night", at(2, 30), 300),
+        ("backup", at(4, 30), 300),
+        ("check evidence", at(3, 30), 300),
     )
 }
 

@@ -3,19 +3,25 @@
 A message of the scheduler's says that a job is due. Whether it is, the row says; a turn that was missed is seen there.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from celery.schedules import BaseSchedule, maybe_schedule
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
 from grading.models import PeriodicJob
 from grading.plain import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from celery.schedules import BaseSchedule
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +37,8 @@ ERROR = 500
 
 def schedules() -> Mapping[str, BaseSchedule]:
     """The one place where it stands which jobs there are, and when: CELERY_BEAT_SCHEDULE."""
+    from celery.schedules import maybe_schedule  # heavy, and most commands plan nothing
+
     return {name: maybe_schedule(each["schedule"]) for name, each in settings.CELERY_BEAT_SCHEDULE.items()}
 
 

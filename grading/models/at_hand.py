@@ -17,6 +17,7 @@ from django.db.models.sql import InsertQuery
 
 from bandit.prepared import Prepared
 from grading.models.sessions import Session
+from gradingsite.sqlite import together
 
 HELD, NEW, FREE = "_is_held", "_is_new", "_free"
 # What is read of a session that was there before; and what it is known besides that a new one has none of.
@@ -122,20 +123,11 @@ def put(session: Session, *rows: Model) -> None:
 
 
 def write(session: Session) -> None:
-    """Insert what was `put`: in one statement, where the database inserts into several tables by one."""
-    rows, statements = list(chain(*_kept_back(session).values())), list[tuple[str, Any]]()
+    """Insert what was `put`, in one statement."""
+    rows = list(chain(*_kept_back(session).values()))
     _kept_back(session).clear()
-    for _type, alike in groupby(rows, type):
-        own = list(alike)
-        query, columns = InsertQuery(type(own[0])), own[0]._meta.concrete_fields  # noqa: SLF001 - Django's documented API
-        query.insert_values([each for each in columns if own[0].pk is not None or not each.primary_key], own)
-        statements += query.get_compiler(connection=connection).as_sql()
-    if connection.vendor == "postgresql" and statements:
-        parts = ", ".join(f"part{number} AS ({sql})" for number, (sql, _params) in enumerate(statements))
-        statements = [(f"WITH {parts} SELECT 1", [value for _sql, params in statements for value in params])]
-    with connection.cursor() as cursor:
-        for sql, params in statements:
-            cursor.execute(sql, params)
+    if rows:
+        _insert([list(alike) for _type, alike in groupby(rows, type)])
     for row in rows:
         row._state.adding, row._state.db = False, connection.alias  # noqa: SLF001 - as Django's own bulk_create does
     # Those whose keys the database gave are asked for where somebody wants them after all.
@@ -145,6 +137,29 @@ def write(session: Session) -> None:
             del single[name]
     for name in [name for name, held in several.items() if any(row.pk is None for row in held)]:
         del several[name]
+
+
+def _insert(alike: Iterable[list[Any]]) -> None:
+    """Insert these rows, of each model those that stand together, in one statement."""
+    parts, params, tables = list[str](), list[Any](), list[together.Rows]()
+    for rows in alike:
+        meta, has_key = rows[0]._meta, rows[0].pk is not None  # noqa: SLF001 - Django's documented API
+        fields = [field for field in meta.concrete_fields if has_key or not field.primary_key]
+        query = InsertQuery(type(rows[0]))
+        query.insert_values(fields, rows)
+        ((sql, values),) = query.get_compiler(connection=connection).as_sql()
+        if connection.vendor == "sqlite":
+            columns, width = tuple(field.column for field in fields), len(fields)
+            each = [values[start : start + width] for start in range(0, len(values), width)]
+            tables.append(together.Rows(table=meta.db_table, columns=columns, values=each))
+        else:
+            parts.append(f"part{len(parts)} AS ({sql})")
+            params += values
+    if tables:
+        together.insert(connection, tables)
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute(f"WITH {', '.join(parts)} SELECT 1", params)
 
 
 def _kept_back(session: Session) -> dict[str, list[Any]]:

@@ -84,10 +84,11 @@ NEXT: Final = {
     "postgresql": "nextval(pg_get_serial_sequence('grading_session', 'id'))",
 }
 IF_NEW: Final = "WHERE NOT EXISTS (SELECT 1 FROM grading_session WHERE agent_id = %s AND external_id = %s)"
+# In the words of the indexes that leave rows out: to SQLite, `<> ''` is something else, and it reads all rows.
 ELSEWHERE: Final = {
-    PARENT: "grading_sessionlog WHERE parent <> '' AND parent IN",
+    PARENT: "grading_sessionlog WHERE NOT parent = '' AND parent IN",
     ANCHORS: "grading_recordanchor WHERE record IN",
-    LOOKUPS: "grading_artifact WHERE kind IN ('commit', 'pull_request') AND lookup <> '' AND lookup IN",
+    LOOKUPS: "grading_artifact WHERE kind IN ('commit', 'pull_request') AND NOT lookup = '' AND lookup IN",
     FILES: "grading_evidence WHERE kind IN ('transcript', 'journal', 'patch') AND sha256 IN",
 }
 

@@ -5,13 +5,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Self
 
 from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3.schema import DatabaseSchemaEditor
 
+from gradingsite.sqlite import together
 from gradingsite.sqlite.gate import Turn, WriteGate, gate_of
 
 WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|REINDEX|ANALYZE|VACUUM)\b", re.IGNORECASE)
+
+
+class SchemaEditor(DatabaseSchemaEditor):
+    """Django's own, for a connection that may have views: SQLite makes no table anew that one names."""
+
+    def __enter__(self) -> Self:
+        together.drop(self.connection)
+        return super().__enter__()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -21,6 +31,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     database in memory has no gate.
     """
 
+    SchemaEditorClass = SchemaEditor
     gate: WriteGate | None = None
     gate_seconds = 10.0
     # FULL in programs that give receipts: what they were told is saved outlasts a power cut. `durably` says so.

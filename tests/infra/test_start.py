@@ -7,8 +7,8 @@ import pytest
 
 from tests.processes import for_the_site, started, wait_for
 
-# Tens of megabytes each, and a third of a second.
-HEAVY = {"anthropic", "scipy", "redis", "httpx2"}
+# Tens of megabytes or a tenth of a second each.
+HEAVY = {"anthropic", "celery", "scipy", "redis", "httpx2"}
 
 
 def loaded(code: str) -> set[str]:

@@ -173,3 +173,17 @@ def test_nobodys_claim_is_overlooked_that_came_a_moment_before():
     owned = Artifact.objects.filter(kind=ArtifactKind.COMMIT).values_list("session__external_id", "owned_by")
     assert sum(owner is None for _name, owner in owned) == 1
     assert len(owned) == 2
+
+
+@pytest.mark.parametrize(("what", "one"), [(what, -7 if what == glance.ANCHORS else "x") for what in glance.ELSEWHERE])
+def test_others_things_are_found_by_an_index(what, one):
+    """Else an upload would cost the more, the more sessions there are."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")  # with which it reads a table that is all but empty
+        asked = f"SELECT 1 FROM {glance.ELSEWHERE[what]} (%s)"  # noqa: S608 - our own words
+        cursor.execute(f"{connection.ops.explain_query_prefix()} {asked}", [one])
+        plan = str(cursor.fetchall())
+    assert "INDEX" in plan.upper()
+    assert "SCAN grading" not in plan
+    assert "Seq Scan" not in plan
