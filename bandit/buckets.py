@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from bandit.core.table import ABSTAINED, MOMENTS, Flags, Ints, RewardRows, RowKind
 from bandit.ledger import GraderKey
 from bandit.models import SUMS, Arm, Bandit, Bucket, Grader, LedgerEntry
+from bandit.prepared import Prepared
 
 # What a process remembers: the last columns of so many bandits, and rows made of them.
 BANDITS, REMEMBERED = 32, 16
@@ -30,10 +31,11 @@ Row = tuple[Any, ...]
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
     """The buckets that hold anything: their arm, grader and day's ordinal as `keys` (m, 3), and as `sums` (m, 6) the
-    MOMENTS and how many are productive. `history` and `row`, the last one (None where that is not known), are those of
-    the ledger that they are of; `arms` are names and `graders` rows by their ids.
+    MOMENTS and how many are productive. `revision` is the bandit's; `history` and `row`, the last one (None where that
+    is not known), are those of the ledger that they are of; `arms` are names and `graders` rows by their ids.
     """
 
+    revision: int
     history: int | None
     row: Row | None
     keys: Ints
@@ -47,7 +49,20 @@ class Held:
         flags: Flags = (self.keys[:, 2] >= first) & (self.keys[:, 2] <= last)
         return flags
 
+    @property
+    def silent(self) -> list[int]:
+        """The graders of abstentions."""
+        return [pk for pk, grader in self.graders.items() if grader.source == ABSTAINED]
 
+
+_SINCE: Prepared[Row] = Prepared(
+    lambda bandit, row: LedgerEntry.objects.filter(bandit=bandit, pk__gte=row).order_by("pk").values_list(*ROW),
+    int,
+    int,
+)
+_ARMS: Prepared[tuple[int, str]] = Prepared(
+    lambda bandit: Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"), int
+)
 # By bandit.
 _last: dict[int, Held] = {}
 
@@ -82,9 +97,22 @@ def productive(bandit: Bandit, days: tuple[date, date]) -> dict[str, int]:
     return counts
 
 
+def abstentions(bandit: Bandit, days: tuple[date, date]) -> dict[str, int]:
+    """How many observations of each arm could not be graded on these days, the last included; arms without any are
+    left out.
+    """
+    held, counts = columns(bandit), dict[str, int]()
+    within = held.within(days) & np.isin(held.keys[:, 1], held.silent)
+    for arm, n in zip(held.keys[within, 0].tolist(), held.sums[within, 0].tolist(), strict=True):
+        counts[held.arms[arm]] = counts.get(held.arms[arm], 0) + n
+    return counts
+
+
 def columns(bandit: Bandit) -> Held:
-    """The bandit's buckets as they are: four queries at most."""
+    """The bandit's buckets as they are: four queries at most, and none while its revision is the same."""
     held = _last.get(bandit.pk)
+    if held is not None and bandit.revision and held.revision == bandit.revision:
+        return held
     found = None if held is None else _kept_up(held, bandit)
     if found is None:
         last = last_row(bandit)
@@ -121,7 +149,7 @@ def since(bandit: Bandit, history: int | None, row: Row | None) -> list[Row] | N
     """
     if row is None or bandit.latest is None or history != bandit.history or bandit.latest - int(row[0]) > MOST_ROWS:
         return None
-    found = list(LedgerEntry.objects.filter(bandit=bandit, pk__gte=row[0]).order_by("pk").values_list(*ROW))
+    found = _SINCE.rows(bandit.pk, int(row[0]))
     return found if found and found[0] == row else None
 
 
@@ -138,16 +166,23 @@ def _named(bandit: Bandit, last: Row | None, keys: Ints, sums: Ints, known: Mapp
     """With the arms as they are named now, and the graders, of which some are `known`."""
     new = set(np.unique(keys[:, 1]).tolist()) - known.keys()
     graders = {**known, **(Grader.objects.in_bulk(new) if new else {})}
-    return Held(history=bandit.history, row=last, keys=keys, sums=sums, arms=arms_of(bandit), graders=graders)
+    return Held(
+        revision=bandit.revision,
+        history=bandit.history,
+        row=last,
+        keys=keys,
+        sums=sums,
+        arms=arms_of(bandit),
+        graders=graders,
+    )
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _rows(asked: Asked) -> RewardRows:
     held = columns(asked.bandit)
     flags = held.within(asked.days)
-    silent = [pk for pk, grader in held.graders.items() if grader.source == ABSTAINED]
-    if silent and not asked.with_abstentions:
-        flags &= ~np.isin(held.keys[:, 1], silent)
+    if not asked.with_abstentions:
+        flags &= ~np.isin(held.keys[:, 1], held.silent)
     return as_rows(held.keys[flags], held.sums[flags, : len(MOMENTS)], held.arms, held.graders)
 
 
@@ -193,7 +228,7 @@ def table(found: Iterable[Sequence[Any]], names: Sequence[str]) -> tuple[Ints, I
 
 
 def arms_of(bandit: Bandit) -> dict[int, str]:
-    return dict(Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"))
+    return dict(_ARMS.rows(bandit.pk))
 
 
 def forget() -> None:

@@ -5,23 +5,30 @@ from datetime import datetime
 from bandit import versions
 from bandit.core.calibration import Scale
 from bandit.models import Bandit, CalibrationVersion
+from bandit.prepared import Prepared
 
 WHAT = "calibration"
+_ACCEPTED: Prepared[CalibrationVersion] = Prepared(
+    lambda bandit: CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version")[:1], int
+)
 
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVersion | None:
     """The last version put here, or put here by then, on or off; None where there was none."""
-    return versions.latest(bandit.calibrations.all(), known_by)
+    return versions.latest(CalibrationVersion, bandit, known_by)
 
 
 def in_force(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVersion | None:
     """The version by which fallbacks are read now, or were then; None where they are read as they stand."""
-    return versions.in_force(bandit.calibrations.all(), known_by)
+    return versions.in_force(CalibrationVersion, bandit, known_by)
 
 
 def accepted(bandit: Bandit) -> CalibrationVersion | None:
     """The last version that a person put in force or switched off, or the start; None where nobody ever did."""
-    return bandit.calibrations.filter(accepted=True).order_by("-version").first()
+    found = _ACCEPTED.first(bandit.pk)
+    if found is not None:
+        found.bandit = bandit
+    return found
 
 
 def base_of(version: CalibrationVersion | None) -> int | None:

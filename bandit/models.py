@@ -69,6 +69,24 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
         return self.select_for_update(no_key=True).filter(name__in=names).order_by("pk")
 
 
+_BanditManager = models.Manager.from_queryset(BanditQuerySet)
+
+
+class BanditManager(_BanditManager["Bandit"]):
+    """Asked for one bandit many times on one page."""
+
+    def named(self, name: str) -> "Bandit":
+        """As `BanditQuerySet.named`."""
+        found = _BY_NAME.first(name) if name.isprintable() else None
+        if found is None:
+            raise UnknownBandit(name)
+        return found
+
+    def fresh(self, pk: int) -> "Bandit":
+        """The bandit of that key as the database has it now."""
+        return _BY_KEY.get(pk)
+
+
 class BanditKind(models.TextChoices):
     """What a bandit is asked. Of many arms at once each is taken or held out; names are only names."""
 
@@ -96,7 +114,7 @@ class Bandit(models.Model):
     history = models.PositiveBigIntegerField(null=True, editable=False)
     latest = models.PositiveBigIntegerField(null=True, editable=False)
 
-    objects = BanditQuerySet.as_manager()
+    objects = BanditManager()
 
     class Meta:
         constraints = [
@@ -110,6 +128,12 @@ class Bandit(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.name
+
+
+_BY_NAME: Prepared[Bandit] = Prepared(
+    lambda name: BanditQuerySet(Bandit).select_related("baseline").filter(name=name), str
+)
+_BY_KEY: Prepared[Bandit] = Prepared(lambda key: BanditQuerySet(Bandit).filter(pk=key), int)
 
 
 class PolicyVersion(models.Model):

@@ -17,7 +17,7 @@ from django.db.models import BigIntegerField, Case, Q, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from bandit import buckets, calibrating, rectifying
+from bandit import buckets, calibrating, rectifying, versions
 from bandit.core.advice import jumps
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
@@ -32,7 +32,6 @@ from bandit.models import (
     Bandit,
     BanditKind,
     BreakDecision,
-    Bucket,
     CalibrationVersion,
     Grader,
     LedgerEntry,
@@ -40,11 +39,15 @@ from bandit.models import (
     PolicyVersion,
     Rectifier,
 )
+from bandit.prepared import Prepared
 
 # Readings that a process remembers: the pages of a bandit ask for a dozen.
 REMEMBERED = 64
 # What stands between the two parts of an arm's name.
 PART = "/"
+# What a page asks again and again.
+_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit), int)
+_TOLD: Prepared[BreakDecision] = Prepared(lambda bandit: BreakDecision.objects.filter(bandit=bandit).told(), int)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,7 +108,7 @@ def _read(asked: Question) -> BanditReading:
 
 def fresh(bandit: Bandit) -> Bandit:
     """The bandit as it is now, which its row at hand may not know yet."""
-    return Bandit.objects.get(pk=bandit.pk)
+    return Bandit.objects.fresh(bandit.pk)
 
 
 def site_day(now: datetime) -> date:
@@ -117,10 +120,8 @@ def version_of(bandit: Bandit, known_by: datetime | None = None) -> PolicyVersio
     """The latest version of the bandit's policy, or the latest of those made by then; version 0, the defaults, where
     there is none.
     """
-    versions = bandit.policies.order_by("-version")
-    if known_by is not None:
-        versions = versions.filter(created_at__lte=known_by)
-    return versions.first() or PolicyVersion(bandit=bandit, version=0, by="defaults")
+    held = versions.latest(PolicyVersion, bandit, known_by)
+    return held or PolicyVersion(bandit=bandit, version=0, by="defaults")
 
 
 def weights_of(version: PolicyVersion) -> dict[str, float]:
@@ -146,12 +147,19 @@ def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> 
     """
     if not version.follows_change:
         return ()
-    said = BreakDecision.objects.filter(bandit=version.bandit).told(known_by)
+    said = told(version.bandit, known_by)
     latest = {(each.arm.name, each.day): each for each in said}
     return tuple(
         DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))
         for (arm, day), each in sorted(latest.items())
     )
+
+
+def told(bandit: Bandit, known_by: datetime | None = None) -> list[BreakDecision]:
+    """What people said of the breaks of its arms, or had said by then, in the order in which they did. One query."""
+    if known_by is None:
+        return _TOLD.rows(bandit.pk)
+    return list(BreakDecision.objects.filter(bandit=bandit).told(known_by))
 
 
 def policy_from(
@@ -255,12 +263,12 @@ def productive_of(bandit: Bandit, policy: Policy, today: date, known_by: datetim
 
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
-    """How many observations of each arm could not be graded, over the same days: one query."""
-    days = {"bandit": bandit, "effective_day__range": days_read(policy, today)}
+    """How many observations of each arm could not be graded, over the same days: two queries at most."""
+    days = days_read(policy, today)
     if known_by is None:
-        counted = Bucket.objects.abstentions().filter(**days).order_by().values_list("arm__name")
-        return {arm: int(n) for arm, n in counted.annotate(total=Sum("n")) if n}
-    entries = LedgerEntry.objects.abstentions().filter(**days, recorded_at__lte=known_by).order_by()
+        return buckets.abstentions(fresh(bandit), days)
+    entries = LedgerEntry.objects.abstentions().filter(bandit=bandit, effective_day__range=days)
+    entries = entries.filter(recorded_at__lte=known_by).order_by()
     signed = entries.values_list("arm__name").annotate(total=Sum(sign_of_entry()))
     return {arm: int(n) for arm, n in signed if n}
 
@@ -303,7 +311,7 @@ def baseline_of(
     """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more."""
     if bandit.baseline_id is None:
         return None
-    other = Bandit.objects.get(pk=bandit.baseline_id)  # as it is now: its revision is believed
+    other = Bandit.objects.fresh(bandit.baseline_id)  # as it is now: its revision is believed
     policy = policy_of(other, known_by)
     merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
     if known_by is None and not moved and other.revision:
@@ -316,7 +324,26 @@ def baseline_of(
 @lru_cache(maxsize=REMEMBERED // 4)
 def _usual(asked: Question, merged: tuple[tuple[str, str], ...]) -> Baseline:
     rows = rows_of(asked.bandit, asked.policy, asked.today)
-    return baseline(ContextRewards(rows=rows, policy=asked.policy, merged=dict(merged)), asked.today)
+    # What happened today is left out: while nothing of the past is otherwise, so is the baseline.
+    past = rows.where(rows.day < asked.today.toordinal())
+    columns = past.kinds, past.kind.tobytes(), past.day.tobytes(), past.sums.tobytes()
+    return _usual_of(_Past(columns=columns, rows=past, policy=asked.policy, merged=merged, today=asked.today))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """What a baseline follows from; `columns` are those of the rows."""
+
+    columns: tuple[object, ...]
+    rows: RewardRows = field(compare=False)
+    policy: Policy = field(hash=False)
+    merged: tuple[tuple[str, str], ...]
+    today: date
+
+
+@lru_cache(maxsize=2)
+def _usual_of(asked: _Past) -> Baseline:
+    return baseline(ContextRewards(rows=asked.rows, policy=asked.policy, merged=dict(asked.merged)), asked.today)
 
 
 def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], tuple[float, float]]:
@@ -349,7 +376,7 @@ def outlook_at(
     """The bandit's rows with this policy, and what it believes; remembered as in `read` but for what was `known_by`
     then. Two queries at most.
     """
-    arms = bandit.arms.all()
+    arms = arms_of(bandit)
     names = [arm.name for arm in arms]
     if known_by is None:
         reading = read(bandit, policy, names, today)
@@ -361,9 +388,17 @@ def outlook_at(
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
-    arms = bandit.arms.all()
+    arms = arms_of(bandit)
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
     return outlook_on(posterior, _choosable(arms))
+
+
+def arms_of(bandit: Bandit) -> list[Arm]:
+    """All of its arms, by name. One query."""
+    arms = _ARMS.rows(bandit.pk)
+    for arm in arms:
+        arm.bandit = bandit
+    return arms
 
 
 def _choosable(arms: Iterable[Arm]) -> list[str]:

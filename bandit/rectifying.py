@@ -13,12 +13,12 @@ WHAT = "recalibration"
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
     """The last version put here, or put here by then, on or off; None where there was none."""
-    return versions.latest(bandit.rectifiers.all(), known_by)
+    return versions.latest(Rectifier, bandit, known_by)
 
 
 def in_force(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
     """The version that moves rewards now, or did then; None where none does."""
-    return versions.in_force(bandit.rectifiers.all(), known_by)
+    return versions.in_force(Rectifier, bandit, known_by)
 
 
 def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:

@@ -26,6 +26,7 @@ the draws. What draws decide must not be known to those who grade.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -143,11 +144,11 @@ class UnscoredShares:
         return self.lost > MOST_DRAWS_LOST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Bets:
     """The rows with an outcome, as bets (n,): `x`, its expectation `h` for an effect of 1, and the `most` of |x|.
 
-    `variance` is the mean of (y − m)², with what is usual where there are few.
+    `variance` is the mean of (y − m)², with what is usual where there are few. What was asked once is remembered.
     """
 
     x: Floats
@@ -172,7 +173,7 @@ class Bets:
             variance=(squares + USUAL * USUAL_VARIANCE) / (len(y) + USUAL),
         )
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The effect Σx/Σh of at least one row, within [−1, 1]."""
         return min(max(float(self.x.sum()) / float(self.h.sum()), -1.0), 1.0)
@@ -213,13 +214,28 @@ class Bets:
 
     def _wealth(self, effect: float) -> float:
         """The logarithm of what 1 has become, against this effect."""
+        if effect not in self._known:
+            self._known[effect] = self._become(effect)
+        return self._known[effect]
+
+    @cached_property
+    def _known(self) -> dict[float, float]:
+        return {}
+
+    def _become(self, effect: float) -> float:
         from scipy.special import logsumexp
 
         row = self.x - effect * self.h
-        stakes = np.minimum(STAKES[:, None], MOST_LOST / (self.most + abs(effect) * self.h))
-        bets = stakes * row
-        money = np.concatenate((np.log1p(bets).sum(axis=1), np.log1p(-bets).sum(axis=1)))
-        return float(logsumexp(money)) - math.log(len(money))
+        most = MOST_LOST / (self.most + abs(effect) * self.h)
+        # One stake after the other, in the same place: all at once would not fit into a processor's memory.
+        bets, grown, money = np.empty_like(row), np.empty_like(row), np.empty((2, len(STAKES)))
+        for at, stake in enumerate(STAKES):
+            np.minimum(stake, most, out=bets)
+            np.multiply(bets, row, out=bets)
+            money[0, at] = np.log1p(bets, out=grown).sum()
+            np.negative(bets, out=bets)
+            money[1, at] = np.log1p(bets, out=grown).sum()
+        return float(logsumexp(money)) - math.log(money.size)
 
 
 def bar(evidence: Iterable[float]) -> float:

@@ -158,13 +158,15 @@ class TreatmentEffect:
         return any(abs(window.difference) > STRIKING for window in self.windows)
 
 
-def causal(draws: Draws, *, least: float, chance: float) -> TreatmentEffect:
+def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = None) -> TreatmentEffect:
     """The effect of being drawn for an arm; "cannot tell" under 15 sessions with a reward in the smaller group.
 
-    `least` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw.
+    `least` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw. `bets`
+    are those on these draws, where they were placed already.
     """
-    verdict, why = verdict_on(draws, least=least)
-    bets, is_told = Bets.on(draws), verdict is not EffectVerdict.INSUFFICIENT
+    bets = bets or Bets.on(draws)
+    verdict, why = verdict_on(draws, least=least, bets=bets)
+    is_told = verdict is not EffectVerdict.INSUFFICIENT
     found = replace(
         _found(StudyDesign.CAUSAL, verdict, Trials.drawn(draws), bets.effect() if is_told else None),
         evidence=bets.evidence,
@@ -182,15 +184,18 @@ def causal(draws: Draws, *, least: float, chance: float) -> TreatmentEffect:
 
 def verdicts(drawn: Mapping[Named, Draws]) -> dict[Named, EffectVerdict]:
     """The word on each of several arms, by its draws."""
-    least = bar(Bets.on(draws).evidence for draws in drawn.values())
-    return {name: verdict_on(draws, least=least)[0] for name, draws in drawn.items()}
+    placed = {name: Bets.on(draws) for name, draws in drawn.items()}
+    least = bar(bets.evidence for bets in placed.values())
+    return {name: verdict_on(draws, least=least, bets=placed[name])[0] for name, draws in drawn.items()}
 
 
-def verdict_on(draws: Draws, *, least: float) -> tuple[EffectVerdict, str]:
-    """The word that these draws allow, and why it is no stronger; "" where more draws are all that it lacks."""
+def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple[EffectVerdict, str]:
+    """The word that these draws allow, and why it is no stronger; "" where more draws are all that it lacks. `bets` as
+    in `causal`.
+    """
     if lacking := _lacking(Trials.drawn(draws), LEAST_CAUSAL):
         return EffectVerdict.INSUFFICIENT, lacking
-    bets, unscored = Bets.on(draws), draws.unscored()
+    bets, unscored = bets or Bets.on(draws), draws.unscored()
     if unscored.differ:
         shares = f"{100 * unscored.taken:.0f} % of those with it and {100 * unscored.held_out:.0f} % of those without"
         return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
@@ -284,10 +289,12 @@ def _windows(trials: Trials) -> Iterator[Window]:
             last = int(trials.day.max()) if seen == total else day
             # In the order in which they came, so that windows add up as the whole would.
             start, end = np.searchsorted(sorted_days, (first, last + 1))
-            with_it, without = trials.only(np.sort(by_day[start:end])).groups()
-            if len(without.value):
-                means = [float(np.average(group.value, weights=group.weight)) for group in (with_it, without)]
-                yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])
+            at = np.sort(by_day[start:end])
+            present, weight = trials.present[at], trials.weight[at]
+            if not present.all():
+                worth = trials.outcome[at] * weight
+                means = [float(worth[rows].sum() / weight[rows].sum()) for rows in (present, ~present)]
+                yield Window(first=first, last=last, firings=int(present.sum()), difference=means[0] - means[1])
             first, held = day + 1, 0
 
 

@@ -43,6 +43,8 @@ LEAST_VARIANCE = 0.02
 SCALE_PRIOR = 10.0
 # Sets of rows whose caps and changes are remembered.
 REMEMBERED = 8
+# Tables that are remembered: a page asks several things of one.
+TABLES = 3
 
 Sums = tuple[Floats, Floats, Floats]
 
@@ -70,7 +72,7 @@ class EvidenceTable:
         policy: Policy,
         today: date,
         known: "Known | None" = None,
-    ) -> Self:
+    ) -> "EvidenceTable":
         """The rows that still count, moved by the rectifier and the baseline, and mapped by the scale, if there is one.
 
         A row of a source that the scale reads, for which there is no line, stays as it is and weighs nothing, but at
@@ -78,8 +80,13 @@ class EvidenceTable:
         found of the same rows but for today's of nobody's; where it is not given, the rows are asked. Raises KeyError
         for a row of an arm not in `names`.
         """
-        held = RewardRows.of(rows)
-        caps, changed = _known(Asked.of(held, names, policy, today)) if known is None else known
+        if known is not None:
+            return cls._read(RewardRows.of(rows), names, policy, today, known)
+        return _table(_Read(rows=RewardRows.of(rows), names=names, policy=policy, today=today))
+
+    @classmethod
+    def _read(cls, held: RewardRows, names: tuple[str, ...], policy: Policy, today: date, known: "Known") -> Self:
+        caps, changed = known
         held = _of_days(held, policy.days_read, today)
         if changed is not None:
             since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
@@ -339,6 +346,22 @@ def _known(asked: Asked) -> Known:
         caps=caps,
     )
     return caps, changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a table follows from: these very rows, whose arms these are, and how they are read."""
+
+    rows: RewardRows
+    names: tuple[str, ...]
+    policy: Policy = field(hash=False)
+    today: date
+
+
+@lru_cache(maxsize=TABLES)
+def _table(asked: _Read) -> EvidenceTable:
+    known = _known(Asked.of(asked.rows, asked.names, asked.policy, asked.today))
+    return EvidenceTable._read(asked.rows, asked.names, asked.policy, asked.today, known)  # noqa: SLF001
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -38,7 +38,9 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
     ]
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
-        row.save()
+        if row.pk is not None:  # what changed is a new row (`reward.lessons.matched`)
+            row.delete()
+        row.save(force_insert=True)
     if changed:
         at_hand.forget(session, "lessons")
     return bool(changed), problems

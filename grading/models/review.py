@@ -127,6 +127,7 @@ class ReviewItem(models.Model):
         indexes = [
             models.Index(fields=["state", "-impact", "id"], name="review_item_order"),
             models.Index(fields=["state", "rank"], name="review_item_turns"),
+            models.Index(fields=["session"], condition=Q(drawn_at__isnull=False), name="review_item_drawn"),
         ]
 
     def __str__(self) -> str:
@@ -168,7 +169,8 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
         """Those to sessions whose turn in the random order has come, in whichever place they were handed out: of blind
         ones, the random sample of all sessions.
         """
-        return self.filter(session__review_item__drawn_at__isnull=False)
+        turns = ReviewItem.objects.filter(drawn_at__isnull=False).order_by().values("session")
+        return self.filter(session__in=turns)
 
 
 class ReviewAnswer(models.Model):

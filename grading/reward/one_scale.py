@@ -8,26 +8,27 @@ read beside it and acts where the bandit reads its rewards.
 import datetime as dt
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from django.contrib.auth.models import User
-from django.db.models import Max
+from django.db.models import Max, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from bandit import calibrating, ledger
+from bandit import buckets, calibrating, ledger
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
+from bandit.prepared import Prepared
 from bandit.reading import version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
-from grading.models.sessions import observation_of, yours
+from grading.models.sessions import observation_of, session_of, yours
 from grading.remembered import Memory
 from grading.reward import rewards
 from grading.reward.decide import ChainPolicy, fallback
@@ -46,6 +47,7 @@ ENOUGH = 20
 BY_ITSELF = 0.05
 SITE = "the site, at night"
 CHUNK_SIZE = 500
+OBSERVATION = buckets.ROW.index("observation")
 T = TypeVar("T")
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
 
@@ -145,9 +147,23 @@ class _Both:
     rubric: str
 
 
-# A session, its last grade and the chain's version.
+# A session, its last grade and the chain's version: what is said of the session follows from these.
 SessionKey = tuple[int, int, str]
 _known = Memory[SessionKey, _Both | None](2 * MOST_SESSIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LiveArms:
+    """The arms that have the reward of each of these sessions, by their ids. `row` was the ledger's last then."""
+
+    row: buckets.Row | None
+    arms: dict[int, tuple[int, ...]]
+
+
+# By bandit and its history.
+_arms = Memory[tuple[int, int | None], _LiveArms](8)
+# By all that their pairs follow from: of each session its key, when it ended, and its arms; and the reader's zone.
+_fitted = Memory[tuple[object, ...], Scale](8)
 
 
 class Judgements:
@@ -158,24 +174,30 @@ class Judgements:
 
     def __init__(self, now: dt.datetime) -> None:
         found = _judged(now)
-        self.target = target = _target(Counter((both.model, both.rubric) for both in found.values()))
-        meant = {
-            session: both
-            for session, both in found.items()
-            if target is None or (both.model == target.model and both.rubric in target.rubrics)
-        }
-        ended: dict[int, dt.datetime] = {}
-        for some in _in_chunks(list(meant)):
-            ended |= dict(Session.objects.filter(pk__in=some).values_list("pk", "ended_at"))
-        self._both = [(observation_of(session), ended[session], both) for session, both in meant.items()]
+        self.target = target = _target(Counter((both.model, both.rubric) for _key, _ended_at, both in found))
+        self._both = [
+            each
+            for each in found
+            if target is None or (each[2].model == target.model and each[2].rubric in target.rubrics)
+        ]
 
-    def pairs(self, bandit: str) -> tuple[list[JudgedSession], Target | None]:
-        """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
-        arms: dict[str, list[str]] = defaultdict(list)
-        for some in _in_chunks([observation for observation, _, _ in self._both]):
-            for observation, arm in ledger.live_entries_of(bandit, some).values_list("observation", "arm__name"):
-                arms[observation].append(arm)
-        made = [
+    def pairs(self, bandit: Bandit) -> list[JudgedSession]:
+        """A pair of each of them for each arm of this bandit that has its reward. `bandit` as in `scale`."""
+        return self._pairs(self._arms_of(bandit))
+
+    def scale(self, bandit: Bandit) -> Scale:
+        """What these pairs show, remembered until one of them is another. `bandit` is to be fresh from the database."""
+        arms = self._arms_of(bandit)
+        said = tuple((key, ended_at, own) for (key, ended_at, _both), own in zip(self._both, arms, strict=True))
+        asked = bandit.pk, timezone.get_current_timezone_name(), said
+        found = _fitted.get(asked)
+        if found is None:
+            found = fit(self._pairs(arms), START)
+            _fitted.put(asked, found)
+        return found
+
+    def _pairs(self, arms: Iterable[Iterable[str]]) -> list[JudgedSession]:
+        return [
             JudgedSession(
                 arm=arm,
                 source=both.key[0],
@@ -183,12 +205,44 @@ class Judgements:
                 view=both.key[2],
                 fallback=both.fallback,
                 judge=both.judge,
-                day=timezone.localdate(ended_at),
+                day=day,
             )
-            for observation, ended_at, both in self._both
-            for arm in arms.get(observation, ())
+            for (_key, _ended_at, both), day, own in zip(self._both, self._days, arms, strict=True)
+            for arm in own
         ]
-        return made, self.target
+
+    @cached_property
+    def _days(self) -> list[dt.date]:
+        """When each of them ended."""
+        return [timezone.localdate(ended_at) for _key, ended_at, _both in self._both]
+
+    def _arms_of(self, bandit: Bandit) -> list[tuple[str, ...]]:
+        """The arms of this bandit that have the reward of each of them, by name."""
+        if not self._both:
+            return []
+        sessions = [session for (session, _last, _policy), _ended_at, _both in self._both]
+        held, names = _live_arms(bandit, sessions), buckets.arms_of(bandit)
+        return [tuple(sorted(names[arm] for arm in held.get(session, ()))) for session in sessions]
+
+
+def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """The arms that have the reward of each session: read once, and from then on kept up with the ledger."""
+    key = bandit.pk, bandit.history
+    held = _arms.get(key)
+    rows = None if held is None else buckets.since(bandit, bandit.history, held.row)
+    known: dict[int, tuple[int, ...]] = {}
+    if held is not None and rows is not None:
+        moved = {session_of(row[OBSERVATION]) for row in rows[1:]}
+        known = {session: held.arms[session] for session in sessions if session in held.arms and session not in moved}
+    last = rows[-1] if rows else buckets.last_row(bandit)
+    for some in _in_chunks([session for session in sessions if session not in known]):
+        found: dict[int, list[int]] = {session: [] for session in some}
+        names = {observation_of(session): session for session in some}
+        for observation, arm in ledger.live_entries_of(bandit.name, names).values_list("observation", "arm_id"):
+            found[names[observation]].append(arm)
+        known |= {session: tuple(own) for session, own in found.items()}
+    _arms.put(key, _LiveArms(row=last, arms=known))
+    return known
 
 
 def _in_chunks(held: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -207,25 +261,43 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _judged(now: dt.datetime) -> dict[int, _Both]:
-    """What was said of the sessions judged of late, the latest first, that have a verdict which had read all there is.
+def _verdicts(since: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime, int]]:
+    """The verdicts on sessions that ended since then, the latest first: the session, when it ended, its last grade."""
+    graded = Grade.objects.filter(session=OuterRef("session"), source__in=MACHINES).order_by()
+    last = Subquery(graded.values("session").annotate(last=Max("pk")).values("last"))
+    verdicts = Grade.objects.chain().verdicts().filter(yours(), session__ended_at__gte=since).order_by("-pk")
+    return verdicts.values_list("session", "session__ended_at", last)
+
+
+# Most sessions have one verdict.
+_FEW: Prepared[tuple[int, dt.datetime, int]] = Prepared(
+    lambda since: _verdicts(since)[: MOST_SESSIONS + MOST_SESSIONS // 10], dt.datetime
+)
+_MANY: Prepared[tuple[int, dt.datetime, int]] = Prepared(
+    lambda since: _verdicts(since)[: 2 * MOST_SESSIONS], dt.datetime
+)
+
+
+def _judged(now: dt.datetime) -> list[tuple[SessionKey, dt.datetime, _Both]]:
+    """What was said of the sessions judged of late, and when they ended, the latest first, of those that have a verdict
+    which had read all there is.
 
     Grades are only ever added, so that what is known of a session holds until it has another one.
     """
-    verdicts = Grade.objects.chain().verdicts().filter(yours(), session__ended_at__gte=now - OLDEST).order_by("-pk")
-    latest = dict.fromkeys(verdicts.values_list("session", flat=True)[: 2 * MOST_SESSIONS])
-    chosen, policy = list(latest)[:MOST_SESSIONS], rewards.policy()
-    last: dict[int, int] = {}
-    for some in _in_chunks(chosen):
-        graded = Grade.objects.filter(session__in=some, source__in=MACHINES).order_by()
-        last |= dict(graded.values_list("session").annotate(last=Max("pk")))
-    keys = {(session, last[session], policy.version): session for session in chosen}
+    policy, latest = rewards.policy(), dict[int, tuple[dt.datetime, int]]()
+    for some in (_FEW, _MANY):
+        latest = {session: (ended_at, last) for session, ended_at, last in some.rows(now - OLDEST)}
+        if len(latest) >= MOST_SESSIONS:
+            break
+    chosen = list(latest.items())[:MOST_SESSIONS]
+    keys = {(session, last, policy.version): ended_at for session, (ended_at, last) in chosen}
 
     def make(unknown: list[SessionKey]) -> dict[SessionKey, _Both | None]:
-        said = _read([keys[key] for key in unknown], policy)
-        return {key: said[keys[key]] for key in unknown}
+        said = _read([session for session, _last, _policy in unknown], policy)
+        return {key: said[key[0]] for key in unknown}
 
-    return {keys[key]: both for key, both in _known.of(keys, make).items() if both is not None}
+    said = _known.of(keys, make)
+    return [(key, ended_at, both) for key, ended_at in keys.items() if (both := said[key]) is not None]
 
 
 def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _Both | None]:
@@ -257,13 +329,26 @@ def _said(grades: Sequence[Grade], policy: ChainPolicy) -> _Both | None:
     )
 
 
+_LATEST_MODEL: Prepared[tuple[str]] = Prepared(
+    lambda: Grade.objects.chain().verdicts().filter(yours()).order_by("-pk").values_list("model")[:1]
+)
+_ACTIVE_RUBRICS: Prepared[tuple[str]] = Prepared(
+    lambda: Rubric.objects.filter(is_active=True).order_by().values_list("sha256")
+)
+_VERDICTS: Prepared[tuple[int]] = Prepared(
+    lambda bandit: (
+        Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).order_by().values_list("pk")[:1]
+    ),
+    int,
+)
+
+
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     """The model that judges now, by the rubrics in force, where it gave enough verdicts; else the one that gave most,
     by all its rubrics.
     """
-    verdict = Grade.objects.chain().verdicts().filter(yours()).order_by("-pk")
-    latest = verdict.values_list("model", flat=True).first()
-    active = set(Rubric.objects.filter(is_active=True).values_list("sha256", flat=True))
+    latest = next((model for (model,) in _LATEST_MODEL.rows()), None)
+    active = {sha256 for (sha256,) in _ACTIVE_RUBRICS.rows()}
     now = {key: n for key, n in verdicts.items() if key[0] == latest and key[1] in active}
     if sum(now.values()) < ENOUGH:
         by_model = Counter[str]()
@@ -284,14 +369,14 @@ def proposal(name: str, now: dt.datetime, judged: Judgements | None = None) -> P
     """
     bandit = Bandit.objects.named(name)
     held = calibrating.latest(bandit)
-    found, target = (judged or Judgements(now)).pairs(name)
-    scale = fit(found, START)
+    judged = judged or Judgements(now)
+    scale = judged.scale(bandit)
     base = calibrating.scale_of(calibrating.accepted(bandit))
     present, after, accepted = what_if_calibrated(name, [calibrating.scale_of(held), scale, base], now)
     return Proposed(
         bandit=bandit,
         scale=scale,
-        target=target,
+        target=judged.target,
         version=1 if held is None else held.version + 1,
         held=held,
         now=present,
@@ -344,7 +429,7 @@ def _put(proposed: Proposed, *, version: int, by: str, accepted: bool, note: str
 
 def has_verdicts(bandit: Bandit) -> bool:
     """Whether any of its rewards is a judge's: at the start, only then is anything read through the scale."""
-    return Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).exists()
+    return bool(_VERDICTS.rows(bandit.pk))
 
 
 class ScaleReader:

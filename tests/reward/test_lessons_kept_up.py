@@ -1,17 +1,23 @@
 """What a process remembers of lessons is kept up with draws and rewards: bit for bit what reading all of them says."""
 
 import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import numpy as np
 import pytest
+from django.db import connection, transaction
 
 from bandit.models import Assignment, Bandit
 from grading import remembered, review
 from grading.intake.erasing import erase
+from grading.intake.lessons import record
+from grading.intake.submission import SubmittedSession
 from grading.models import Session, SessionLesson
 from grading.reward import lessons, rewards
 from grading.reward.lessons import reading
+from grading.reward.lessons.matched import matched
 from tests import cast
 from tests.casts import lesson as lesson_cast
 
@@ -88,3 +94,51 @@ def test_a_draw_that_was_rolled_back_is_not_remembered_as_another():
     Assignment.objects.filter(pk=held.last[0]).update(taken=False, chance=0.3)
     again = reading._made(bandit)
     assert (held.taken.tolist(), again.taken.tolist(), again.chance.tolist()) == ([True], [False], [0.3])
+
+
+def test_what_is_told_of_a_lesson_later_is_seen():
+    """A lesson that was held out, and of which its agent says afterwards that it had it all the same."""
+    held_out = lesson_cast.draw_row("ask-first", taken=False)
+    made = lesson_cast.session(0.8, ask_first=held_out)
+    lesson_cast.session(0.4, ask_first=lesson_cast.draw_row("ask-first", taken=True))
+    (before,) = lessons.read(Bandit.objects.get(name="lesson"), cast.NOON).lessons
+    with transaction.atomic():
+        record(made, SubmittedSession(session_id=made.external_id, lessons=[{"name": "ask-first"}]))
+    (after,) = lessons.read(Bandit.objects.get(name="lesson"), cast.NOON).lessons
+    assert (before.given, before.unheeded) == (1, 0)
+    assert (after.given, after.unheeded) == (2, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_others_are_still_writing_is_seen_once_it_is_there():
+    """On PostgreSQL it has its key before others that are seen first; SQLite's writers take turns."""
+    if connection.vendor != "postgresql":
+        pytest.skip("one writer at a time")
+    first, second = lesson_cast.session(0.8), lesson_cast.session(0.4)
+    arm, written, may_end = lesson_cast.lesson("ask-first"), threading.Event(), threading.Event()
+
+    def write():
+        try:
+            with transaction.atomic():
+                SessionLesson.objects.create(session=first, arm=arm)
+                written.set()
+                may_end.wait(60)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(write)
+        assert written.wait(60)
+        SessionLesson.objects.create(session=second, arm=arm)
+        assert matched().session.tolist() == [second.pk]
+        may_end.set()
+        ends.result(60)
+    assert matched().session.tolist() == [first.pk, second.pk]
+    SessionLesson.objects.create(session=first, arm=lesson_cast.lesson("read-twice"))
+    assert matched().session.tolist() == [first.pk, second.pk, first.pk]
+
+
+def test_nothing_is_read_twice_where_nothing_is_new():
+    lesson_cast.session(0.8, ask_first=None, read_twice=None)
+    held = matched()
+    assert matched() is held

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.betting import Draws
+from bandit.core.betting import Bets, Draws
 from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational, per_protocol
 from bandit.core.estimate import Estimate
 from bandit.core.table import Floats, Ints
@@ -76,7 +76,7 @@ class Lesson:
     `at` is each session's place in the `sample`, `taken` whether it had the lesson. `draws` are all there ever were,
     each of a session of the category `context` (k,); one of them may be called something from the e-value `bar`, and
     the next is taken with the chance `next_chance` while it is not. `rewards` of its sessions are in the ledger and
-    count as `credit`, each by its salience.
+    count as `credit`, each by its salience. `bets` are those on the draws, where they were placed already.
     """
 
     arm: Arm
@@ -89,6 +89,7 @@ class Lesson:
     next_chance: float
     rewards: int
     credit: float
+    bets: Bets | None = None
 
     @property
     def left_out(self) -> str:
@@ -115,7 +116,7 @@ class Lesson:
     @cached_property
     def causal(self) -> TreatmentEffect:
         """From all its draws, each session in the group that it was drawn for."""
-        return causal(self.draws, least=self.bar, chance=self.next_chance)
+        return causal(self.draws, least=self.bar, chance=self.next_chance, bets=self.bets)
 
     @cached_property
     def per_protocol(self) -> Estimate | None:

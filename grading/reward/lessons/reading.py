@@ -7,30 +7,29 @@ import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-from django.core.exceptions import EmptyResultSet
-from django.db import connection
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BigIntegerField, Func, QuerySet, Sum
-from django.db.models.functions import Coalesce
-from django.db.models.sql.compiler import SQLCompiler
+from django.db.models import QuerySet
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from bandit import buckets
 from bandit.core.betting import Bets, Draws, bar
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
-from bandit.models import Assignment, Bandit, Bucket, Erasure
-from bandit.reading import baseline_of, site_day, version_of
+from bandit.core.table import ABSTAINED
+from bandit.models import Arm, Assignment, Bandit, Erasure
+from bandit.reading import arms_of, baseline_of, fresh, site_day, version_of
 from grading.days import midnight
-from grading.models import Session, SessionLesson
-from grading.models.sessions import OBSERVATION, yours
-from grading.remembered import Memory
+from grading.models import Session
+from grading.models.sessions import OBSERVATION
+from grading.remembered import Memory, remembered
+from grading.reward.lessons.columns import WholeSeconds, columns_of
 from grading.reward.lessons.lesson import Lesson, Sample
 from grading.reward.lessons.live import LiveRewards, live_rewards
+from grading.reward.lessons.matched import Matched, matched
 
 DAYS = 180
 # A draw this old without a session has none coming.
@@ -39,8 +38,13 @@ QUARTER = 15 * 60
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Of a draw: that no session came of it; that no session says whether it was given.
 NO_SESSION, UNTOLD = -1, -1
-# So many draws are asked about by one query.
+# So many draws, or sessions, are asked about by one query.
 CHUNK = 500
+# In the place of an agent: that the session is a sample.
+NOT_YOURS = -1
+# Sessions in the order of their ids, and their agents.
+_whose = Memory[str, tuple[NDArray[np.int64], NDArray[np.int64]]](1)
+NO_ROWS = np.zeros((3, 0), dtype=np.int64)
 NO_MATCH = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
 # The sessions of a lesson, and whether each had it.
@@ -121,6 +125,10 @@ class LessonDraws:
     columns: Draws
     context: NDArray[np.str_]
 
+    @cached_property
+    def bets(self) -> Bets:
+        return Bets.on(self.columns)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Readings:
@@ -144,15 +152,14 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     since = midnight(today - dt.timedelta(days=DAYS - 1))
     moved, floor = baseline_of(bandit, today), version.salience_floor
     live = live_rewards()
-    matches, telling = _matches(since)
-    sample, credit = _sample(since, telling, moved, live), _credit(bandit, floor)
-    arms = bandit.arms.filter(merged_into=None).order_by("name")
-    drawn = draws_of(bandit, moved, now, live)
+    found, arms = matched(), arms_of(bandit)
+    (sample, matches), credit = _sample(arms, since, found, moved, live), _credit(bandit, arms, floor)
+    drawn = draws_of(bandit, moved, now, arms=arms, live=live, found=found)
     # The e-value from which one may be called something, among all that were ever drawn.
-    least = bar(Bets.on(each.columns).evidence for each in drawn.values())
+    least = bar(each.bets.evidence for each in drawn.values())
     none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
     lessons = []
-    for arm in arms:
+    for arm in (arm for arm in arms if arm.merged_into_id is None):
         (rewards, counted), draws = credit.get(arm.pk, (0, 0.0)), drawn.get(arm.pk, none)
         session, taken = matches.get(arm.pk, NO_MATCH)
         # A session may come in, or be erased, between two of these queries.
@@ -164,6 +171,7 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
                 at=at[is_known],
                 taken=taken[is_known],
                 draws=draws.columns,
+                bets=draws.bets,
                 context=draws.context,
                 bar=least,
                 next_chance=1 - version.holdout,
@@ -198,14 +206,22 @@ class _Asked:
 @lru_cache(maxsize=4)
 def _decided(asked: _Asked) -> frozenset[str]:
     moved = baseline_of(asked.bandit, site_day(asked.now))
-    drawn = draws_of(asked.bandit, moved, asked.now, live_rewards())
+    arms = arms_of(asked.bandit)
+    drawn = draws_of(asked.bandit, moved, asked.now, arms=arms, live=live_rewards(), found=matched())
     said = verdicts({arm: each.columns for arm, each in drawn.items()})
-    found = [arm for arm, verdict in said.items() if verdict.decides]
-    return frozenset(asked.bandit.arms.filter(pk__in=found).values_list("name", flat=True))
+    return frozenset(arm.name for arm in arms if arm.pk in said and said[arm.pk].decides)
 
 
-def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: LiveRewards) -> dict[int, LessonDraws]:
-    """Every draw of each lesson, in the order in which they were made, with these rewards: five queries.
+def draws_of(
+    bandit: Bandit,
+    moved: Baseline | None,
+    now: dt.datetime,
+    *,
+    arms: Iterable[Arm],
+    live: LiveRewards,
+    found: Matched,
+) -> dict[int, LessonDraws]:
+    """Every draw of each lesson, in the order in which they were made, with these rewards: three queries.
 
     Left out are those of which a session may yet come, those from after their session, and those where two that are
     one lesson by now were drawn for one session.
@@ -213,20 +229,14 @@ def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: Liv
     made = _made(bandit)
     if not len(made.key):
         return {}
-    attached = SessionLesson.objects.filter(assignment__isnull=False).order_by("pk")  # those of other bandits as well
-    draw, was_given = _columns(attached.values_list("assignment_id", "taken"), 2)
-    merged = dict(bandit.arms.exclude(merged_into=None).values_list("pk", "merged_into"))
-    session = made.session[made.order]
-    arms, arm = np.unique(made.arm, return_inverse=True)
-    lesson = np.array([merged.get(each, each) for each in arms.tolist()], dtype=np.int64)[arm][made.order]
+    session, lesson = made.session[made.order], _lessons(arms, made.arm)[made.order]
     given = np.full(len(made.key), UNTOLD)
-    at, is_known = _places(made.key, draw)
-    given[at[is_known]] = was_given[is_known]
+    at, is_known = _places(made.key, found.draw)
+    given[at[is_known]] = found.taken[is_known]
     given = given[made.order]
     drawn = made.taken[made.order]
     pairs = lesson * (1 + session.max() - session.min()) + session - session.min()
-    _, which, times = np.unique(pairs, return_inverse=True, return_counts=True)
-    came = (given != UNTOLD) & (times[which] == 1)
+    came = (given != UNTOLD) & ~_repeated(pairs)
     lost = ~came & (session == NO_SESSION) & (made.created[made.order] < _micros(now - OVERDUE))
     context, least, reward = live.of(session, {} if moved is None else moved.offsets)
     whole = Draws(
@@ -239,11 +249,11 @@ def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime, live: Liv
         day=made.day[made.order],
     )
     kept = came | lost
-    found = {}
+    drawn_of = {}
     for each in dict.fromkeys(lesson[kept].tolist()):
         own = kept & (lesson == each)
-        found[each] = LessonDraws(columns=whole.only(own), context=context[own])
-    return found
+        drawn_of[each] = LessonDraws(columns=whole.only(own), context=context[own])
+    return drawn_of
 
 
 def _made(bandit: Bandit) -> DrawsMade:
@@ -293,43 +303,15 @@ def _days(seconds: NDArray[Any], day_of: Callable[[dt.datetime], dt.date]) -> ND
     """The day of each moment, in seconds since 1970, as an ordinal: one answer for a quarter of an hour, by which all
     time zones are apart.
     """
-    _, first, which = np.unique(seconds // QUARTER, return_index=True, return_inverse=True)
-    moments = (dt.datetime.fromtimestamp(each, tz=dt.UTC) for each in seconds[first].tolist())
-    return np.array([day_of(moment).toordinal() for moment in moments], dtype=np.int64)[which]
+    quarters, which = np.unique(seconds // QUARTER, return_inverse=True)
+    zone, own = timezone.get_current_timezone_name(), quarters.astype(np.int64).tolist()
+    return np.array([_day(each, day_of, zone) for each in own], dtype=np.int64)[which]
 
 
-class WholeSeconds(Func):
-    """A moment in seconds since 1970, rounded down: a number, which needs no reading row by row."""
-
-    output_field = BigIntegerField()
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:
-        # Without the fraction, which SQLite rounds. A per cent sign is read twice on its way.
-        template = "CAST(strftime('%%%%s', substr(%(expressions)s, 1, 19)) AS INTEGER)"
-        return self.as_sql(compiler, connection, template=template, **kwargs)
-
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any) -> Any:
-        return self.as_sql(
-            compiler, connection, template="FLOOR(EXTRACT(EPOCH FROM %(expressions)s))::bigint", **kwargs
-        )
-
-
-def _rows(asked: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a query as the database gives them."""
-    try:
-        statement = asked.query.sql_with_params()
-    except EmptyResultSet:  # one that needs no asking
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(*statement)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
-
-
-def _columns(asked: QuerySet[Any, Any], width: int) -> NDArray[np.int64]:
-    """So many columns of whole numbers of a query's rows, (width, n)."""
-    rows = _rows(asked)
-    return np.array(rows, dtype=np.int64).reshape(len(rows), width).T
+@remembered(size=200_000)
+def _day(quarter: int, day_of: Callable[[dt.datetime], dt.date], _zone: str) -> int:
+    """The ordinal of the day of a quarter of an hour, counted since 1970; `_zone` is the reader's."""
+    return day_of(dt.datetime.fromtimestamp(quarter * QUARTER, tz=dt.UTC)).toordinal()
 
 
 def _places(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -339,47 +321,96 @@ def _places(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[n
     return at, held[at] == keys if len(held) else np.zeros(len(keys), dtype=bool)
 
 
-def _matches(since: dt.datetime) -> tuple[Mapping[int, Match], list[int]]:
-    """The sessions of each lesson, and the agents whose they are; where two that are one lesson by now matched one
-    session, one of both.
+def _sample(
+    arms: Iterable[Arm], since: dt.datetime, found: Matched, moved: Baseline | None, live: LiveRewards
+) -> tuple[Sample, dict[int, Match]]:
+    """The sessions since then of the agents that told lessons in that time, with what is left of their rewards; and
+    those of each lesson. Where two that are one lesson by now matched one session, that is one.
     """
-    rows = SessionLesson.objects.filter(yours(), session__ended_at__gte=since).order_by("pk")
-    names = (Coalesce("arm__merged_into_id", "arm_id"), "session_id", "taken", "session__agent_id")
-    lesson, session, taken, agent = _columns(rows.values_list(*names), 4)
-    if not len(lesson):
-        return {}, []
-    pairs = lesson * (1 + session.max()) + session
-    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-    had = np.zeros(len(first), dtype=bool)
-    np.logical_or.at(had, which, taken.astype(bool))
-    order = np.argsort(first)
-    lesson, session, had = lesson[first][order], session[first][order], had[order]
-    found = {each: (session[lesson == each], had[lesson == each]) for each in np.unique(lesson).tolist()}
-    return found, np.unique(agent).tolist()
-
-
-def _sample(since: dt.datetime, telling: list[int], moved: Baseline | None, live: LiveRewards) -> Sample:
-    """The sessions since then of these agents, which told lessons in that time, with what is left of their rewards."""
-    sessions = Session.objects.yours().filter(ended_at__gte=since, agent__in=telling).order_by("pk")
-    session, agent, ended = _columns(sessions.values_list("pk", "agent_id", WholeSeconds("ended_at")), 3)
+    rows = _sessions(since) if len(found.key) else NO_ROWS
+    at, is_known = _places(rows[0], found.session)
+    telling = np.unique(rows[1][at[is_known]])
+    matches = _matches(_lessons(arms, found.arm[is_known]), found.session[is_known], found.taken[is_known])
+    session, agent, ended = rows[:, np.isin(rows[1], telling)]
     offsets = {} if moved is None else moved.offsets
     context, least, reward = live.of(session, offsets, timezone.localdate(since))
-    return Sample(
+    sample = Sample(
         session=session,
         agent=agent,
         day=_days(ended, timezone.localdate),
         context=context,
         outcome=reward + least,
     )
+    return sample, matches
 
 
-def _credit(bandit: Bandit, floor: float) -> dict[int, tuple[int, float]]:
+def _sessions(since: dt.datetime) -> NDArray[np.int64]:
+    """Your sessions since then: their ids, in order, their agents and the seconds when they ended, (3, n). When they
+    ended an index says; whose they are is remembered, as that never changes.
+    """
+    recent = Session.objects.filter(ended_at__gte=since).order_by()
+    key, ended = columns_of(recent.values_list("pk", WholeSeconds("ended_at")), 2)
+    order = np.argsort(key)
+    key, ended = key[order], ended[order]
+    held, agents = _whose.get("") or (key[:0], key[:0])
+    unknown = key[~_places(held, key)[1]]
+    if len(unknown):
+        asked = recent if len(unknown) > CHUNK else Session.objects.filter(pk__in=unknown.tolist()).order_by()
+        new, agent, is_sample = columns_of(asked.values_list("pk", "agent_id", "is_sample"), 3)
+        held, first = np.unique(np.concatenate((held, new)), return_index=True)
+        agents = np.concatenate((agents, np.where(is_sample, NOT_YOURS, agent)))[first]
+    at, is_known = _places(held, key)
+    if not len(held):
+        return NO_ROWS
+    key, ended, agents = key[is_known], ended[is_known], agents[at[is_known]]
+    _whose.put("", (key, agents))
+    own = agents != NOT_YOURS
+    return np.array([key[own], agents[own], ended[own]])
+
+
+def _matches(lesson: NDArray[np.int64], session: NDArray[np.int64], taken: NDArray[np.bool_]) -> dict[int, Match]:
+    """The sessions of each lesson, and whether each had it, in the order in which they came first."""
+    if not len(lesson):
+        return {}
+    pairs = lesson * (1 + session.max()) + session
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    had = np.zeros(len(first), dtype=bool)
+    np.logical_or.at(had, which, taken)
+    order = np.argsort(first)
+    lesson, session, had = lesson[first][order], session[first][order], had[order]
+    return {each: (session[lesson == each], had[lesson == each]) for each in np.unique(lesson).tolist()}
+
+
+def _lessons(arms: Iterable[Arm], arm: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each of these arms is by now: itself, or the one that it was merged into."""
+    if not len(arm):
+        return arm
+    current = np.arange(1 + arm.max())
+    for one in arms:
+        if one.merged_into_id is not None and one.pk < len(current):
+            current[one.pk] = one.merged_into_id
+    return current[arm]
+
+
+def _repeated(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these there are several of."""
+    ordered = np.sort(keys)
+    is_again = ordered[1:] == ordered[:-1]
+    return np.isin(keys, ordered[1:][is_again]) if is_again.any() else np.zeros(len(keys), dtype=bool)
+
+
+def _credit(bandit: Bandit, arms: Iterable[Arm], floor: float) -> dict[int, tuple[int, float]]:
     """The rewards of each lesson, and how many they count as: f + (1 − f)·salience each."""
+    own = {arm.pk: arm for arm in arms}
+    cells = Counter[tuple[str, int, int]]()
+    held = buckets.columns(fresh(bandit))
+    for pk, grader, n in zip(*held.keys[:, :2].T.tolist(), held.sums[:, 0].tolist(), strict=True):
+        if held.graders[grader].source != ABSTAINED:
+            cells[held.arms[pk], pk, held.graders[grader].salience] += n
     found: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
-    cells = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by("arm", "grader__salience")
-    arm = Coalesce("arm__merged_into_id", "arm_id")
-    for lesson, salience, n in cells.values_list(arm, "grader__salience").annotate(total=Sum("n")):
+    for (_name, pk, salience), n in sorted(cells.items()):
+        lesson = (own[pk].merged_into_id if pk in own else None) or pk
         found[lesson] += n
         credit[lesson] += n * (floor + (1 - floor) * salience / 100)
     return {lesson: (found[lesson], credit[lesson]) for lesson in found}

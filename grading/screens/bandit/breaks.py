@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from bandit.models import Arm, BreakDecision
+from bandit.reading import told
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
 
@@ -29,7 +30,7 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
         return {}
     found: dict[str, ArmBreak] = {}
     kept: dict[tuple[str, date], BreakDecision] = {}
-    for said in BreakDecision.objects.filter(bandit=belief.bandit).told(belief.known_by):
+    for said in told(belief.bandit, belief.known_by):
         kept[said.arm.name, said.day] = said
         # The latest word on an arm, where that is that nothing broke.
         found.pop(said.arm.name, None)

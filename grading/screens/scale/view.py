@@ -13,14 +13,14 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from bandit import calibrating
-from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale, fit
+from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale
 from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, BanditKind, CalibrationVersion
 from bandit.reading import version_of, weights_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
-from grading.reward.one_scale import BY_ITSELF, SOURCES, START, Proposed
+from grading.reward.one_scale import BY_ITSELF, SOURCES, Proposed
 from grading.reward.trajectory import EvidenceView
 from grading.screens import charts
 from grading.screens.moves import in_words
@@ -108,11 +108,11 @@ def parts(now: dt.datetime) -> list[BanditScale]:
     today = timezone.localdate(now)
     found = []
     for bandit in Bandit.objects.that_learn():
-        pairs, target = judged.pairs(bandit.name)
+        pairs, target = judged.pairs(bandit), judged.target
         held = calibrating.latest(bandit)
         in_force = calibrating.scale_of(held)
         counts = in_force is not None and not in_force.is_start
-        shown = in_force if in_force is not None and counts else fit(pairs, START)
+        shown = in_force if in_force is not None and counts else judged.scale(bandit)
         titles = {arm.name: str(arm) for arm in bandit.arms.all()}
         versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
         part = BanditScale(
