@@ -2,7 +2,7 @@
 
 A short text compresses badly alone: what repeats is in the other rows. So zlib begins with `typical_rows.jsonl`, rows
 of each kind without what was one session's own, the most frequent kinds last, where references to them are shortest.
-zlib writes that dictionary's checksum into what it packs.
+What is packed is the bare stream behind one byte that names the dictionary: of a hundred bytes zlib's own frame is ten.
 """
 
 import json
@@ -15,21 +15,27 @@ from django.db import models
 
 # Never changed: what was packed with it could not be read any more. A better one is another file beside it.
 TYPICAL = Path(__file__).with_name("typical_rows.jsonl")
-# The first byte of what zlib packs, which no JSON begins with.
-ZLIB = ord("x")
+# The first byte of what is packed by that dictionary, and of what earlier versions left in zlib's frame: no JSON begins
+# with either.
+TYPICALLY, FRAMED = 1, ord("x")
+# The window of a stream without a frame.
+BARE = -zlib.MAX_WBITS
 
 
 def pack(value: Any) -> bytes:
     """JSON in as few bytes as may be: as it is where it is shorter so."""
     plain = json.dumps(value, separators=(",", ":")).encode()
-    packer = zlib.compressobj(zdict=_dictionary())
-    packed = packer.compress(plain) + packer.flush()
+    packer = zlib.compressobj(wbits=BARE, zdict=_dictionary())
+    packed = bytes([TYPICALLY]) + packer.compress(plain) + packer.flush()
     return packed if len(packed) < len(plain) else plain
 
 
 def unpack(data: bytes) -> Any:
     """The value that was packed, with this dictionary or with none. Raises zlib.error where it is something else."""
-    if data[0] == ZLIB:
+    if data[0] == TYPICALLY:
+        unpacker = zlib.decompressobj(BARE, zdict=_dictionary())
+        data = unpacker.decompress(data[1:]) + unpacker.flush()
+    elif data[0] == FRAMED:
         unpacker = zlib.decompressobj(zdict=_dictionary())
         data = unpacker.decompress(data) + unpacker.flush()
     return json.loads(data)

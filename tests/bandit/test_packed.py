@@ -45,6 +45,14 @@ def test_what_was_compressed_without_a_dictionary_can_be_read():
 
 
 @pytest.mark.pure
+def test_what_was_packed_in_zlibs_frame_can_be_read():
+    """Rows were, before the frame was left out."""
+    packer = zlib.compressobj(zdict=TYPICAL.read_bytes())
+    framed = packer.compress(b'{"results":46}') + packer.flush()
+    assert unpack(framed) == {"results": 46}
+
+
+@pytest.mark.pure
 def test_the_dictionary_is_what_rows_were_packed_with():
     """A better one is another file: change the field to write with that one, and to read with both."""
     assert zlib.adler32(TYPICAL.read_bytes()) == ADLER, "rows that were packed with it could not be read any more"
