@@ -1,11 +1,13 @@
 """Grades (what each source said) and settlements (what the chain made of it): append-only, in the database too."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, one_of
+from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, hash_field, one_of, short_hash
 from grading.models.judging import Purpose
 from grading.models.redacted import redacted_packed, redacted_text
 from grading.models.sessions import Session
@@ -31,6 +33,24 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         return self.verdicts().filter(**same, model__startswith=model)
 
 
+# What makes a scored grade of a machine the same as another of its session.
+IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric", "sample", "replicate")
+
+
+class IdentityField(models.BigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
+    """The `short_hash` of a grade's IDENTITY; None where there may be any number of the same."""
+
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.BigIntegerField", args, kwargs
+
+    def pre_save(self, instance: Any, add: bool) -> int | None:  # noqa: ARG002, FBT001 - Django's signature
+        is_once = instance.status == Status.SCORED and instance.source != Source.HUMAN
+        value = short_hash(*(getattr(instance, name) for name in IDENTITY)) if is_once else None
+        setattr(instance, self.attname, value)
+        return value
+
+
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).
 
@@ -38,10 +58,11 @@ class Grade(models.Model):
     L14: `version` names the rule set, `model`, `route` and `rubric` who answered, `inputs_sha256` what was read. A
     person's undo is a row that `withdraws` another. `parallel` verdicts (a repeat, a second judge's opinion) stand
     beside the chain and never enter it. `sample` numbers the readings of one session by one judge from 1; a further one
-    names the first as `sample_of`, and the chain takes the median of three.
+    names the first as `sample_of`, and the chain takes the median of three. `identity` is what no two grades of a
+    session have in common: the same source asked the same says it once, or counts as another `replicate`.
     """
 
-    # Indexes: `grade_current` begins with the session, and few rows have a sample or an author.
+    # Indexes: `grade_once` begins with the session, and few rows have a sample or an author.
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades", db_index=False)
     source = enum_field(Source)
     status = enum_field(Status)
@@ -56,7 +77,7 @@ class Grade(models.Model):
     model = models.CharField(max_length=120, blank=True)
     route = models.CharField(max_length=120, blank=True)
     rubric = models.CharField(max_length=64, blank=True)
-    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    inputs_sha256 = hash_field(blank=True)
     replicate = models.PositiveSmallIntegerField(default=0)
     parallel = models.BooleanField(default=False)
     sample = models.PositiveSmallIntegerField(default=1)
@@ -72,6 +93,7 @@ class Grade(models.Model):
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
     )
     created_at = models.DateTimeField(default=timezone.now)
+    identity = IdentityField(null=True, editable=False)
 
     objects = GradeQuerySet.as_manager()
 
@@ -100,24 +122,10 @@ class Grade(models.Model):
                 | Q(sample__gt=1, sample_of__isnull=False, source=Source.JUDGE, status=Status.SCORED, parallel=False),
                 name="grade_further_readings_are_verdicts",
             ),
-            models.UniqueConstraint(
-                fields=[
-                    "session",
-                    "source",
-                    "inputs_sha256",
-                    "version",
-                    "model",
-                    "route",
-                    "rubric",
-                    "sample",
-                    "replicate",
-                ],
-                condition=Q(status=Status.SCORED) & ~Q(source=Source.HUMAN),
-                name="grade_once_per_inputs_and_identity",
-            ),
+            # Of hashes: what they are of would take ten times the room. In one session no two are alike by chance.
+            models.UniqueConstraint(fields=["session", "identity"], name="grade_once"),
         ]
         indexes = [
-            models.Index(fields=["session", "source", "-id"], name="grade_current"),
             # SQLite takes the NULLs of a unique column for as many equal values, and would rather read the whole table.
             models.Index(fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"),
             models.Index(fields=["sample_of"], condition=Q(sample_of__isnull=False), name="grade_samples"),

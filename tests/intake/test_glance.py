@@ -114,7 +114,7 @@ def test_what_others_have_is_seen_and_the_key_that_comes_next():
         seen = look(**mine)
         assert seen.elsewhere == mine.keys()
         assert not seen.free
-        others = {glance.PARENT: ["x"], glance.ANCHORS: [1], glance.LOOKUPS: ["0"], glance.FILES: ["0"]}
+        others = {glance.PARENT: ["x"], glance.ANCHORS: [1], glance.LOOKUPS: ["0"], glance.FILES: ["0" * 64]}
         assert look(**others).free == {what: frozenset(asked) for what, asked in others.items()}
         known = glance.look(receipt.session.agent_id, "71a3", {})
         assert (known.session, known.following) == (receipt.session.pk, None)

@@ -1,0 +1,67 @@
+"""Hashes take half the room, and a grade's identity is one of 64 bits instead of a copy of eight columns in an index.
+
+The tables of grades, evidence, calls to the judge, submissions and states are each written anew once on PostgreSQL, and
+a few times on SQLite: minutes for a million sessions, and meanwhile room for the largest of them.
+"""
+
+from django.db import migrations, models
+from django.db.models import Q
+
+from bandit.migrations._append_only import append_only
+from grading.migrations._hashes import InPlace, rewrite
+
+IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric", "sample", "replicate")
+
+
+class Migration(migrations.Migration):
+    dependencies = [("bandit", "0027_policy_texts"), ("grading", "0051_person_zones")]
+
+    operations = [
+        migrations.RemoveConstraint("grade", "grade_once_per_inputs_and_identity"),
+        migrations.RemoveIndex("grade", "grade_current"),
+        migrations.AddField("grade", "identity", models.BigIntegerField(editable=False, null=True)),
+        rewrite(
+            "grading_grade",
+            "inputs_sha256",
+            condition="status = 'scored' AND source <> 'human'",
+            identity=IDENTITY,
+        ),
+        InPlace("grade", "inputs_sha256", models.BinaryField(blank=True)),
+        migrations.AddConstraint("grade", models.UniqueConstraint(fields=["session", "identity"], name="grade_once")),
+        *append_only("grading", "Grade"),
+        migrations.RemoveIndex("evidence", "evidence_by_hash"),
+        migrations.RemoveConstraint("evidence", "evidence_once"),
+        rewrite("grading_evidence", "sha256"),
+        InPlace("evidence", "sha256", models.BinaryField()),
+        migrations.AddConstraint(
+            "evidence",
+            models.UniqueConstraint(fields=["sha256", "session", "kind", "witness"], name="evidence_once"),
+        ),
+        migrations.AddIndex("evidence", models.Index(fields=["session"], name="evidence_of_session")),
+        *append_only("grading", "Evidence"),
+        rewrite("grading_submission", "body_sha256"),
+        InPlace("submission", "body_sha256", models.BinaryField()),
+        *append_only("grading", "Submission"),
+        rewrite("grading_judgeattempt", "prompt_sha256", "inputs_sha256", append_only=False),
+        InPlace("judgeattempt", "prompt_sha256", models.BinaryField(blank=True)),
+        InPlace("judgeattempt", "inputs_sha256", models.BinaryField(blank=True)),
+        migrations.RemoveIndex("sessionstate", "state_by_question"),
+        migrations.AddField("sessionstate", "question", models.BigIntegerField(null=True)),
+        rewrite(
+            "grading_sessionstate",
+            condition="verdict_id IS NOT NULL",
+            append_only=False,
+            emptied=("rubric", "version"),
+            question=("rubric", "version"),
+        ),
+        migrations.RemoveField("sessionstate", "rubric"),
+        migrations.RemoveField("sessionstate", "version"),
+        migrations.AddIndex(
+            "sessionstate",
+            models.Index(
+                condition=Q(verdict__isnull=False),
+                fields=["question", "category", "-ended_at"],
+                name="state_by_question",
+            ),
+        ),
+    ]
