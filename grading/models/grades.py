@@ -164,7 +164,8 @@ class Settlement(models.Model):
     """One resolution of the chain for one session; the highest revision is what holds. Never updated (L3).
 
     `value` is None for "no reward". `steps` is the whole explanation; `sentence` sums it up. `reason` is set where the
-    reward is provisional, excluded or not graded, and says why.
+    reward is provisional, excluded or not graded, and says why. `policy` says the chain's policy, as it says the
+    ledger's.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements", db_index=False)
@@ -177,7 +178,9 @@ class Settlement(models.Model):
     sentence = redacted_text(blank=True)
     steps = redacted_packed()
     grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
-    policy_version = models.CharField(max_length=200)
+    policy = models.ForeignKey(
+        "bandit.PolicyText", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
