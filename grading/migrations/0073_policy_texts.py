@@ -1,6 +1,6 @@
 """What a settlement says of its policy is kept once for all that say the same, and together with the ledger's.
 
-One pass over the settlements.
+The settlements are written anew, twice.
 """
 
 import django.db.models.deletion
@@ -8,10 +8,10 @@ from django.apps.registry import Apps
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from bandit.migrations._append_only import drop, refuse
+from bandit.migrations._append_only import append_only, drop
+from grading.migrations._hashes import InPlace, rewrite
 
 TABLE = "grading_settlement"
-SENTENCE = f"{TABLE} is append-only: add a new row, never change one."
 ROW = "SELECT t.id FROM bandit_policytext t WHERE t.text = {}"
 
 
@@ -23,13 +23,12 @@ def refer(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa:
     if schema_editor.connection.vendor != "postgresql":
         schema_editor.execute(f"UPDATE {TABLE} SET policy_id = ({ROW.format('policy_version')})")
         return
-    # The table is written anew, without the text: to drop its column takes nothing out of the rows.
+    # The table is written anew by the next operation, which may ask no other table: a function may.
     schema_editor.execute(
         f"CREATE FUNCTION pg_temp.saying(said text) RETURNS bigint LANGUAGE sql STABLE AS $$ {ROW.format('said')} $$"
     )
     schema_editor.execute(
-        f"ALTER TABLE {TABLE} ALTER COLUMN policy_id TYPE bigint USING pg_temp.saying(policy_version), "
-        "ALTER COLUMN policy_version TYPE text USING ''"
+        f"ALTER TABLE {TABLE} ALTER COLUMN policy_id TYPE bigint USING pg_temp.saying(policy_version)"
     )
 
 
@@ -50,6 +49,8 @@ class Migration(migrations.Migration):
         ),
         drop(TABLE, "no_update"),
         migrations.RunPython(refer),
-        refuse(TABLE, "no_update", "UPDATE", "1 = 1", SENTENCE),
+        rewrite(TABLE, emptied=("policy_version",), texts=("sentence",)),
         migrations.RemoveField("settlement", "policy_version"),
+        InPlace("settlement", "sentence", models.BinaryField(blank=True)),
+        *append_only("grading", "Settlement"),
     ]

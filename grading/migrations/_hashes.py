@@ -1,5 +1,5 @@
-"""Hashes that were kept as hexadecimal text become the bytes that they say: PostgreSQL writes such a table anew in one
-pass, SQLite changes its rows where they are.
+"""Hashes that were kept as hexadecimal text become the bytes that they say, and texts those that they are: PostgreSQL
+writes such a table anew in one pass, SQLite changes its rows where they are.
 
 Only migrations use these, so what is here never changes.
 """
@@ -37,15 +37,16 @@ def rewrite(
     condition: str = "",
     append_only: bool = True,
     emptied: Sequence[str] = (),
+    texts: Sequence[str] = (),
     **of: Sequence[str],
 ) -> migrations.RunPython:
     """An operation: make these columns bytes, and of each other one named the `short_hash` of several columns, in the
     rows that meet the SQL `condition`. One pass over the table. `emptied` are columns of text that go after this: to
-    drop one takes nothing out of the rows.
+    drop one takes nothing out of the rows. `texts` become columns that new rows are packed into.
 
     On SQLite an append-only table lets its rows be changed from here on: repeat its `append_only` after this.
     """
-    return migrations.RunPython(partial(_rewrite, table, hashes, condition, append_only, emptied, of))
+    return migrations.RunPython(partial(_rewrite, table, hashes, condition, append_only, emptied, texts, of))
 
 
 def _rewrite(
@@ -54,6 +55,7 @@ def _rewrite(
     condition: str,
     guarded: bool,  # noqa: FBT001
     emptied: Sequence[str],
+    texts: Sequence[str],
     of: dict[str, Sequence[str]],
     apps: Apps,
     schema_editor: BaseDatabaseSchemaEditor,
@@ -64,6 +66,8 @@ def _rewrite(
         bits = "('x' || left(encode(sha256(convert_to(concat_ws(chr(31), {}), 'UTF8')), 'hex'), 16))::bit(64)::bigint"
         kinds = {column: ("bytea", f"decode({column}, 'hex')") for column in hashes}
         kinds |= {column: ("bigint", rows.format(bits.format(", ".join(said)))) for column, said in of.items()}
+        marked = "CASE WHEN ascii({0}) IN (1, 2) THEN chr(2) || {0} ELSE {0} END"  # what would be read as packed
+        kinds |= {column: ("bytea", f"convert_to({marked.format(column)}, 'UTF8')") for column in texts}
         kinds |= {column: ("text", "''") for column in emptied}
         changes = (f"ALTER COLUMN {column} TYPE {kind} USING {using}" for column, (kind, using) in kinds.items())
         schema_editor.execute(f"ALTER TABLE {table} {', '.join(changes)}")
@@ -73,5 +77,7 @@ def _rewrite(
     for name, function in (("hashed", short_hash), ("unhexed", bytes.fromhex)):
         connection.connection.create_function(name, -1 if name == "hashed" else 1, function, deterministic=True)
     sets = [f"{column} = " + rows.format(f"hashed({', '.join(said)})") for column, said in of.items()]
+    marked = "CAST(CASE WHEN unicode({0}) IN (1, 2) THEN char(2) || {0} ELSE {0} END AS BLOB)"
+    sets += [f"{column} = {marked.format(column)}" for column in texts]
     sets += [f"{column} = unhexed({column})" for column in hashes]
     schema_editor.execute(f"UPDATE {table} SET {', '.join(sets)}")  # noqa: S608 - our own names

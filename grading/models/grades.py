@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, hash_field, one_of, short_hash
 from grading.models.judging import Purpose
-from grading.models.redacted import redacted_packed, redacted_text
+from grading.models.redacted import redacted_packed, redacted_packed_text
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
@@ -68,7 +68,7 @@ class Grade(models.Model):
     status = enum_field(Status)
     value = models.FloatField(null=True, blank=True)
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = redacted_text(blank=True)
+    detail = redacted_packed_text(blank=True)
     evidence = redacted_packed(default=dict, blank=True)
     view = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
     mean = CopiedNumberField(packed="evidence", null=True, editable=False)
@@ -175,7 +175,7 @@ class Settlement(models.Model):
     final = models.BooleanField()
     weight = models.FloatField()
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    sentence = redacted_text(blank=True)
+    sentence = redacted_packed_text(blank=True)
     steps = redacted_packed()
     grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
     policy = models.ForeignKey(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.models import Selection
-from bandit.packed import TYPICAL, pack, unpack
+from bandit.packed import TYPICAL, pack, pack_text, unpack, unpack_text
 from grading.models import Grade
 from tests.examples import examples
 
@@ -25,6 +25,21 @@ JSON = st.recursive(
 @given(JSON)
 def test_what_is_packed_comes_back(value):
     assert unpack(pack(value)) == value
+
+
+@pytest.mark.pure
+@examples(60)
+@given(st.text())
+def test_text_that_is_packed_comes_back(text):
+    assert unpack_text(pack_text(text)) == text
+
+
+@pytest.mark.pure
+def test_text_may_begin_with_what_marks_it_as_packed():
+    """An agent may send any."""
+    said = ["\x01", "\x02", "\x01 commit", "\x02\x02"]
+    assert [unpack_text(pack_text(text)) for text in said] == said
+    assert pack_text("any") == b"any"
 
 
 @pytest.mark.pure
