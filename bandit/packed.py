@@ -48,7 +48,7 @@ def unpack_text(data: bytes) -> str:
 
 
 def _packed(plain: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=BARE, zdict=_dictionary())
+    packer = zlib.compressobj(zlib.Z_BEST_COMPRESSION, wbits=BARE, zdict=_dictionary())
     return bytes([TYPICALLY]) + packer.compress(plain) + packer.flush()
 
 

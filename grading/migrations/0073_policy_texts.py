@@ -52,5 +52,18 @@ class Migration(migrations.Migration):
         rewrite(TABLE, emptied=("policy_version",), texts=("sentence",)),
         migrations.RemoveField("settlement", "policy_version"),
         InPlace("settlement", "sentence", models.BinaryField(blank=True)),
+        # Nobody looks a settlement up by its grade.
+        migrations.AlterField(
+            "settlement",
+            "grade",
+            models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.DO_NOTHING,
+                related_name="+",
+                to="grading.grade",
+            ),
+        ),
         *append_only("grading", "Settlement"),
     ]

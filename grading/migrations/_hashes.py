@@ -4,6 +4,7 @@ writes such a table anew in one pass, SQLite changes its rows where they are.
 Only migrations use these, so what is here never changes.
 """
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
@@ -38,15 +39,17 @@ def rewrite(
     append_only: bool = True,
     emptied: Sequence[str] = (),
     texts: Sequence[str] = (),
+    lists: Sequence[str] = (),
     **of: Sequence[str],
 ) -> migrations.RunPython:
     """An operation: make these columns bytes, and of each other one named the `short_hash` of several columns, in the
     rows that meet the SQL `condition`. One pass over the table. `emptied` are columns of text that go after this: to
-    drop one takes nothing out of the rows. `texts` become columns that new rows are packed into.
+    drop one takes nothing out of the rows. `texts`, JSON too, become columns that new rows are packed into, and `lists`
+    of hashes as JSON their bytes one after the other.
 
     On SQLite an append-only table lets its rows be changed from here on: repeat its `append_only` after this.
     """
-    return migrations.RunPython(partial(_rewrite, table, hashes, condition, append_only, emptied, texts, of))
+    return migrations.RunPython(partial(_rewrite, table, hashes, condition, append_only, emptied, texts, lists, of))
 
 
 def _rewrite(
@@ -56,6 +59,7 @@ def _rewrite(
     guarded: bool,  # noqa: FBT001
     emptied: Sequence[str],
     texts: Sequence[str],
+    lists: Sequence[str],
     of: dict[str, Sequence[str]],
     apps: Apps,
     schema_editor: BaseDatabaseSchemaEditor,
@@ -66,18 +70,25 @@ def _rewrite(
         bits = "('x' || left(encode(sha256(convert_to(concat_ws(chr(31), {}), 'UTF8')), 'hex'), 16))::bit(64)::bigint"
         kinds = {column: ("bytea", f"decode({column}, 'hex')") for column in hashes}
         kinds |= {column: ("bigint", rows.format(bits.format(", ".join(said)))) for column, said in of.items()}
-        marked = "CASE WHEN ascii({0}) IN (1, 2) THEN chr(2) || {0} ELSE {0} END"  # what would be read as packed
+        # Nothing of an earlier row is read as packed.
+        marked = "CASE WHEN ascii({0}::text) IN (1, 2) THEN chr(2) || {0}::text ELSE {0}::text END"
         kinds |= {column: ("bytea", f"convert_to({marked.format(column)}, 'UTF8')") for column in texts}
+        kinds |= {column: ("bytea", f"decode(translate({column}::text, '[]\", ', ''), 'hex')") for column in lists}
         kinds |= {column: ("text", "''") for column in emptied}
         changes = (f"ALTER COLUMN {column} TYPE {kind} USING {using}" for column, (kind, using) in kinds.items())
         schema_editor.execute(f"ALTER TABLE {table} {', '.join(changes)}")
         return
     if guarded:
         drop(table, "no_update").code(apps, schema_editor)
-    for name, function in (("hashed", short_hash), ("unhexed", bytes.fromhex)):
-        connection.connection.create_function(name, -1 if name == "hashed" else 1, function, deterministic=True)
+    for name, count, function in (("hashed", -1, short_hash), ("unhexed", 1, bytes.fromhex), ("joined", 1, _joined)):
+        connection.connection.create_function(name, count, function, deterministic=True)
     sets = [f"{column} = " + rows.format(f"hashed({', '.join(said)})") for column, said in of.items()]
     marked = "CAST(CASE WHEN unicode({0}) IN (1, 2) THEN char(2) || {0} ELSE {0} END AS BLOB)"
     sets += [f"{column} = {marked.format(column)}" for column in texts]
+    sets += [f"{column} = joined({column})" for column in lists]
     sets += [f"{column} = unhexed({column})" for column in hashes]
     schema_editor.execute(f"UPDATE {table} SET {', '.join(sets)}")  # noqa: S608 - our own names
+
+
+def _joined(listed: str) -> bytes:
+    return b"".join(map(bytes.fromhex, json.loads(listed)))

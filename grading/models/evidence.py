@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.packed import PackedJSONField
-from grading.models.fields import enum_field, hash_field, one_of
+from grading.models.fields import HashListField, enum_field, hash_field, one_of
 from grading.models.redacted import redacted_char, redacted_text
 from grading.models.sessions import Session
 from grading.redaction import redact
@@ -51,7 +51,7 @@ class Evidence(models.Model):
         verbose_name_plural = "evidence"
         constraints = [
             # In this order its index also finds the same bytes of other sessions.
-            models.UniqueConstraint(fields=["sha256", "session", "kind", "witness"], name="evidence_once"),
+            models.UniqueConstraint(fields=["sha256", "kind", "witness", "session"], name="evidence_once"),
             one_of("evidence", "witness", Witness),
             one_of("evidence", "kind", EvidenceKind),
             one_of("evidence", "problem", Reason),
@@ -208,7 +208,7 @@ class SessionLog(models.Model):
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="log")
-    files = models.JSONField(default=list)
+    files = HashListField(default=list)
     size = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     resumed = models.BooleanField(default=False)

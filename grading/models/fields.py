@@ -60,6 +60,26 @@ class HashField(models.CharField):  # type: ignore[type-arg]  # generic in the s
         return bytes.fromhex(value) if isinstance(value, str) else value
 
 
+class HashListField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """A list of such hashes; the database has their bytes one after the other."""
+
+    def get_internal_type(self) -> str:
+        return "BinaryField"
+
+    def deconstruct(self) -> Any:
+        name, _path, _args, _kwargs = super().deconstruct()
+        return name, "django.db.models.BinaryField", [], {}
+
+    def from_db_value(self, value: Any, *_: Any) -> list[str] | None:
+        if value is None:  # of a row that an outer join did not find
+            return None
+        digits = bytes(value).hex()
+        return [digits[start : start + 64] for start in range(0, len(digits), 64)]
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - Django's signature
+        return b"".join(map(bytes.fromhex, value))
+
+
 def hash_field(**options: Any) -> "models.CharField[str, str]":
     """A column of SHA-256 hashes: `HashField`."""
     return HashField(**options)

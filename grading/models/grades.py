@@ -89,8 +89,8 @@ class Grade(models.Model):
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, db_index=False
     )
-    withdraws = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
+    withdraws = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by", db_index=False
     )
     created_at = models.DateTimeField(default=timezone.now)
     identity = IdentityField(null=True, editable=False)
@@ -124,10 +124,13 @@ class Grade(models.Model):
             ),
             # Of hashes: what they are of would take ten times the room. In one session no two are alike by chance.
             models.UniqueConstraint(fields=["session", "identity"], name="grade_once"),
+            # Of the few that withdraw one: SQLite takes the NULLs of a unique column for as many equal values, and
+            # would rather read the whole table.
+            models.UniqueConstraint(
+                fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"
+            ),
         ]
         indexes = [
-            # SQLite takes the NULLs of a unique column for as many equal values, and would rather read the whole table.
-            models.Index(fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"),
             models.Index(fields=["sample_of"], condition=Q(sample_of__isnull=False), name="grade_samples"),
             models.Index(fields=["author"], condition=Q(author__isnull=False), name="grade_authors"),
             models.Index(
@@ -177,7 +180,10 @@ class Settlement(models.Model):
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     sentence = redacted_packed_text(blank=True)
     steps = redacted_packed()
-    grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
+    # Without an index or a constraint: nobody looks a settlement up by it, and an erasure takes both.
+    grade = models.ForeignKey(
+        Grade, null=True, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
     policy = models.ForeignKey(
         "bandit.PolicyText", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )

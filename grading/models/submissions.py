@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken, TokenScope
 from grading.models.fields import enum_field, hash_field, one_of
 from grading.models.redacted import redacted_json, redacted_packed
@@ -28,7 +29,7 @@ class Submission(models.Model):
     scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
     body_sha256 = hash_field()
-    added = models.JSONField(default=list, blank=True)
+    added = PackedJSONField(default=list, blank=True)
     before = redacted_packed(default=dict, blank=True)
     after = redacted_packed(default=dict, blank=True)
     received_at = models.DateTimeField(default=timezone.now)
