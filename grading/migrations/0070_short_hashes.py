@@ -62,15 +62,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex("evidence", models.Index(fields=["session"], name="evidence_of_session")),
         *append_only("grading", "Evidence"),
-        rewrite("grading_submission", "body_sha256", texts=("added",)),
+        # SQLite's columns of JSON take nothing else: they are made columns of bytes before.
         InPlace("submission", "body_sha256", models.BinaryField()),
         InPlace("submission", "added", models.BinaryField(blank=True)),
+        rewrite("grading_submission", "body_sha256", texts=("added",)),
         *append_only("grading", "Submission"),
         rewrite("grading_judgeattempt", "prompt_sha256", "inputs_sha256", append_only=False),
         InPlace("judgeattempt", "prompt_sha256", models.BinaryField(blank=True)),
         InPlace("judgeattempt", "inputs_sha256", models.BinaryField(blank=True)),
-        rewrite("grading_sessionlog", append_only=False, lists=("files",)),
         InPlace("sessionlog", "files", models.BinaryField()),
+        rewrite("grading_sessionlog", append_only=False, lists=("files",)),
         migrations.RemoveIndex("sessionstate", "state_by_question"),
         migrations.AddField("sessionstate", "question", models.BigIntegerField(null=True)),
         rewrite(

@@ -23,7 +23,7 @@ def short_hash(*said: object) -> int:
 
 
 class InPlace(migrations.AlterField):
-    """To be used after `rewrite` has put into the column what it is to hold: on PostgreSQL only the state changes."""
+    """Of a column into which a `rewrite` puts what it is to hold: on PostgreSQL that changes its type too."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
