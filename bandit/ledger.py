@@ -414,6 +414,16 @@ def _as_read(credited: Mapping[str, Mapping[str, Credit]], read: Mapping[tuple[s
     return {read[name].bandit_id: read[name].bandit for name in asked}
 
 
+def policy_saying(text: str) -> int | None:
+    """The id of the row that says this of a policy, made where it is new; None for nothing. To be called inside a
+    transaction.
+    """
+    held = _policies.get(text) or _policy_saying(text)
+    if held is not None:
+        transaction.on_commit(partial(_policies.__setitem__, text, held))
+    return held
+
+
 def _policy_saying(text: str) -> int | None:
     """The id of the row of that text, made where it is new; None for an empty one."""
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None

@@ -571,7 +571,6 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
     def live(self) -> Self:
         """Applied and not reversed: what counts today."""
         reverses = LedgerEntry.objects.filter(
-            bandit=models.OuterRef("bandit"),
             arm=models.OuterRef("arm"),
             observation=models.OuterRef("observation"),
             revision=models.OuterRef("revision"),
@@ -628,10 +627,9 @@ class LedgerEntry(models.Model):
     class Meta:
         verbose_name_plural = "ledger entries"
         constraints = [
-            # In this order its index serves every look-up by observation too, and is never passed over for a worse one.
-            models.UniqueConstraint(
-                fields=["observation", "bandit", "arm", "revision", "op"], name="bandit_ledger_once"
-            ),
+            # The arm is of one bandit. In this order its index serves every look-up by observation too, is never passed
+            # over for a worse one, and has no gaps between its columns.
+            models.UniqueConstraint(fields=["observation", "op", "arm", "revision"], name="bandit_ledger_once"),
             models.CheckConstraint(condition=Q(value_micro__gte=0, value_micro__lte=MICRO), name="bandit_value_0_to_1"),
             models.CheckConstraint(condition=Q(revision__gte=1), name="bandit_revision_from_1"),
             models.CheckConstraint(condition=Q(op__in=["apply", "reverse"]), name="bandit_op_known"),
@@ -845,7 +843,7 @@ class Assignment(models.Model):
     that it was for, once that is known. `key_id` is as in a `Selection`, and so is whose the id is.
     """
 
-    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="assignments")
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="assignments", db_index=False)
     decision_id = models.CharField(max_length=200)
     arm = models.ForeignKey(Arm, models.PROTECT, related_name="assignments")
     agent = models.CharField(max_length=100, blank=True)
@@ -854,7 +852,7 @@ class Assignment(models.Model):
     chance = models.FloatField(help_text="Of being taken.")
     key_id = models.CharField(max_length=8, blank=True, default="")
     created = models.DateTimeField()
-    observation = models.CharField(max_length=200, blank=True, default="", db_index=True)
+    observation = models.CharField(max_length=200, blank=True, default="")
 
     class Meta:
         ordering = ["-created", "-pk"]
@@ -866,6 +864,7 @@ class Assignment(models.Model):
         ]
         indexes = [
             models.Index(fields=["bandit", "arm", "created"], name="bandit_assignment_arm"),
+            models.Index(fields=["observation"], name="bandit_assignment_of"),
             models.Index(
                 fields=["bandit", "agent", "created"], condition=Q(observation=""), name="bandit_assignment_open"
             ),

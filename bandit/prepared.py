@@ -14,13 +14,14 @@ from django.db.models import Model, QuerySet
 from django.db.models.query import ModelIterable, ValuesListIterable, get_related_populators
 
 Row = TypeVar("Row")
-Value = int | str | dt.datetime
-Kind = type[int] | type[str] | type[dt.datetime]
+Value = int | str | bytes | dt.datetime
+Kind = type[int] | type[str] | type[bytes] | type[dt.datetime]
 # What stands in the place of a query's values while its SQL is built: nothing that it would hold by itself, and what
 # fits into the smallest columns, for Django leaves out a comparison with a number that a column cannot hold.
 MARKS: dict[Kind, Callable[[int], Value]] = {
     int: lambda number: 31_770 + number,
     str: lambda number: f"value {number} of a prepared query",
+    bytes: lambda number: b"value %d" % number,
     dt.datetime: lambda number: dt.datetime(7770 + number, 1, 1, tzinfo=dt.UTC),
 }
 

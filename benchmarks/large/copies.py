@@ -7,6 +7,7 @@ not a million open ones, nor more people who answer.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ COPIED = (
 # What tells rows apart in other ways than their keys, as SQL of the column and n.
 APART = {
     ("Session", "external_id"): "{column} || '-' || n",
-    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr(CAST(1000000000 + n AS text), 2)",
+    ("Evidence", "sha256"): "{hashed}",
     ("Selection", "decision_id"): "{column} || '-' || n",
-    ("RecordAnchor", "record"): "CASE WHEN {column} > 0 THEN {column} - n ELSE {column} + n END",
+    ("RecordAnchor", "record"): "{mixed}",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
     ("Assignment", "decision_id"): "{column} || '-' || n",
     ("Assignment", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
@@ -76,6 +77,9 @@ def multiply(sessions: int) -> None:
     tables = [Table(apps.get_model(label)) for label in COPIED]
     is_postgres = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
+        if not is_postgres:
+            for name, function in (("hashed", _hashed), ("mixed", _mixed)):
+                connection.connection.create_function(name, 2, function, deterministic=True)
         if is_postgres:  # whose triggers would look at each reference
             cursor.execute("SET session_replication_role = replica")
         step = max(times // STEPS, 1)
@@ -98,13 +102,23 @@ RECURSION = "(WITH RECURSIVE c(n) AS (SELECT {} UNION ALL SELECT n + 1 FROM c WH
 RESET = "SELECT setval(pg_get_serial_sequence('{table}', '{key}'), (SELECT max({key}) FROM {table}))"
 
 
+def _hashed(found: bytes, n: int) -> bytes:
+    """Another hash for each copy: hashes lie anywhere in an index, and fill it as they do."""
+    return hashlib.sha256(found + n.to_bytes(8, "big")).digest()
+
+
+def _mixed(found: int, n: int) -> int:
+    """The same, of hashes of 64 bits."""
+    return int.from_bytes(_hashed(found.to_bytes(8, "big", signed=True), n)[:8], "big", signed=True)
+
+
 class Table:
     """A model's table, as what is copied."""
 
     def __init__(self, model: type[models.Model]) -> None:
         meta = model._meta  # noqa: SLF001 - public by Django's documentation
         self.model, self.name, self.fields = model, meta.db_table, meta.concrete_fields
-        self.key = meta.pk.column
+        self.key = meta.pk_fields[-1].column  # of several: the session
         self.counts = meta.pk.get_internal_type() == "BigAutoField"
 
     def insert(self, tables: Sequence[Table], numbers: str, *, is_postgres: bool) -> str:
@@ -126,7 +140,10 @@ def _copied(model: str, field: Any, copied: Container[object], *, is_postgres: b
         number = f"CAST(substr({column}, position(':' in {column}) + 1) AS bigint) + n * {STRIDE}"
         if not is_postgres:
             number = f"CAST(substr({column}, instr({column}, ':') + 1) AS INTEGER) + n * {STRIDE}"
-        return said.format(column=column, number=f"({number})")
+        hashed, mixed = f"hashed({column}, n)", f"mixed({column}, n)"
+        if is_postgres:
+            hashed, mixed = f"sha256({column} || int8send(n))", f"hashint8extended({column}, n)"
+        return said.format(column=column, number=f"({number})", hashed=hashed, mixed=mixed)
     is_ours = field.is_relation and field.related_model in copied
     if is_ours or (field.primary_key and not field.is_relation):
         return f"{column} + n * {STRIDE}"

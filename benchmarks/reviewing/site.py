@@ -75,7 +75,6 @@ class Site:
                 final=outcome.source == Source.JUDGE,
                 weight=1.0,
                 steps=[],
-                policy_version="bench",
             )
             for session, outcome, _ in made
         ]

@@ -14,7 +14,7 @@ from grading import disk
 from grading.health import pulse
 from grading.health.liveness import Component
 from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, ReviewItem, Session
-from grading.models.judging import OPEN_STATES, JobState
+from grading.models.judging import OPEN_STATES
 from grading.models.notices import NoticeState
 from grading.models.sessions import yours
 
@@ -68,7 +68,7 @@ def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
 
 def oldest_due(now: dt.datetime) -> dict[str, float]:
     """Seconds for which the job that is due longest has been so, by its judge's role. One query."""
-    due = JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now)
+    due = JudgeJob.objects.queued().filter(next_attempt_at__lte=now)
     rows = due.order_by().values("judge").annotate(at=Min("next_attempt_at")).order_by("judge")
     return {row["judge"]: (now - row["at"]).total_seconds() for row in rows}
 

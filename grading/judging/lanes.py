@@ -11,7 +11,7 @@ from bandit.prepared import Prepared
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
-from grading.models.judging import BatchState, JobState, JudgeRole
+from grading.models.judging import BatchState, JudgeRole
 from grading.reward.reserve import may_go_first
 
 # For so long after the provider took no batch in, the backlog goes one by one.
@@ -24,7 +24,7 @@ UNRESERVED = ("-stale", "backlog", "-worth", "pk")
 
 def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
     """The queued jobs whose time has come, for judges in these roles, in the order in which they are promised."""
-    return JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now, judge__in=roles)
+    return JudgeJob.objects.queued().filter(next_attempt_at__lte=now, judge__in=roles)
 
 
 def together(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgePolicy | None = None) -> list[JudgeRole]:

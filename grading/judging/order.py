@@ -7,7 +7,7 @@ from django.conf import settings
 
 from grading import clock
 from grading.models import JudgeJob
-from grading.models.judging import JobState, Purpose
+from grading.models.judging import Purpose
 from grading.review import priority
 
 CHUNK_SIZE = 500
@@ -21,7 +21,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
     """
     now = now or clock.now()
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
-    queued = JudgeJob.objects.filter(state=JobState.QUEUED)
+    queued = JudgeJob.objects.queued()
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
     # A further reading waits until everything else was asked: it stays worth nothing.
     held = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))

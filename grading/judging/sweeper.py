@@ -54,7 +54,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     take_up(now, rng)
     # Every waiting session says why it waits, or that it no longer waits for that; some at a time.
     obstacle = quota.obstacle()
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT).select_related("session")
+    waiting = JudgeJob.objects.queued().filter(purpose=Purpose.VERDICT).select_related("session")
     # Those whose token has used its quota wait for midnight, whatever else holds up the others.
     waiting = waiting.exclude(reason=Reason.BUDGET_SPENT, next_attempt_at=tomorrow(now))
     if obstacle is None:
@@ -99,12 +99,12 @@ def believe_no_other_clock(now: dt.datetime) -> int:
     """
     jobs = JudgeJob.objects
     lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
-    waits = jobs.filter(state=JobState.QUEUED, next_attempt_at__gt=now + LONGEST_WAIT)
+    waits = jobs.queued().filter(next_attempt_at__gt=now + LONGEST_WAIT)
     parked = jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON)
     leased = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
     over = waits.update(next_attempt_at=now) + parked.update(next_attempt_at=now)
     # Nor does a job wait as long as this that was never tried, or of which a try began or ended later than now.
-    queued = jobs.filter(state=JobState.QUEUED).exclude(reason=Reason.BUDGET_SPENT)
+    queued = jobs.queued().exclude(reason=Reason.BUDGET_SPENT)
     over += queued.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON).update(next_attempt_at=now)
     tried = JudgeAttempt.objects.filter(job=OuterRef("pk"))
     later = tried.filter(Q(started_at__gt=now + SOON) | Q(finished_at__gt=now + SOON))
@@ -164,7 +164,7 @@ def take_up(now: dt.datetime, rng: Random) -> int:
     """
     daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
     count = daily.queue_again()
-    late = JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__gt=now + SOON, own_failures=0)
+    late = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
     for judge, reason in late.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
         # The cause is gone where the latest that is known of it is that it did not come up.
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")

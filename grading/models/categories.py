@@ -149,8 +149,13 @@ class CategoryWord(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    rule = models.ForeignKey(CategoryRule, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    change = models.ForeignKey(CategoryChange, null=True, blank=True, on_delete=models.PROTECT, related_name="words")
+    # Few words have either, and an index of their own.
+    rule = models.ForeignKey(
+        CategoryRule, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
+    change = models.ForeignKey(
+        CategoryChange, null=True, blank=True, on_delete=models.PROTECT, related_name="words", db_index=False
+    )
     said_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)
 
@@ -160,6 +165,10 @@ class CategoryWord(models.Model):
         ordering = ["pk"]
         constraints = [
             one_of("category_word", "origin", CategoryOrigin),
+        ]
+        indexes = [
+            models.Index(fields=["rule"], condition=Q(rule__isnull=False), name="category_word_rules"),
+            models.Index(fields=["change"], condition=Q(change__isnull=False), name="category_word_changes"),
         ]
 
     def __str__(self) -> str:

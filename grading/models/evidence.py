@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.packed import PackedJSONField
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import HashListField, enum_field, hash_field, one_of
 from grading.models.redacted import redacted_char, redacted_text
 from grading.models.sessions import Session
 from grading.redaction import redact
@@ -35,7 +35,7 @@ class Evidence(models.Model):
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="evidence", db_index=False)
     kind = enum_field(EvidenceKind)
-    sha256 = models.CharField(max_length=64)
+    sha256 = hash_field()
     size = models.BigIntegerField()
     filename = models.CharField(max_length=255, blank=True)
     format = models.CharField(max_length=40, blank=True)
@@ -50,13 +50,14 @@ class Evidence(models.Model):
         ordering = ["pk"]
         verbose_name_plural = "evidence"
         constraints = [
-            models.UniqueConstraint(fields=["session", "kind", "sha256", "witness"], name="evidence_once"),
+            # In this order its index also finds the same bytes of other sessions.
+            models.UniqueConstraint(fields=["sha256", "kind", "witness", "session"], name="evidence_once"),
             one_of("evidence", "witness", Witness),
             one_of("evidence", "kind", EvidenceKind),
             one_of("evidence", "problem", Reason),
             models.CheckConstraint(condition=Q(size__gte=0), name="evidence_size_not_negative"),
         ]
-        indexes = [models.Index(fields=["sha256", "kind"], name="evidence_by_hash")]
+        indexes = [models.Index(fields=["session"], name="evidence_of_session")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.sha256[:12]}"
@@ -207,7 +208,7 @@ class SessionLog(models.Model):
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="log")
-    files = models.JSONField(default=list)
+    files = HashListField(default=list)
     size = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     resumed = models.BooleanField(default=False)
@@ -234,11 +235,9 @@ class RecordAnchor(models.Model):
     of a file came from (a bounded number of them). `record` is a hash of the record's id.
     """
 
+    pk = models.CompositePrimaryKey("record", "session_id")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="anchors")
     record = models.BigIntegerField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["record", "session"], name="anchor_once")]
 
     def __str__(self) -> str:
         return f"record {self.record:x} of {self.session}"

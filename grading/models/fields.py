@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from django.db import models
@@ -41,6 +42,64 @@ class Keys(RawSQL):
 
     def __init__(self, keys: Iterable[int]) -> None:
         super().__init__(", ".join(str(int(key)) for key in keys) or "NULL", ())
+
+
+class HashField(models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
+    """A SHA-256 as its 64 hexadecimal digits, empty where there is none; the database has the 32 bytes that they say.
+
+    To migrations it is the plain column of bytes. Storing anything but such digits raises ValueError.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": 64, **options})
+
+    def get_internal_type(self) -> str:
+        return "BinaryField"
+
+    def deconstruct(self) -> Any:
+        name, _path, _args, kwargs = super().deconstruct()
+        kept = {key: kwargs[key] for key in ("null", "blank") if key in kwargs}
+        return name, "django.db.models.BinaryField", [], kept
+
+    def to_python(self, value: Any) -> Any:
+        return value if isinstance(value, bytes) else super().to_python(value)
+
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        return None if value is None else bytes(value).hex()
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - Django's signature
+        return bytes.fromhex(value) if isinstance(value, str) else value
+
+
+class HashListField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """A list of such hashes; the database has their bytes one after the other."""
+
+    def get_internal_type(self) -> str:
+        return "BinaryField"
+
+    def deconstruct(self) -> Any:
+        name, _path, _args, _kwargs = super().deconstruct()
+        return name, "django.db.models.BinaryField", [], {}
+
+    def from_db_value(self, value: Any, *_: Any) -> list[str] | None:
+        if value is None:  # of a row that an outer join did not find
+            return None
+        digits = bytes(value).hex()
+        return [digits[start : start + 64] for start in range(0, len(digits), 64)]
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - Django's signature
+        return b"".join(map(bytes.fromhex, value))
+
+
+def hash_field(**options: Any) -> "models.CharField[str, str]":
+    """A column of SHA-256 hashes: `HashField`."""
+    return HashField(**options)
+
+
+def short_hash(*said: object) -> int:
+    """64 bits, signed as the databases' whole numbers are, that tell apart what is said; the same in every process."""
+    digest = sha256("\x1f".join(map(str, said)).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 class CopiedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only

@@ -184,7 +184,7 @@ def look(agent: int, name: str, probes: Probes | None = None, arms: Collection[t
             marks = ", ".join(["%s"] * len(asked))
             there = f"WHERE EXISTS (SELECT 1 FROM {ELSEWHERE[what]} ({marks}))"  # noqa: S608 - names
             sql.append(_part("elsewhere", there, texts=f"'{what}'"))
-            params += asked
+            params += map(bytes.fromhex, asked) if what == FILES else asked
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(sql), params)
         return _seen(cursor.fetchall(), probes or {}, arms)

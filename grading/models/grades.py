@@ -1,13 +1,15 @@
 """Grades (what each source said) and settlements (what the chain made of it): append-only, in the database too."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, one_of
+from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, hash_field, one_of, short_hash
 from grading.models.judging import Purpose
-from grading.models.redacted import redacted_packed, redacted_text
+from grading.models.redacted import redacted_packed, redacted_packed_text
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
@@ -31,6 +33,24 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         return self.verdicts().filter(**same, model__startswith=model)
 
 
+# What makes a scored grade of a machine the same as another of its session.
+IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric", "sample", "replicate")
+
+
+class IdentityField(models.BigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
+    """The `short_hash` of a grade's IDENTITY; None where there may be any number of the same."""
+
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.BigIntegerField", args, kwargs
+
+    def pre_save(self, instance: Any, add: bool) -> int | None:  # noqa: ARG002, FBT001 - Django's signature
+        is_once = instance.status == Status.SCORED and instance.source != Source.HUMAN
+        value = short_hash(*(getattr(instance, name) for name in IDENTITY)) if is_once else None
+        setattr(instance, self.attname, value)
+        return value
+
+
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).
 
@@ -38,16 +58,17 @@ class Grade(models.Model):
     L14: `version` names the rule set, `model`, `route` and `rubric` who answered, `inputs_sha256` what was read. A
     person's undo is a row that `withdraws` another. `parallel` verdicts (a repeat, a second judge's opinion) stand
     beside the chain and never enter it. `sample` numbers the readings of one session by one judge from 1; a further one
-    names the first as `sample_of`, and the chain takes the median of three.
+    names the first as `sample_of`, and the chain takes the median of three. `identity` is what no two grades of a
+    session have in common: the same source asked the same says it once, or counts as another `replicate`.
     """
 
-    # Indexes: `grade_current` begins with the session, and few rows have a sample or an author.
+    # Indexes: `grade_once` begins with the session, and few rows have a sample or an author.
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades", db_index=False)
     source = enum_field(Source)
     status = enum_field(Status)
     value = models.FloatField(null=True, blank=True)
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = redacted_text(blank=True)
+    detail = redacted_packed_text(blank=True)
     evidence = redacted_packed(default=dict, blank=True)
     view = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
     mean = CopiedNumberField(packed="evidence", null=True, editable=False)
@@ -56,7 +77,7 @@ class Grade(models.Model):
     model = models.CharField(max_length=120, blank=True)
     route = models.CharField(max_length=120, blank=True)
     rubric = models.CharField(max_length=64, blank=True)
-    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    inputs_sha256 = hash_field(blank=True)
     replicate = models.PositiveSmallIntegerField(default=0)
     parallel = models.BooleanField(default=False)
     sample = models.PositiveSmallIntegerField(default=1)
@@ -68,10 +89,11 @@ class Grade(models.Model):
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, db_index=False
     )
-    withdraws = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
+    withdraws = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by", db_index=False
     )
     created_at = models.DateTimeField(default=timezone.now)
+    identity = IdentityField(null=True, editable=False)
 
     objects = GradeQuerySet.as_manager()
 
@@ -100,26 +122,15 @@ class Grade(models.Model):
                 | Q(sample__gt=1, sample_of__isnull=False, source=Source.JUDGE, status=Status.SCORED, parallel=False),
                 name="grade_further_readings_are_verdicts",
             ),
+            # Of hashes: what they are of would take ten times the room. In one session no two are alike by chance.
+            models.UniqueConstraint(fields=["session", "identity"], name="grade_once"),
+            # Of the few that withdraw one: SQLite takes the NULLs of a unique column for as many equal values, and
+            # would rather read the whole table.
             models.UniqueConstraint(
-                fields=[
-                    "session",
-                    "source",
-                    "inputs_sha256",
-                    "version",
-                    "model",
-                    "route",
-                    "rubric",
-                    "sample",
-                    "replicate",
-                ],
-                condition=Q(status=Status.SCORED) & ~Q(source=Source.HUMAN),
-                name="grade_once_per_inputs_and_identity",
+                fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"
             ),
         ]
         indexes = [
-            models.Index(fields=["session", "source", "-id"], name="grade_current"),
-            # SQLite takes the NULLs of a unique column for as many equal values, and would rather read the whole table.
-            models.Index(fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"),
             models.Index(fields=["sample_of"], condition=Q(sample_of__isnull=False), name="grade_samples"),
             models.Index(fields=["author"], condition=Q(author__isnull=False), name="grade_authors"),
             models.Index(
@@ -156,7 +167,8 @@ class Settlement(models.Model):
     """One resolution of the chain for one session; the highest revision is what holds. Never updated (L3).
 
     `value` is None for "no reward". `steps` is the whole explanation; `sentence` sums it up. `reason` is set where the
-    reward is provisional, excluded or not graded, and says why.
+    reward is provisional, excluded or not graded, and says why. `policy` says the chain's policy, as it says the
+    ledger's.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements", db_index=False)
@@ -166,10 +178,15 @@ class Settlement(models.Model):
     final = models.BooleanField()
     weight = models.FloatField()
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    sentence = redacted_text(blank=True)
+    sentence = redacted_packed_text(blank=True)
     steps = redacted_packed()
-    grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
-    policy_version = models.CharField(max_length=200)
+    # Without an index or a constraint: nobody looks a settlement up by it, and an erasure takes both.
+    grade = models.ForeignKey(
+        Grade, null=True, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    policy = models.ForeignKey(
+        "bandit.PolicyText", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

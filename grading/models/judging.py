@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken
-from grading.models.fields import Literal, enum_field, one_of
+from grading.models.fields import Literal, enum_field, hash_field, one_of
 from grading.models.redacted import redacted_text
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
@@ -74,6 +74,10 @@ class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
     def open(self) -> "JudgeJobQuerySet":
         """Those from which a verdict may still come."""
         return self.filter(state__in=[Literal(state) for state in OPEN_STATES])
+
+    def queued(self) -> "JudgeJobQuerySet":
+        """Those that wait for a worker."""
+        return self.filter(state=Literal(JobState.QUEUED))
 
     def held_by(self, *tokens: UUID | str) -> "JudgeJobQuerySet":
         """Those whose lease is one of these: a worker's own, unless it came back too late."""
@@ -194,7 +198,11 @@ class JudgeJob(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
-            models.Index(fields=["state", "-stale", "-reserved", "backlog", "-worth", "id"], name="judge_job_promised"),
+            models.Index(
+                fields=["-stale", "-reserved", "backlog", "-worth", "id"],
+                condition=Q(state=JobState.QUEUED),
+                name="judge_job_promised",
+            ),
             models.Index(fields=["created_at"], name="judge_job_came"),
             models.Index(fields=["finished_at", "created_at"], name="judge_job_went"),
             models.Index(fields=["run"], condition=Q(run__isnull=False), name="judge_job_runs"),
@@ -307,13 +315,13 @@ class JudgeAttempt(models.Model):
     estimated_usd = models.FloatField(null=True, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
-    prompt_sha256 = models.CharField(max_length=64, blank=True)
+    prompt_sha256 = hash_field(blank=True)
     # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`), until the verdict says so;
     # empty where unknown.
     read = PackedJSONField(default=dict, blank=True)
     # What was judged; and the event numbers that a reply may cite that comes long after (of a batch), as [first, last]
     # pairs.
-    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    inputs_sha256 = hash_field(blank=True)
     citable = models.JSONField(default=list, blank=True)
     # What came of the call (`judging.answers`), from when it is known until grade and job say so too; None else.
     answer = models.JSONField(null=True, blank=True)

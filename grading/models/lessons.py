@@ -17,7 +17,8 @@ class SessionLesson(models.Model):
     not say. `assignment` is the draw that took the lesson or held it out; None where nothing was drawn.
     """
 
-    session = models.ForeignKey("grading.Session", on_delete=models.CASCADE, related_name="lessons")
+    # The index of `session_lesson_once` begins with it.
+    session = models.ForeignKey("grading.Session", on_delete=models.CASCADE, related_name="lessons", db_index=False)
     arm = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+")
     taken = models.BooleanField(default=True)
     salience = models.FloatField(null=True, blank=True)

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Model
 
-from bandit.packed import PackedJSONField
+from bandit.packed import PackedJSONField, PackedTextField
 from grading.plain import plain_text
 from grading.redaction import redact, redact_json
 
@@ -67,6 +67,14 @@ class RedactedPackedField(RedactedJSON, PackedJSONField):
         return PackedJSONField.deconstruct(self)
 
 
+class RedactedPackedTextField(RedactedColumn, PackedTextField):
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        return self._redacted(PackedTextField.from_db_value(self, value))
+
+    def deconstruct(self) -> Any:
+        return PackedTextField.deconstruct(self)
+
+
 def redacted_char(**options: Any) -> "models.CharField[str, str]":
     return RedactedCharField(**options)
 
@@ -81,3 +89,7 @@ def redacted_json(**options: Any) -> "models.JSONField[Any, Any]":
 
 def redacted_packed(**options: Any) -> "models.JSONField[Any, Any]":
     return RedactedPackedField(**options)
+
+
+def redacted_packed_text(**options: Any) -> "models.TextField[str, str]":
+    return RedactedPackedTextField(**options)

@@ -6,17 +6,23 @@ from django.db import models
 from django.db.models import Q
 
 from bandit.packed import PackedJSONField
+from grading.models.fields import short_hash
 from grading.models.grades import Grade, Settlement
 from grading.models.sessions import Session
+
+
+def question_of(rubric: str, version: str) -> int:
+    """What tells verdicts apart by the rubric they were given under and the version that gave them."""
+    return short_hash(rubric, version)
 
 
 class SessionState(models.Model):
     """A session's current settlement (`settlement` and its columns), its verdict and how many flags are open.
 
     Written in the transaction that moves the reward; audited at night; `manage.py rebuild_state` writes it anew.
-    Nothing here depends on a clock or on settings: of the verdict it says under which `rubric` and by which `version`
-    it was given, and whether that is stale is found out where it is read. `verdict` is the first judge's latest first
-    reading; `category` the id of the session's.
+    Nothing here depends on a clock or on settings: of the verdict it says to which `question` it was given, a
+    `question_of` its rubric and version, and whether that is stale is found out where it is read. `verdict` is the
+    first judge's latest first reading; `category` the id of the session's.
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="state")
@@ -35,15 +41,14 @@ class SessionState(models.Model):
     verdict = models.ForeignKey(
         Grade, null=True, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
     )
-    rubric = models.CharField(max_length=64, blank=True)
-    version = models.CharField(max_length=80, blank=True)
+    question = models.BigIntegerField(null=True)
 
     class Meta:
         indexes = [
             models.Index(fields=["-ended_at", "-session"], name="state_recent"),
             models.Index(fields=["source", "-ended_at", "-session"], name="state_by_source"),
             models.Index(
-                fields=["rubric", "version", "category", "-ended_at"],
+                fields=["question", "category", "-ended_at"],
                 condition=Q(verdict__isnull=False),
                 name="state_by_question",
             ),

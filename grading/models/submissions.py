@@ -7,8 +7,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken, TokenScope
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import enum_field, hash_field, one_of
 from grading.models.redacted import redacted_json, redacted_packed
 from grading.models.sessions import Session
 from grading.witness import Witness
@@ -27,8 +28,8 @@ class Submission(models.Model):
     )
     scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
-    body_sha256 = models.CharField(max_length=64)
-    added = models.JSONField(default=list, blank=True)
+    body_sha256 = hash_field()
+    added = PackedJSONField(default=list, blank=True)
     before = redacted_packed(default=dict, blank=True)
     after = redacted_packed(default=dict, blank=True)
     received_at = models.DateTimeField(default=timezone.now)

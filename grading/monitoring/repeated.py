@@ -41,7 +41,7 @@ class Repeated(FlagRule):
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
         is_own = at_hand.are_free(session, glance.FILES, hashes) or not (
-            hashes and _elsewhere(len(hashes), samples=session.is_sample).rows(session.pk, *hashes)
+            hashes and _elsewhere(len(hashes), samples=session.is_sample).rows(session.pk, *map(bytes.fromhex, hashes))
         )
         if is_own and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
             return ""
@@ -81,12 +81,12 @@ class Repeated(FlagRule):
 def _elsewhere(hashes: int, *, samples: bool) -> Prepared[tuple[int]]:
     """Whether a file of another session than the first value's, a sample or not as that, has one of so many hashes."""
 
-    def ask(session: int, *given: str) -> Any:
+    def ask(session: int, *given: bytes) -> Any:
         alike = Q(session__is_sample=samples)
         files = Evidence.objects.filter(alike, sha256__in=given, kind__in=KINDS).exclude(session=session)
         return files.order_by().values_list("pk")[:1]
 
-    return Prepared(ask, int, *[str] * hashes)
+    return Prepared(ask, int, *[bytes] * hashes)
 
 
 def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:

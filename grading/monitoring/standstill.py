@@ -49,7 +49,7 @@ def _parked() -> QuerySet[JudgeJob]:
 def held_back() -> QuerySet[JudgeJob]:
     """Jobs that wait, though judge and quota would have them, because what failed so often is ours."""
     reasons = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE, Reason.TIMEOUT)
-    waiting = JudgeJob.objects.filter(yours(), state=JobState.QUEUED, reason__in=reasons, parked_at=None)
+    waiting = JudgeJob.objects.queued().filter(yours(), reason__in=reasons, parked_at=None)
     return waiting.filter(Q(attempts__gte=settings.JUDGE_MAX_ATTEMPTS) | Q(reason=Reason.UNREADABLE))
 
 

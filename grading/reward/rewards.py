@@ -295,9 +295,9 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         sentence=resolution.sentence,
         steps=resolution.steps_json(),
         grade_id=resolution.grade,
-        policy_version=policy().version,
+        policy_id=ledger.policy_saying(policy().version),
     )
-    said = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_version")
+    said = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_id")
     if held is not None and all(getattr(held, field) == getattr(settlement, field) for field in said):
         return held
     settlement.save(force_insert=True)
@@ -318,7 +318,7 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         observation=session.observation,
         effective_day=credited_day(session),
         settlement=f"settlement:{settlement.pk}",
-        policy_version=settlement.policy_version,
+        policy_version=policy().version,
         provisional=not settlement.final,
         renew=renew,
         is_first=is_first,

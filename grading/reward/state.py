@@ -17,11 +17,12 @@ from django.db.models.functions import Mod
 from bandit import ledger
 from bandit.models import Bandit
 from grading.models import Flag, Grade, Session, SessionState, Settlement, at_hand
+from grading.models.state import question_of
 
 CHUNK = 500
 # Of the sessions in which nothing happened, the audit looks at every so-manieth a night.
 SHARE = 100
-COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "rubric", "version")
+COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "question")
 POINTERS = ("settlement", "verdict")
 
 
@@ -124,7 +125,7 @@ def _derived(session: Session, settlement: Settlement | None, verdict: Grade | N
     if settlement is not None:
         said = {name: getattr(settlement, name) for name in ("value", "source", "final", "weight", "reason")}
     if verdict is not None:
-        said |= {"verdict": verdict, "rubric": verdict.rubric, "version": verdict.version}
+        said |= {"verdict": verdict, "question": question_of(verdict.rubric, verdict.version)}
     said |= {"ended_at": session.ended_at, "category": session.category_id}
     return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **said)
 

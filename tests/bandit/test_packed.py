@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.models import Selection
-from bandit.packed import TYPICAL, pack, unpack
+from bandit.packed import TYPICAL, pack, pack_text, unpack, unpack_text
 from grading.models import Grade
 from tests.examples import examples
 
@@ -28,6 +28,21 @@ def test_what_is_packed_comes_back(value):
 
 
 @pytest.mark.pure
+@examples(60)
+@given(st.text())
+def test_text_that_is_packed_comes_back(text):
+    assert unpack_text(pack_text(text)) == text
+
+
+@pytest.mark.pure
+def test_text_may_begin_with_what_marks_it_as_packed():
+    """An agent may send any."""
+    said = ["\x01", "\x02", "\x01 commit", "\x02\x02"]
+    assert [unpack_text(pack_text(text)) for text in said] == said
+    assert pack_text("any") == b"any"
+
+
+@pytest.mark.pure
 def test_a_typical_row_is_a_tenth_of_its_json():
     rows = [line.replace("1", "7") for line in TYPICAL.read_text().splitlines()]
     assert sum(len(pack(json.loads(row))) for row in rows) * 10 < sum(map(len, rows))
@@ -42,6 +57,14 @@ def test_nothing_is_longer_than_its_json():
 def test_what_was_compressed_without_a_dictionary_can_be_read():
     """Signals were, up to version 0.1."""
     assert unpack(zlib.compress(b'{"results":46}')) == {"results": 46}
+
+
+@pytest.mark.pure
+def test_what_was_packed_in_zlibs_frame_can_be_read():
+    """Rows were, before the frame was left out."""
+    packer = zlib.compressobj(zdict=TYPICAL.read_bytes())
+    framed = packer.compress(b'{"results":46}') + packer.flush()
+    assert unpack(framed) == {"results": 46}
 
 
 @pytest.mark.pure

@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.models import F
 from django.test import Client, override_settings
 from django.urls import reverse
 
@@ -103,9 +104,10 @@ def rows_of(then: Any, label: str, name: str) -> list[dict[str, Any]]:
 
 
 def now_of(rows: Rows) -> Rows:
-    """The same rows and fields as they are now; what a ledger row says of its policy stands in a row of its own now."""
-    written, _names = LedgerEntry.objects.columns()
-    found = {label: written if label == "bandit.LedgerEntry" else apps.get_model(label).objects for label in rows}
+    """The same rows and fields as they are now; what rows say of their policy stands in a row of its own now."""
+    found = {label: apps.get_model(label).objects for label in rows}
+    found["bandit.LedgerEntry"], _names = LedgerEntry.objects.columns()
+    found["grading.Settlement"] = models.Settlement.objects.annotate(policy_version=F("policy__text"))
     return {label: list(found[label].order_by("pk").values(*old[0])) if old else [] for label, old in rows.items()}
 
 

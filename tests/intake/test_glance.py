@@ -114,7 +114,7 @@ def test_what_others_have_is_seen_and_the_key_that_comes_next():
         seen = look(**mine)
         assert seen.elsewhere == mine.keys()
         assert not seen.free
-        others = {glance.PARENT: ["x"], glance.ANCHORS: [1], glance.LOOKUPS: ["0"], glance.FILES: ["0"]}
+        others = {glance.PARENT: ["x"], glance.ANCHORS: [1], glance.LOOKUPS: ["0"], glance.FILES: ["0" * 64]}
         assert look(**others).free == {what: frozenset(asked) for what, asked in others.items()}
         known = glance.look(receipt.session.agent_id, "71a3", {})
         assert (known.session, known.following) == (receipt.session.pk, None)
@@ -175,7 +175,11 @@ def test_nobodys_claim_is_overlooked_that_came_a_moment_before():
     assert len(owned) == 2
 
 
-@pytest.mark.parametrize(("what", "one"), [(what, -7 if what == glance.ANCHORS else "x") for what in glance.ELSEWHERE])
+# What to ask for where it is no text.
+ONE = {glance.ANCHORS: -7, glance.FILES: b"x"}
+
+
+@pytest.mark.parametrize(("what", "one"), [(what, ONE.get(what, "x")) for what in glance.ELSEWHERE])
 def test_others_things_are_found_by_an_index(what, one):
     """Else an upload would cost the more, the more sessions there are."""
     with transaction.atomic(), connection.cursor() as cursor:

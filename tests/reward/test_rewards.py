@@ -149,7 +149,7 @@ def test_the_cap_is_the_policys_and_in_its_version(settings):
     settings.VETO_CAP = 0.05
     settlement = rewards.settle(session)
     assert settlement.value == 0.05
-    assert "veto=0.05" in settlement.policy_version
+    assert "veto=0.05" in settlement.policy.text
 
 
 @pytest.mark.django_db

@@ -12,6 +12,7 @@ from django.utils import timezone
 from grading import monitoring, review, tasks
 from grading.models import SessionState
 from grading.models.review import Answer
+from grading.models.state import question_of
 from grading.review import notes
 from grading.reward import rewards, state
 from grading.roles import REVIEWER
@@ -39,7 +40,8 @@ def test_a_settled_session_has_the_columns_of_its_settlement_and_verdict():
     held, settlement = SessionState.objects.get(session=session), session.settlements.latest("revision")
     assert (held.settlement, held.value, held.source, held.final) == (settlement, 0.5, "judge", True)
     assert (held.weight, held.reason, held.flags, held.ended_at) == (1, "", 0, session.ended_at)
-    assert (held.verdict, held.rubric) == (session.grades.verdicts().get(), "4e1c")
+    verdict = session.grades.verdicts().get()
+    assert (held.verdict, held.question) == (verdict, question_of("4e1c", verdict.version))
     assert differing() == []
 
 

@@ -100,7 +100,6 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
         source="judge",
         final=True,
         weight=1,
-        policy_version="x",
         sentence="Reward .50, final. As it was explained then.",
         steps=[{**step, "why": "the old wording"} for step in held.steps],
     )

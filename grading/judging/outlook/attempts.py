@@ -107,7 +107,7 @@ class WaitingJobs:
 def held() -> WaitingJobs:
     """One query."""
     midnight = tomorrow(timezone.now())
-    waiting = JudgeJob.objects.filter(yours(), state=JobState.QUEUED).order_by()
+    waiting = JudgeJob.objects.queued().filter(yours()).order_by()
     found = waiting.aggregate(
         new=Count("pk", filter=Q(backlog=False)),
         backlog=Count("pk", filter=Q(backlog=True)),

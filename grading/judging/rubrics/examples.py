@@ -23,7 +23,8 @@ def labelled(search: str = "") -> QuerySet[Grade]:
     rows = held.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
     if search:
         found = Q(session__external_id__icontains=search) | Q(session__title__icontains=search)
-        rows = rows.filter(found | Q(detail__icontains=search))
+        said = [pk for pk, reason in rows.values_list("pk", "detail") if search.casefold() in reason.casefold()]
+        rows = rows.filter(found | Q(pk__in=said))
     return rows.order_by("-pk")
 
 

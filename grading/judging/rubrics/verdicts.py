@@ -10,6 +10,7 @@ from grading.judging.core.verdict_score import VERSION
 from grading.judging.rubrics import kinds
 from grading.models import Grade, Rubric, Session, SessionState
 from grading.models.sessions import SessionQuerySet
+from grading.models.state import question_of
 from grading.vocabulary import WorkKind
 
 
@@ -27,48 +28,48 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
 
     NULL where it has no verdict. A stale verdict holds until there is another one.
     """
-    own = _in_force()
+    own = _asked()
     others = [When(category=pk, then=Value(own[kind])) for pk, kind in kinds.of_categories().items()]
     asked = Case(*others, default=Value(own[WorkKind.PRODUCTION]))
-    fresh = When(state__rubric=asked, state__version=VERSION, then=Value(value=False))
+    fresh = When(state__question=asked, then=Value(value=False))
     known = Case(fresh, default=Value(value=True), output_field=BooleanField())
     return sessions.annotate(is_stale=Case(When(state__verdict__isnull=False, then=known), default=None))
 
 
 def has_stale() -> Q:
     """What every session with a stale verdict fulfils, and none with another: a condition that an index answers, of the
-    categories alone that have such sessions. Three queries, and up to three for each rubric and version under which
-    verdicts were given.
+    categories alone that have such sessions. Three queries, and up to three for each question to which verdicts were
+    given.
     """
-    own, special, stale = _in_force(), kinds.of_categories(), Q(pk__in=[])
+    own, special, stale = _asked(), kinds.of_categories(), Q(pk__in=[])
     every = {pk: special.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
-    for rubric, version in _given_under():
-        others = {kind for kind in WorkKind if own[kind] != rubric or version != VERSION}
-        judged = SessionState.objects.filter(verdict__isnull=False, rubric=rubric, version=version)
+    for question in _answered():
+        others = {kind for kind in WorkKind if own[kind] != question}
+        judged = SessionState.objects.filter(verdict__isnull=False, question=question)
         found = Arm.objects.filter(pk__in=[pk for pk, kind in every.items() if kind in others])
         categories = Q(pk__in=[])
         if held := list(found.filter(Exists(judged.filter(category=OuterRef("pk")))).values_list("pk", flat=True)):
             categories |= Q(state__category__in=held)
         if WorkKind.PRODUCTION in others and judged.filter(category=None).exists():
             categories |= Q(state__category=None)
-        stale |= Q(state__rubric=rubric, state__version=version) & categories
+        stale |= Q(state__question=question) & categories
     return Q(state__verdict__isnull=False) & stale
 
 
-def _in_force() -> dict[WorkKind, str]:
+def _asked() -> dict[WorkKind, int]:
+    """The question that is asked now, by the kind of work."""
     in_force = Rubric.objects.in_force()
-    return {kind: in_force[kind].sha256 if kind in in_force else "" for kind in WorkKind}
+    return {kind: question_of(in_force[kind].sha256 if kind in in_force else "", VERSION) for kind in WorkKind}
 
 
-def _given_under() -> Iterator[tuple[str, str]]:
-    """The rubrics and versions of the verdicts that hold, each found by the index alone."""
-    judged = SessionState.objects.filter(verdict__isnull=False).order_by("rubric", "version")
-    first = judged.values_list("rubric", "version")
+def _answered() -> Iterator[int]:
+    """The questions to which verdicts that hold were given, each found by the index alone."""
+    judged = SessionState.objects.filter(verdict__isnull=False).order_by("question")
+    first = judged.values_list("question", flat=True)
     found = first.first()
     while found is not None:
         yield found
-        rubric, version = found
-        found = first.filter(rubric=rubric, version__gt=version).first() or first.filter(rubric__gt=rubric).first()
+        found = first.filter(question__gt=found).first()
 
 
 def staleness(verdict: Grade | None, active: Rubric | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import F
 
 from bandit.models import Assignment, LedgerEntry, Selection
 from grading.evidence import store
@@ -75,6 +76,7 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
         linked = {column.name: column.related_model for column in fields if column.is_relation}
         if linked.get("session") is Session and model not in {ArtifactSketch, RecordAnchor}:
             tables[model.__name__.lower()] = model.objects.filter(session__agent=agent)  # type: ignore[attr-defined]
+    tables["settlement"] = tables["settlement"].annotate(policy_version=F("policy__text"))
     tables["logimport"] = LogImport.objects.filter(agent=agent)
     tables["importedfile"] = ImportedFile.objects.filter(log_import__agent=agent)
     told = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}

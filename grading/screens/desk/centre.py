@@ -28,7 +28,7 @@ def of(
     request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
 ) -> dict[str, Any]:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
-    grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
+    grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
     said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     received = list(session.evidence.all())

@@ -56,7 +56,8 @@ def of(
         taken_back = "" if word.undone_at is None else "; taken back since"
         what = f"Category {word.category}: {word.get_origin_display()}{by}"
         lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}"))
-    lines += [_grade(grade) for grade in grades]
+    withdrawn = {grade.withdraws_id for grade in grades}
+    lines += [_grade(grade, is_withdrawn=grade.pk in withdrawn) for grade in grades]
     for settlement in settlements:
         how = "without a reward" if settlement.value is None else f"at {number(settlement.value)}"
         if settlement.value is not None and settlement.source == Source.FLOOR:
@@ -90,26 +91,25 @@ def of(
     return sorted(lines, key=lambda line: line.at.replace(microsecond=0))
 
 
-def _grade(grade: Grade) -> HistoryLine:
+def _grade(grade: Grade, *, is_withdrawn: bool) -> HistoryLine:
     reason = Reason(grade.reason)
     said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
     said = HEADLINES[reason].lower() if reason in ABSTAINS else said
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
-    withdrawn = getattr(grade, "withdrawn_by", None) is not None
     details = [grade.detail or reason.words]
     if not grade.author:
         # Who answered, by which rubric, at what price.
         identity = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
         identity += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
         details.append(", ".join(filter(None, identity)))
-    if withdrawn:
+    if is_withdrawn:
         details.append("undone later")
     return HistoryLine(
         at=grade.created_at,
         what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
         detail="; ".join(filter(None, details)),
         source=grade.source,
-        undo=grade.pk if given and not withdrawn else None,
+        undo=grade.pk if given and not is_withdrawn else None,
         while_blind="Judge" if grade.source == Source.JUDGE else "",
     )

@@ -121,7 +121,7 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
     ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
     ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
-    queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
+    queued = JudgeJob.objects.queued().filter(judge=job.judge).order_by()
     counts = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
     place, number = "", counts["ahead"] + 1
     if counts["all"] > 1:

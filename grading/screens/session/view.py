@@ -100,7 +100,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     # Before what it marks: a reward that changes while the page is made is news to it.
     mark = marks_of([session.pk]).get(session.pk, "")
     settlements = list(session.settlements.order_by("revision"))
-    grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
+    grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by"))
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
