@@ -15,7 +15,7 @@ from grading import judging, monitoring, review
 from grading.access.sessions import SessionStore
 from grading.backups import making
 from grading.evidence import care, retention, transcripts
-from grading.health import periodic
+from grading.health import periodic, planner
 from grading.health.liveness import Component
 from grading.intake import first_word, import_record, naming
 from grading.intake.categories import changes as categories
@@ -93,6 +93,7 @@ def at_night() -> None:
     SessionStore.clear_expired()
     first_word.forget_addresses(timezone.now())
     import_record.forget_files(timezone.now())
+    planner.gather_statistics()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -71,6 +71,7 @@ def multiply(sessions: int) -> None:
     from django.db import connection
 
     from bandit.audit import replay
+    from grading.health import planner
     from grading.models import Session
 
     times = -(-sessions // Session.objects.count()) - 1
@@ -92,8 +93,8 @@ def multiply(sessions: int) -> None:
             for table in tables:
                 if table.counts:
                     cursor.execute(RESET.format(table=table.name, key=table.key))
-        cursor.execute("ANALYZE")
     replay(write=True)
+    planner.gather_statistics()
 
 
 # The numbers of the copies that are made at once, as n.

@@ -17,6 +17,7 @@ from grading.backups import manifest
 from grading.backups.databases import BackupProblem, put_back, rows_by_table, server_version, stopped
 from grading.backups.manifest import DATABASES, EVIDENCE, SECRETS, SUMS, Manifest, sums
 from grading.backups.verifying import problems_of_backup
+from grading.health import planner
 from grading.intake import erased, forgetting
 from grading.intake.erased import Erased, digest_of_agent, digest_of_session
 from grading.intake.erasing import erase
@@ -59,6 +60,7 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         gone = [ExpiredBlob(sha256=sha256, expired_at=timezone.now()) for sha256 in held.gone]
         ExpiredBlob.objects.bulk_create(gone, ignore_conflicts=True)
         SignIn.objects.all().delete()
+        planner.gather_statistics()
         say(f"Restored {held.rows['grading_session']:,} sessions, as of {held.made_at:%Y-%m-%d %H:%M:%S} UTC.")
         erase_again([each for each in since if each.at >= held.made_at], say)
         if not (backup.parent / erased.FILE).is_file():

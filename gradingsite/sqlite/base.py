@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from typing import Any, Self
 
 from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3.introspection import DatabaseIntrospection
 from django.db.backends.sqlite3.schema import DatabaseSchemaEditor
 
 from gradingsite.sqlite import together
@@ -24,6 +25,13 @@ class SchemaEditor(DatabaseSchemaEditor):
         return super().__enter__()
 
 
+class Introspection(DatabaseIntrospection):
+    """Django's own, which names SQLite's statistics among the site's tables."""
+
+    def get_table_list(self, cursor: Any) -> Any:
+        return [table for table in super().get_table_list(cursor) if not table.name.startswith("sqlite_")]
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that writes only while it holds the gate: for a transaction, or for a statement outside of one.
 
@@ -32,6 +40,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """
 
     SchemaEditorClass = SchemaEditor
+    introspection_class = Introspection
     gate: WriteGate | None = None
     gate_seconds = 10.0
     # FULL in programs that give receipts: what they were told is saved outlasts a power cut. `durably` says so.

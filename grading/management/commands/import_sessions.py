@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
 from grading.access.recording import CONSOLE
+from grading.health import planner
 from grading.intake.import_record import ImportRecord
 from grading.intake.importing import import_logs
 from grading.intake.scanning import ImportOutcome, scan
@@ -90,6 +91,7 @@ class Command(BaseCommand):
         finally:
             done.close()
             record.end(stopped)
+            planner.gather_statistics()
         read = sum(outcome.fate not in {Fate.SKIPPED, Fate.FOLDER} for outcome in outcomes)
         if stopped:
             self.stdout.write(f"Ended after {read:,} of {len(files):,}: {stopped}. Run it again to go on.")
