@@ -202,7 +202,7 @@ def first_uploads(secret: str) -> tuple[int, Rows]:
         if reply.status_code != CREATED:
             raise SystemExit(f"expected {CREATED}; got {reply.status_code}: {reply.content[:500]!r}")
         counts.append(len(captured))
-    left = {model: list(model.objects.exclude(pk__in=before[model]).values()) for model in models}
+    left = {model: list(model.objects.exclude(pk__in=list(before[model])).values()) for model in models}
     return statistics.median_low(counts), {model: rows for model, rows in left.items() if rows}
 
 

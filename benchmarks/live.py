@@ -62,7 +62,7 @@ def main() -> None:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright keeps an event loop, which Django takes for async code
     with tempfile.TemporaryDirectory() as state:
         # Without heartbeats: nobody judges here, and the pages would say that instead.
-        settings = {"ANTHROPIC_API_KEY": "sk-bench", "HEARTBEAT_SECONDS": "0"}
+        settings = {"ANTHROPIC_API_KEY": "sk-bench", "HEARTBEAT_SECONDS": "0", "FEED_SECONDS": "3"}
         scratch.site(state, PORT=str(port), **settings)
         from playwright.sync_api import sync_playwright
 

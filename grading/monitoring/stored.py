@@ -35,6 +35,6 @@ class DamagedEvidence(Rule):
             )
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - there is one alarm
-        damaged = DamagedBlob.objects.values("pk")
+        damaged = list(DamagedBlob.objects.values_list("pk", flat=True))
         rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
         return list(dict.fromkeys(rows.values_list("session", flat=True)))

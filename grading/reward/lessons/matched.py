@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
-from django.db.models import Value
+from django.db.models import Max, Value
 from django.db.models.functions import Coalesce
 
 from bandit.core.table import Flags, Ints
@@ -19,10 +19,10 @@ from grading.reward.lessons.columns import columns_of
 # Of a row: that nothing was drawn.
 NO_DRAW = -1
 NAMES = ("pk", "session_id", "arm_id", "taken", Coalesce("assignment_id", Value(NO_DRAW)))
-# Up to which key nothing comes any more: PostgreSQL gives keys away before rows are seen, but whoever writes holds a
-# lock on the table from before that until the rows are seen.
-FINAL = """
-SELECT MAX(id) FROM grading_sessionlesson WHERE NOT EXISTS (
+# Whether others write rows. PostgreSQL gives keys away before rows are seen, but whoever writes holds a lock on the
+# table from before that until the rows are seen.
+WRITING = """
+SELECT EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND relation = 'grading_sessionlesson'::regclass
     AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
 )
@@ -47,7 +47,7 @@ _memory = Memory[int, Matched](1)
 
 
 def matched() -> Matched:
-    """As they are: three queries, the last one for what is new."""
+    """As they are: four queries at most, the last one for what is new."""
     erased = Erasure.objects.count()
     held, final = _memory.get(erased), _final()
     found = (held and _kept_up(held, final)) or _made(_read(0), final)
@@ -88,11 +88,12 @@ def _made(rows: Ints, final: int | None) -> Matched:
 
 
 def _final() -> int | None:
-    """The key up to which all rows are seen, 0 where others write; None for whichever is the last: SQLite's writers
-    take turns.
+    """The key up to which all rows are seen from now on, 0 where others write; None for whichever is the last: SQLite's
+    writers take turns.
     """
     if connection.vendor != "postgresql":
         return None
+    last = SessionLesson.objects.aggregate(last=Max("pk"))["last"] or 0
     with connection.cursor() as cursor:
-        cursor.execute(FINAL)
-        return int(cursor.fetchone()[0] or 0)
+        cursor.execute(WRITING)  # afterwards: who had a lower key than that, and is done by now, can be seen
+        return 0 if cursor.fetchone()[0] else last
