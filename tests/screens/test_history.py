@@ -89,7 +89,7 @@ def test_an_act_on_a_sample_says_so(viewer, rita):
     assert listed(viewer).count(tag) == 1
 
 
-def test_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
+def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
     session = settled()
     cast.pull_request(session)
     monitoring.inspect(session)
