@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import BooleanField, Case, Count, DateField, ExpressionWrapper, Q, Value, When
@@ -116,7 +117,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
-    """The settled sessions with a source of the last fourteen days: two queries."""
+    """The settled sessions with a source of the last fourteen days, in the order of the days: two queries."""
     flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
     rows: Any = (
         SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS))
@@ -126,7 +127,8 @@ def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     )
     names = dict(Arm.objects.filter(bandit__name="category").values_list("pk", "name"))
     # Those without a source are left out here: asked for it, SQLite takes the index by source, and reads all of it.
-    return [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows if row["source"]]
+    cells = [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows if row["source"]]
+    return sorted(cells, key=attrgetter("day", "source", "final", "flagged", "arm"))  # PostgreSQL has its own order
 
 
 # --- the rows behind a figure ----------------------------------------------------------------------------------------
