@@ -72,8 +72,8 @@ def _dictionary() -> bytes:
     return TYPICAL.read_bytes()
 
 
-class PackedJSONField(models.JSONField):
-    """A column that no query looks into; to migrations it is the plain column of bytes."""
+class BytesField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """Mixed into a column that the database has as bytes; to migrations it is the plain column of them."""
 
     def get_internal_type(self) -> str:
         return "BinaryField"
@@ -82,6 +82,10 @@ class PackedJSONField(models.JSONField):
         name, _path, _args, kwargs = super().deconstruct()
         kept = {key: kwargs[key] for key in ("null", "blank") if key in kwargs}
         return name, "django.db.models.BinaryField", [], kept
+
+
+class PackedJSONField(BytesField, models.JSONField):
+    """A column that no query looks into."""
 
     def from_db_value(self, value: Any, *_: Any) -> Any:
         return None if value is None else unpack(bytes(value))
@@ -94,16 +98,8 @@ class PackedJSONField(models.JSONField):
         return
 
 
-class PackedTextField(models.TextField):  # type: ignore[type-arg]  # generic in the stubs only
+class PackedTextField(BytesField, models.TextField):  # type: ignore[type-arg]  # generic in the stubs only
     """As a PackedJSONField, for text: a query may ask whether it is the same, and nothing else."""
-
-    def get_internal_type(self) -> str:
-        return "BinaryField"
-
-    def deconstruct(self) -> Any:
-        name, _path, _args, kwargs = super().deconstruct()
-        kept = {key: kwargs[key] for key in ("null", "blank") if key in kwargs}
-        return name, "django.db.models.BinaryField", [], kept
 
     def from_db_value(self, value: Any, *_: Any) -> Any:
         return None if value is None else unpack_text(bytes(value))

@@ -9,6 +9,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
+from bandit.packed import BytesField
+
 
 def enum_field(enum: type[StrEnum], **options: Any) -> "models.CharField[str, str]":
     """A text column that holds one value of `enum`. Pair it with `one_of` in Meta.constraints."""
@@ -44,22 +46,14 @@ class Keys(RawSQL):
         super().__init__(", ".join(str(int(key)) for key in keys) or "NULL", ())
 
 
-class HashField(models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
+class HashField(BytesField, models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
     """A SHA-256 as its 64 hexadecimal digits, empty where there is none; the database has the 32 bytes that they say.
 
-    To migrations it is the plain column of bytes. Storing anything but such digits raises ValueError.
+    Storing anything but such digits raises ValueError.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_length": 64, **options})
-
-    def get_internal_type(self) -> str:
-        return "BinaryField"
-
-    def deconstruct(self) -> Any:
-        name, _path, _args, kwargs = super().deconstruct()
-        kept = {key: kwargs[key] for key in ("null", "blank") if key in kwargs}
-        return name, "django.db.models.BinaryField", [], kept
 
     def to_python(self, value: Any) -> Any:
         return value if isinstance(value, bytes) else super().to_python(value)
@@ -71,15 +65,8 @@ class HashField(models.CharField):  # type: ignore[type-arg]  # generic in the s
         return bytes.fromhex(value) if isinstance(value, str) else value
 
 
-class HashListField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+class HashListField(BytesField):
     """A list of such hashes; the database has their bytes one after the other."""
-
-    def get_internal_type(self) -> str:
-        return "BinaryField"
-
-    def deconstruct(self) -> Any:
-        name, _path, _args, _kwargs = super().deconstruct()
-        return name, "django.db.models.BinaryField", [], {}
 
     def from_db_value(self, value: Any, *_: Any) -> list[str] | None:
         if value is None:  # of a row that an outer join did not find
