@@ -4,7 +4,8 @@ Sites of 10,000 and 100,000 sessions on SQLite, of 100,000 and a million on Post
 page is asked for in this process; its cost is the processor time of this process and of the database's. Each is looked
 at again and again, the least of several; and each time just after a session has come in and been rewarded, so that
 nothing that was remembered of the bandits holds: the dearer of the two counts. So it is with the jobs that run every
-minute. `growth` is the sum over all pages at a million, over that at 100,000.
+minute; lessons are read by one of these on a large site, and their page shows what it read last. `growth` is the sum
+over all pages at a million, over that at 100,000.
 
     python benchmarks/pages.py [--quick | --smoke] [--only NAMES] [--queries] [--keep FOLDER]
 """
@@ -73,7 +74,7 @@ ADDRESSES = {
     "decisions": "/bandit/selection/",
 }
 # What is done every few seconds or every minute, whatever happens.
-JOBS = ("sweep", "judge again", "notices", "batches", "prioritise", "catch up", "name models")
+JOBS = ("sweep", "judge again", "notices", "batches", "prioritise", "catch up", "name models", "read lessons")
 # Parallel processes of the database would not be counted.
 ALONE = "max_parallel_workers_per_gather=0"
 
@@ -163,6 +164,7 @@ def look(state: Path, url: str, count: int, repeats: int, only: str, *, slow: bo
 
     client = Client()
     client.force_login(User.objects.get(username="olga"))
+    tasks.read_lessons()
     pages = {name: partial(page, client, address) for name, address in addresses().items() if only in name}
     jobs = {name: tasks.PERIODIC[name] for name in JOBS if only in name}
     cpu, jobs_ms = (

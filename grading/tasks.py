@@ -22,7 +22,7 @@ from grading.intake.categories import changes as categories
 from grading.judging.rubrics import rejudge
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
-from grading.reward import one_scale
+from grading.reward import lessons, one_scale
 from grading.wakeup import publish
 from gradingsite import telemetry
 from gradingsite.sqlite.base import durably
@@ -106,6 +106,10 @@ def categorise() -> None:
     categories.catch_up()
 
 
+def read_lessons() -> None:
+    lessons.read_large(timezone.now())
+
+
 def backup() -> None:
     making.at_night()
 
@@ -120,6 +124,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "catch up": judging.catch_up,
     "name models": name_models,
     "categorise": categorise,
+    "read lessons": read_lessons,
     "dead man's call": deadman.call,
     "tidy": tidy,
     "at night": at_night,

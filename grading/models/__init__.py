@@ -22,7 +22,7 @@ from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
-from grading.models.lessons import SessionLesson
+from grading.models.lessons import LessonReading, SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notice_channels import NoticeChannel
 from grading.models.notices import Notice
@@ -66,6 +66,7 @@ __all__ = [
     "JudgeKeyTest",
     "JudgePolicy",
     "JudgeRun",
+    "LessonReading",
     "LogImport",
     "Notice",
     "NoticeChannel",

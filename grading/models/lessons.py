@@ -1,7 +1,9 @@
-"""The lessons that a session was given: bandits learn from them what each is worth."""
+"""The lessons that a session was given, from which bandits learn what each is worth; and what was read of them all."""
 
 from django.db import models
 from django.db.models import Q
+
+from bandit.packed import PackedJSONField
 
 
 class SessionLessonManager(models.Manager["SessionLesson"]):
@@ -38,3 +40,19 @@ class SessionLesson(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arm} {'given to' if self.taken else 'held out from'} {self.session}"
+
+
+class LessonReading(models.Model):
+    """What the worker read last of the lessons of a bandit; there is none where pages read for themselves.
+
+    It took so many `seconds`. While the `basis` is the same, so is what is `found`: see `grading.reward.lessons`.
+    """
+
+    bandit = models.OneToOneField("bandit.Bandit", primary_key=True, on_delete=models.CASCADE, related_name="+")
+    read_at = models.DateTimeField()
+    seconds = models.FloatField()
+    basis = models.TextField()
+    found = PackedJSONField()
+
+    def __str__(self) -> str:
+        return f"lessons of {self.bandit}, read at {self.read_at:%Y-%m-%d %H:%M}"

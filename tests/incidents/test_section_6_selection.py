@@ -200,7 +200,7 @@ def test_i107_outcomes_that_are_null_are_no_outcomes():
         lesson_cast.session(None, at=cast.NOON - dt.timedelta(days=number), read_the_diff=None)
     (found,) = lessons.read(Arm.objects.resolve("lesson", "read-the-diff").bandit, cast.NOON).lessons
     assert (found.rewards, found.without_reward) == (0, 5)
-    assert found.effect.difference is None
+    assert found.figures().effect.difference is None
 
 
 def test_i108_the_cohort_is_fixed_when_the_work_begins():

@@ -50,9 +50,9 @@ def around(mean: float, n: int, seed: int = 7) -> list[float]:
     return list(np.random.default_rng(seed).normal(mean, 0.1, n))
 
 
-def read(name: str) -> lessons.Lesson:
-    found = lessons.read(Bandit.objects.select_related("baseline").get(name="lesson"), cast.NOON)
-    return next(each for each in found.lessons if each.arm.name == name)
+def read(name: str) -> lessons.LessonFigures:
+    arm = Arm.objects.select_related("bandit__baseline").get(bandit__name="lesson", name=name)
+    return lessons.overview(arm.bandit, cast.NOON, closely=arm).of(arm)
 
 
 def test_i109_ten_lessons_do_not_share_a_session_alike():
@@ -108,7 +108,7 @@ def test_i112_a_lesson_has_no_credit_of_its_category():
     assert raw == {"in-code": 0.7, "in-content": 0.3}
 
 
-def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws():
+def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws(client):
     """I113, I114, a figure over what is left out, and lessons that were archived long ago: impossible. One function
     decides for draws and for the headline alike; history stays.
 
@@ -117,8 +117,10 @@ def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws
     for name in ("kept", "ghost"):
         lesson_cast.session(0.5, at=days_ago(1), **{name: None})
     arms.retire(Arm.objects.resolve("lesson", "ghost"), by="otto")
-    assert read("ghost").left_out
-    assert not read("kept").left_out
+    client.force_login(cast.person("vera", "viewer"))
+    page = client.get("/bandits/lesson/").context
+    assert [row.arm.name for row in page["rows"]] == ["kept"]
+    assert [arm.name for arm, _why, _lesson in page["left_out"]] == ["ghost"]
     assert LedgerEntry.objects.filter(arm__name="ghost").count() == 1
     assert set(lesson_cast.draw("run-1", "kept", "ghost")) == {"kept"}
 
@@ -182,7 +184,7 @@ def test_i120_a_category_with_few_sessions_says_insufficient():
     for n in range(1, 9):
         lesson_cast.session(0.6, category="content", at=days_ago(n), read_the_diff=None)
         lesson_cast.session(0.5, category="content", at=days_ago(n))
-    enough = {each.category: each.enough for each in read("read-the-diff").by_category()}
+    enough = {each.category: each.enough for each in read("read-the-diff").categories}
     assert enough == {"code": True, "content": False}
 
 

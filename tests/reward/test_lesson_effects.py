@@ -114,34 +114,34 @@ def test_a_sign_that_flips_once_the_draw_decides():
     assert found.causal.kind is StudyDesign.CAUSAL
     assert found.causal.difference.low < 0.08 < found.causal.difference.high
     assert found.causal.verdict is EffectVerdict.HELPS
-    assert found.effect is found.causal
+    assert found.figures().effect is found.causal
 
 
 def test_few_draws_leave_the_observational_figure_and_say_so():
     """I115: 15 held out make a causal figure, 14 do not."""
     found = rescue(n=250, chance=0.9)
     assert found.causal.without < 15
-    assert found.effect is found.observational
-    assert "Observational, what went together and not what caused it" in found.effect.sentence
+    assert found.figures().effect is found.observational
+    assert "Observational, what went together and not what caused it" in found.figures().effect.sentence
 
 
 def test_the_cautions_of_a_broad_lesson_named_for_trouble():
     """I110."""
-    found = rescue().cautions
+    found = rescue().figures().cautions("recover-first")
     assert found[0].startswith("Matches 31 % of sessions, over 30 %")
     assert "“recover” in its name" in found[1]
 
 
 def test_a_narrow_lesson_of_another_name_has_no_caution():
     of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
-    assert lesson(of, np.arange(5), np.ones(5, dtype=bool), name="ask-first").cautions == []
+    assert lesson(of, np.arange(5), np.ones(5, dtype=bool), name="ask-first").figures().cautions("ask-first") == []
 
 
 def test_a_lesson_that_never_matched_has_no_figure():
     of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
     found = lesson(of, np.arange(0), np.ones(0, dtype=bool))
-    assert found.effect.kind is StudyDesign.CANNOT_TELL
-    assert found.by_category() == []
+    assert found.figures().effect.kind is StudyDesign.CANNOT_TELL
+    assert found.figures(closely=True).categories == ()
     assert found.match_rate is None
 
 
@@ -155,7 +155,7 @@ def test_one_bad_stretch_is_to_be_looked_at_although_the_whole_is_fair():
     of = sample(outcome, day, np.repeat("code", n))
     found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool))
     assert found.observational.difference.mean > -0.15
-    assert found.striking
+    assert found.figures().striking
     assert min(window.difference for window in found.observational.windows) < -0.15
 
 
@@ -165,7 +165,7 @@ def test_a_category_with_few_sessions_means_nothing():
     context = np.where(np.arange(n) < 100, "code", "news")
     present = np.arange(n) % 2 == 0
     of = sample(0.5 + 0.1 * (np.arange(n) // 2 % 2), START + np.arange(n) // 4, context)
-    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool)).by_category()
+    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool)).figures(closely=True).categories
     assert [(each.category, each.enough, each.effect.n) for each in found] == [("code", True, 50), ("news", False, 15)]
 
 
@@ -226,7 +226,9 @@ def test_every_draw_counts_as_it_was_drawn():
     assert (found.causal.n, found.causal.without, found.unheeded) == (1, 2, 1)
     assert found.draws.heeded.sum() == 2
     assert (found.observational.n, found.observational.without) == (3, 2)
-    assert any("Given 1 × although held out: these count as held out" in each for each in found.cautions)
+    assert any(
+        "Given 1 × although held out: these count as held out" in each for each in found.figures().cautions("ask-first")
+    )
 
 
 def test_draws_without_a_reward_are_counted_in_their_group():

@@ -1,8 +1,6 @@
 """One lesson among the sessions that might have had it; pure, from columns."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,17 +10,11 @@ from bandit.core.betting import Bets, Draws
 from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational, per_protocol
 from bandit.core.estimate import Estimate
 from bandit.core.table import Floats, Ints
-from bandit.eligibility import out_of_use
 from bandit.models import Arm
+from grading.reward.lessons.figures import InCategory, LessonFigures
 
-# A lesson that matches more often than this describes the work rather than a moment in it.
-OFTEN, OFTEN_FROM = 0.30, 20
-# Names of lessons that are given when something has gone wrong already.
-TROUBLE = re.compile(
-    r"\b(debug|error|exception|fail|fix|recover|rescue|retr[yi]|stuck|timeout|trouble)\w*", re.IGNORECASE
-)
-# Fewer sessions than this on either side say nothing of one category.
-LEAST_IN_CATEGORY = 20
+# From so many sessions on there is a share of those that a lesson matched.
+OFTEN_FROM = 20
 
 Mask = NDArray[np.bool_]
 
@@ -42,31 +34,9 @@ class Sample:
     outcome: Floats
 
     @cached_property
-    def place(self) -> Mapping[int, int]:
-        """Where each session is in the columns."""
-        return {pk: at for at, pk in enumerate(self.session.tolist())}
-
-    @cached_property
     def rewarded(self) -> Mask:
         found: Mask = np.isfinite(self.outcome)
         return found
-
-    def residual(self, session: int) -> float | None:
-        """What is left of a session's reward; None for none, or for a session that is not in the sample."""
-        at = self.place.get(session)
-        return None if at is None or not self.rewarded[at] else float(self.outcome[at])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InCategory:
-    """The effect in one category alone; `enough` says whether it means anything there."""
-
-    category: str
-    effect: TreatmentEffect
-
-    @property
-    def enough(self) -> bool:
-        return self.effect.difference is not None and min(self.effect.n, self.effect.without) >= LEAST_IN_CATEGORY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,11 +62,6 @@ class Lesson:
     bets: Bets | None = None
 
     @property
-    def left_out(self) -> str:
-        """Why the lesson is not offered: what this names is in no draw and in no figure over lessons."""
-        return out_of_use(self.arm)
-
-    @property
     def matched(self) -> int:
         return len(self.at)
 
@@ -107,11 +72,6 @@ class Lesson:
     @property
     def without_reward(self) -> int:
         return self.matched - int(self.sample.rewarded[self.at].sum())
-
-    @property
-    def smaller_group(self) -> int:
-        """Sessions on the smaller side of its draws, of which a causal figure needs 15."""
-        return min(self.causal.n, self.causal.without)
 
     @cached_property
     def causal(self) -> TreatmentEffect:
@@ -134,45 +94,31 @@ class Lesson:
         return observational(self._observed[1])
 
     @property
-    def effect(self) -> TreatmentEffect:
-        """The causal effect where there is one, else the observational one, else what the draws still lack."""
-        if self.causal.kind is StudyDesign.CAUSAL:
-            return self.causal
-        told = self.observational.kind is StudyDesign.OBSERVATIONAL
-        return self.observational if told or not len(self.draws.taken) else self.causal
-
-    @property
-    def striking(self) -> bool:
-        """Whether a window of either kind is for somebody to look at, whatever the whole says."""
-        return self.causal.striking or self.observational.striking
-
-    @property
     def match_rate(self) -> float | None:
         """The share of its agents' sessions that it matched since it first did; None under 20 sessions."""
         since = int(self._around.sum())
         return self.matched / since if since >= OFTEN_FROM else None
 
-    @property
-    def cautions(self) -> list[str]:
-        """Why a difference without a draw may mislead, in words."""
-        found, rate, times = [], self.match_rate, self.unheeded
-        if rate is not None and rate > OFTEN:
-            found.append(
-                f"Matches {100 * rate:.0f} % of sessions, over {100 * OFTEN:.0f} %: that tells what the work was like."
-            )
-        if word := TROUBLE.search(f"{self.arm.name} {self.arm.title}".replace("-", " ")):
-            found.append(
-                f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
-            )
-        if times:
-            found.append(
-                f"Given {times} × although held out: these count as held out, so the effect of having it may be more."
-            )
-        return found
+    def figures(self, *, closely: bool = False) -> LessonFigures:
+        """What may be said of it; `closely`: in each category, too."""
+        found = LessonFigures(
+            matched=self.matched,
+            given=self.given,
+            without_reward=self.without_reward,
+            drawn=len(self.draws.taken),
+            unheeded=self.unheeded,
+            match_rate=self.match_rate,
+            causal=self.causal,
+            observational=self.observational,
+            per_protocol=self.per_protocol if closely else None,
+            rewards=self.rewards,
+            credit=self.credit,
+        )
+        return replace(found, categories=tuple(self.by_category(found.effect.kind))) if closely else found
 
-    def by_category(self) -> list[InCategory]:
-        """The effect in each category, of the kind that counts for the whole, by the category's name."""
-        if self.effect.kind is StudyDesign.CAUSAL:
+    def by_category(self, kind: StudyDesign) -> list[InCategory]:
+        """The effect in each category, of this kind, by the category's name."""
+        if kind is StudyDesign.CAUSAL:
             return [
                 InCategory(
                     category=name,

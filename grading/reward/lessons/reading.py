@@ -20,7 +20,7 @@ from bandit.core.betting import Bets, Draws, bar
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED
-from bandit.models import Arm, Assignment, Bandit, Erasure
+from bandit.models import MICRO, Arm, Assignment, Bandit, Erasure, LedgerEntry
 from bandit.reading import arms_of, baseline_of, fresh, site_day, version_of
 from grading.days import midnight
 from grading.models import Session
@@ -28,7 +28,7 @@ from grading.models.sessions import OBSERVATION
 from grading.remembered import Memory, remembered
 from grading.reward.lessons.columns import WholeSeconds, columns_of
 from grading.reward.lessons.lesson import Lesson, Sample
-from grading.reward.lessons.live import LiveRewards, live_rewards
+from grading.reward.lessons.live import CATEGORY, LiveRewards, live_rewards
 from grading.reward.lessons.matched import Matched, matched
 
 DAYS = 180
@@ -139,7 +139,6 @@ class Readings:
 
     lessons: tuple[Lesson, ...]
     baseline: Baseline | None
-    salience_floor: float
     bar: float
 
 
@@ -148,8 +147,7 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
 
     One that was merged is part of the other.
     """
-    today, version = site_day(now), version_of(bandit)
-    since = midnight(today - dt.timedelta(days=DAYS - 1))
+    today, version, since = site_day(now), version_of(bandit), _since(now)
     moved, floor = baseline_of(bandit, today), version.salience_floor
     live = live_rewards()
     found, arms = matched(), arms_of(bandit)
@@ -179,17 +177,18 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
                 credit=counted,
             )
         )
-    return Readings(lessons=tuple(lessons), baseline=moved, salience_floor=floor, bar=least)
+    return Readings(lessons=tuple(lessons), baseline=moved, bar=least)
+
+
+def _since(now: dt.datetime) -> dt.datetime:
+    return midnight(site_day(now) - dt.timedelta(days=DAYS - 1))
 
 
 def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
-    """The lessons with a verdict at `now`, by name; none where the policy holds out all alike, decided or not.
+    """The lessons with a verdict at `now`, by name.
 
     Remembered for the day, until something is learnt. `bandit` is to be fresh from the database, its baseline included.
     """
-    version = version_of(bandit)
-    if version.holdout_decided is None:
-        return frozenset()
     learnt = None if bandit.baseline is None else bandit.baseline.revision
     return _decided(_Asked(bandit=bandit, now=now, key=(bandit.pk, bandit.revision, learnt, site_day(now))))
 
@@ -210,6 +209,19 @@ def _decided(asked: _Asked) -> frozenset[str]:
     drawn = draws_of(asked.bandit, moved, asked.now, arms=arms, live=live_rewards(), found=matched())
     said = verdicts({arm: each.columns for arm, each in drawn.items()})
     return frozenset(arm.name for arm in arms if arm.pk in said and said[arm.pk].decides)
+
+
+def residuals(bandit: Bandit, now: dt.datetime, sessions: Iterable[Session]) -> dict[int, float]:
+    """What is left of the reward of each of these sessions, by its key; those of before the last 180 days have none."""
+    since = _since(now)
+    recent = {each.observation: each.pk for each in sessions if each.ended_at >= since}
+    moved = baseline_of(bandit, site_day(now))
+    offsets = {} if moved is None else moved.offsets
+    entries = LedgerEntry.objects.rewards().live().filter(bandit__name=CATEGORY, observation__in=recent)
+    entries = entries.filter(effective_day__gte=timezone.localdate(since)).select_related("arm__merged_into")
+    return {
+        recent[each.observation]: offsets.get(each.arm.current.name, 0.0) + each.value_micro / MICRO for each in entries
+    }
 
 
 def draws_of(

@@ -1,5 +1,6 @@
 """Lessons: what giving each one does to a session's reward, and whether a draw stands behind the figure."""
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,12 +27,13 @@ from bandit.core.effect import (
 )
 from bandit.core.estimate import Estimate, about
 from bandit.core.posterior import ArmPosterior
+from bandit.eligibility import out_of_use
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
-from bandit.reading import posterior_of, version_of
+from bandit.reading import arms_of, posterior_of, version_of
 from grading.models import Session, SessionLesson
 from grading.models.sessions import yours
 from grading.reward import lessons
-from grading.reward.lessons import Lesson, Readings
+from grading.reward.lessons import LessonFigures, Overview
 from grading.screens import charts
 from grading.screens.policy.form import typed
 from grading.screens.scale import view as scales
@@ -62,11 +64,18 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonRow:
-    """One lesson in the table: `half_width` is half the central 90 % of its mean."""
+    """One lesson in the table: its arm, its figures and their picture. `half_width` is half the central 90 % of its
+    mean.
+    """
 
-    lesson: Lesson
+    arm: Arm
+    lesson: LessonFigures
     posterior: ArmPosterior
     picture: SafeString
+
+    @property
+    def cautions(self) -> list[str]:
+        return cautions(self.arm, self.lesson)
 
     @property
     def looks(self) -> list[Stretch]:
@@ -84,29 +93,30 @@ def index(request: HttpRequest) -> TemplateResponse:
 def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     """Every lesson of a bandit of which many arms are taken, those to be looked at first."""
     now = timezone.now()
-    readings = lessons.read(bandit, now)
-    outlook = posterior_of(bandit.name, now)
-    used = sorted((each for each in readings.lessons if not each.left_out), key=_order)
-    far = charts.reach(shown for each in used if (shown := _difference(each.effect)))
+    found, outlook = lessons.overview(bandit, now), posterior_of(bandit.name, now)
+    arms = {arm: found.of(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
+    used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _order(arm, arms[arm]))
+    far = charts.reach(shown for arm in used if (shown := _difference(arms[arm].effect)))
     rows = [
         LessonRow(
-            lesson=each,
-            posterior=outlook.arms[each.arm.name],
-            picture=charts.difference(_difference(each.effect), far),
+            arm=arm,
+            lesson=arms[arm],
+            posterior=outlook.arms[arm.name],
+            picture=charts.difference(_difference(arms[arm].effect), far),
         )
-        for each in used
+        for arm in used
     ]
-    left_out = [each for each in readings.lessons if each.left_out]
+    left_out = [(arm, why, arms[arm]) for arm in arms if (why := out_of_use(arm))]
     context = {
         "title": f"{bandit} bandit",
-        "offer": offer(version_of(bandit), readings.bar),
+        "offer": offer(version_of(bandit), found.bar),
         "rows": rows,
         "scale": charts.effects_scale(far),
         "left_out": left_out,
-        "head": headline(used, left_out),
+        "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
         "card": scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
-        **_basis(bandit, readings),
+        **_basis(bandit, found),
     }
     return TemplateResponse(request, "lessons/lessons.html", context)
 
@@ -116,15 +126,20 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
     arm = Arm.objects.select_related("bandit__baseline", "merged_into").filter(pk=pk).first()
     if arm is None or arm.bandit.kind != BanditKind.MANY:
         raise Http404(f"there is no lesson {pk}")
-    readings, arm = lessons.read(arm.bandit, timezone.now()), arm.current
-    lesson = next(each for each in readings.lessons if each.arm == arm)
+    arm, now = arm.current, timezone.now()
+    found = lessons.overview(arm.bandit, now, closely=arm)
+    lesson = found.of(arm)
     beside = lesson.per_protocol if lesson.unheeded else None
     shown = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
     far = charts.reach(each for each in shown if each)
     drawn, heeded, came = (charts.difference(each, far) for each in shown)
     context = {
         "title": str(arm),
+        "arm": arm,
         "lesson": lesson,
+        "left_out": out_of_use(arm),
+        "cautions": cautions(arm, lesson),
+        "bar": found.bar,
         "drawn": drawn,
         "per_protocol": beside,
         "heeded": heeded,
@@ -132,16 +147,15 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
         "worth": WORTH,
         "scale": charts.effects_scale(far),
         "windows": stretches(lesson),
-        "categories": lesson.by_category(),
-        "sessions": sessions_of(lesson),
+        "sessions": sessions_of(arm, now),
         "draws": draws_of(arm),
-        **_basis(arm.bandit, readings),
+        **_basis(arm.bandit, found),
     }
     return TemplateResponse(request, "lessons/lesson.html", context)
 
 
-def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> dict[str, Any]:
-    """The figures over the lessons in use leave out what the draws leave out. A mean is of causal differences
+def headline(used: Sequence[LessonFigures]) -> dict[str, Any]:
+    """The figures over the lessons in use, which leave out what the draws leave out. A mean is of causal differences
     alone: the kinds are never mixed.
     """
     effects = [each.effect for each in used]
@@ -149,7 +163,6 @@ def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> dict[str, An
     verdicts = Counter(each.verdict for each in effects if each.kind is StudyDesign.CAUSAL)
     return {
         "lessons": len(used),
-        "left_out": len(left_out),
         "kinds": Counter(each.kind.name.lower() for each in effects),
         "mean": float(np.mean(causal)) if causal else None,
         "helping": verdicts[EffectVerdict.HELPS],
@@ -182,7 +195,11 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
     }
 
 
-def stretches(lesson: Lesson) -> list[Stretch]:
+def cautions(arm: Arm, lesson: LessonFigures) -> list[str]:
+    return lesson.cautions(f"{arm.name} {arm.title}")
+
+
+def stretches(lesson: LessonFigures) -> list[Stretch]:
     """Its windows of 50 sessions and more, of both kinds."""
     return [
         Stretch(kind=each.kind, window=window)
@@ -191,17 +208,14 @@ def stretches(lesson: Lesson) -> list[Stretch]:
     ]
 
 
-def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
-    """The latest sessions that the lesson matched, each with its reward and what is left of that. Two queries."""
-    rows = (
-        SessionLesson.objects.filter(yours(), _is(lesson.arm))
-        .select_related("assignment")
-        .order_by("-session__ended_at")
-    )
+def sessions_of(arm: Arm, now: dt.datetime) -> list[dict[str, Any]]:
+    """The latest sessions that the lesson matched, each with its reward and what is left of that. Three queries."""
+    rows = SessionLesson.objects.filter(yours(), _is(arm)).select_related("assignment").order_by("-session__ended_at")
     held = list(rows[:LATEST])
     sessions = Session.objects.with_reward().select_related("category").in_bulk([row.session_id for row in held])
+    left = lessons.residuals(arm.bandit, now, sessions.values())
     return [
-        {"row": row, "session": sessions[row.session_id], "residual": lesson.sample.residual(row.session_id)}
+        {"row": row, "session": sessions[row.session_id], "residual": left.get(row.session_id)}
         for row in held
         if row.session_id in sessions
     ]
@@ -218,7 +232,7 @@ def _is(arm: Arm) -> Q:
     return Q(arm=arm) | Q(arm__merged_into=arm)
 
 
-def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
+def _basis(bandit: Bandit, found: Overview) -> dict[str, Any]:
     """What every figure on the page rests on."""
     version = version_of(bandit)
     return {
@@ -226,7 +240,8 @@ def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
         "bandits": Bandit.objects.that_learn(),
         "policy": version,
         "rest_of_credit": 1 - version.salience_floor,
-        "baseline": readings.baseline,
+        "baseline": found.baseline,
+        "read_at": found.read_at,
         "days": lessons.DAYS,
     }
 
@@ -241,8 +256,8 @@ def _drawn(found: Estimate | None, *, is_causal: bool) -> charts.RewardDifferenc
     return charts.RewardDifference(mean=found.mean, low=found.low, high=found.high, is_causal=is_causal)
 
 
-def _order(lesson: Lesson) -> tuple[bool, int, float, str]:
+def _order(arm: Arm, lesson: LessonFigures) -> tuple[bool, int, float, str]:
     """To be looked at first; then causal, observational, cannot tell; the best first in each."""
     kinds = list(StudyDesign)
     found = lesson.effect.difference
-    return not lesson.striking, kinds.index(lesson.effect.kind), 0.0 if found is None else -found.mean, lesson.arm.name
+    return not lesson.striking, kinds.index(lesson.effect.kind), 0.0 if found is None else -found.mean, arm.name

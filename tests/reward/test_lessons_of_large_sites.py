@@ -1,0 +1,174 @@
+"""On a large site the worker reads the lessons, and pages and draws go by what it read last."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from bandit import arms
+from bandit.core.effect import EffectVerdict
+from bandit.models import Arm, Bandit
+from grading.models import LessonReading
+from grading.reward import lessons
+from grading.reward.lessons import shown
+from tests import cast
+from tests.casts import lesson as lesson_cast
+
+pytestmark = pytest.mark.django_db
+PAGE = "/bandits/lesson/"
+LATER = dt.timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def _large(monkeypatch):
+    monkeypatch.setattr(shown, "LARGE", 1)
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def days_ago(days):
+    return cast.NOON - dt.timedelta(days=days)
+
+
+def drawn(first=0, pairs=16, gap=0.5):
+    """So many sessions with the lesson and as many without it, by a draw, one a day."""
+    for number in range(first, first + pairs):
+        for taken in (True, False):
+            row = lesson_cast.draw_row("ask-first", taken=taken, number=number)
+            lesson_cast.session(0.3 + gap * taken, at=days_ago(number % 100 + 1), ask_first=row)
+
+
+def lesson_bandit():
+    return Bandit.objects.select_related("baseline").get(name="lesson")
+
+
+def ask_first(*, closely=False):
+    arm = Arm.objects.get(name="ask-first")
+    return lessons.overview(lesson_bandit(), cast.NOON, closely=arm if closely else None).of(arm)
+
+
+def test_a_small_site_has_no_reading_that_waits_for_anybody():
+    drawn(pairs=2)
+    lessons.read_large(cast.NOON)
+    assert not LessonReading.objects.exists()
+    assert lessons.overview(lesson_bandit(), cast.NOON).read_at is None
+
+
+@pytest.mark.usefixtures("_large")
+def test_what_the_worker_read_is_bit_for_bit_what_a_page_would_read():
+    drawn()
+    lesson_cast.session(0.4, at=days_ago(3), category="news", read_twice=0.5)
+    fresh = ask_first(closely=True)
+    assert fresh.categories
+    lessons.read_large(cast.NOON)
+    found = lessons.overview(lesson_bandit(), cast.NOON + LATER)
+    assert found.read_at == cast.NOON
+    assert found.of(Arm.objects.get(name="ask-first")) == fresh
+
+
+@pytest.mark.usefixtures("_large")
+def test_a_site_without_lessons_is_not_large():
+    lesson_cast.session(0.5, at=days_ago(1))
+    lessons.read_large(cast.NOON)
+    assert not LessonReading.objects.exists()
+
+
+@pytest.mark.usefixtures("_large")
+def test_what_is_new_shows_with_the_next_reading_and_a_quiet_site_is_not_read_again(django_assert_max_num_queries):
+    drawn(pairs=2)
+    lessons.read_large(cast.NOON)
+    drawn(first=2, pairs=1)
+    assert ask_first().matched == 4
+    lessons.read_large(cast.NOON + LATER)
+    assert ask_first().matched == 6
+    with django_assert_max_num_queries(6):
+        lessons.read_large(cast.NOON + LATER + LATER)
+    assert LessonReading.objects.get().read_at == cast.NOON + LATER
+
+
+@pytest.mark.usefixtures("_large")
+def test_a_reading_that_takes_long_is_not_made_every_minute(monkeypatch):
+    drawn(pairs=1)
+    lessons.read_large(cast.NOON)
+    LessonReading.objects.update(seconds=12)
+    drawn(first=1, pairs=1)
+    lessons.read_large(cast.NOON + dt.timedelta(minutes=9))
+    assert ask_first().matched == 2
+    lessons.read_large(cast.NOON + dt.timedelta(minutes=11))
+    assert ask_first().matched == 4
+
+
+@pytest.mark.usefixtures("_large")
+def test_a_clock_that_was_put_back_keeps_no_reading_for_ever():
+    drawn(pairs=1)
+    lessons.read_large(cast.NOON + LATER)
+    drawn(first=1, pairs=1)
+    lessons.read_large(cast.NOON)
+    assert ask_first().matched == 4
+
+
+@pytest.mark.usefixtures("_large")
+def test_another_day_is_another_reading():
+    drawn(pairs=1)
+    lessons.read_large(cast.NOON)
+    lessons.read_large(cast.NOON + dt.timedelta(days=1))
+    assert LessonReading.objects.get().read_at == cast.NOON + dt.timedelta(days=1)
+
+
+@pytest.mark.usefixtures("_large")
+def test_a_reading_of_another_form_is_neither_shown_nor_kept():
+    drawn(pairs=1)
+    lessons.read_large(cast.NOON)
+    LessonReading.objects.update(found={"figures": {"1": {"given": "much"}}})
+    assert ask_first().matched == 2
+    lessons.read_large(cast.NOON + LATER)
+    assert lessons.overview(lesson_bandit(), cast.NOON).read_at == cast.NOON + LATER
+
+
+def test_a_site_that_is_no_longer_large_reads_for_itself(monkeypatch):
+    drawn(pairs=1)
+    monkeypatch.setattr(shown, "LARGE", 1)
+    lessons.read_large(cast.NOON)
+    monkeypatch.undo()
+    lessons.read_large(cast.NOON)
+    assert not LessonReading.objects.exists()
+
+
+@pytest.mark.usefixtures("_large")
+def test_draws_go_by_the_verdicts_that_were_read():
+    drawn(pairs=90)
+    assert ask_first().causal.verdict is EffectVerdict.HELPS
+    lessons.read_large(cast.NOON)
+    assert lessons.decided(lesson_bandit(), cast.NOON) == {"ask-first"}
+    arm = Arm.objects.get(name="ask-first")
+    row = LessonReading.objects.get()
+    row.found["figures"][str(arm.pk)]["causal"]["verdict"] = EffectVerdict.OPEN
+    row.save()
+    assert lessons.decided(lesson_bandit(), cast.NOON) == frozenset()
+
+
+@pytest.mark.usefixtures("_large")
+def test_the_pages_say_as_of_when_they_speak_and_arms_are_as_they_are_now(viewer):
+    drawn()
+    lessons.read_large(cast.NOON - LATER)
+    arms.retire(Arm.objects.get(name="ask-first"), by="otto", why="harmful by its draws")
+    lesson_cast.lesson("brand-new")
+    reply = viewer.get(PAGE)
+    assert "As of" in reply.text
+    assert [row.arm.name for row in reply.context["rows"]] == ["brand-new"]
+    assert [arm.name for arm, _why, _lesson in reply.context["left_out"]] == ["ask-first"]
+    page = viewer.get(f"{PAGE}{Arm.objects.get(name='ask-first').pk}/")
+    assert "As of" in page.text
+    assert [each.category for each in page.context["lesson"].categories] == ["cross-repo"]
+    new = viewer.get(f"{PAGE}{Arm.objects.get(name='brand-new').pk}/")
+    assert new.status_code == 200
