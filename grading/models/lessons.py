@@ -45,13 +45,15 @@ class SessionLesson(models.Model):
 class LessonReading(models.Model):
     """What the worker read last of the lessons of a bandit; there is none where pages read for themselves.
 
-    It took so many `seconds`. While the `basis` is the same, so is what is `found`: see `grading.reward.lessons`.
+    It took so many `seconds`. While the `basis` is the same, so is what is `found`: see `grading.reward.lessons`. The
+    arms that are `decided` stand beside it: draws ask for them alone.
     """
 
     bandit = models.OneToOneField("bandit.Bandit", primary_key=True, on_delete=models.CASCADE, related_name="+")
     read_at = models.DateTimeField()
     seconds = models.FloatField()
     basis = models.TextField()
+    decided = models.JSONField()
     found = PackedJSONField()
 
     def __str__(self) -> str:

@@ -40,12 +40,12 @@ def days_ago(days):
     return cast.NOON - dt.timedelta(days=days)
 
 
-def drawn(first=0, pairs=16, gap=0.5):
+def drawn(first=0, pairs=16, gap=0.4):
     """So many sessions with the lesson and as many without it, by a draw, one a day."""
     for number in range(first, first + pairs):
         for taken in (True, False):
             row = lesson_cast.draw_row("ask-first", taken=taken, number=number)
-            lesson_cast.session(0.3 + gap * taken, at=days_ago(number % 100 + 1), ask_first=row)
+            lesson_cast.session(0.5 + gap * taken, at=days_ago(number % 100 + 1), ask_first=row)
 
 
 def lesson_bandit():
@@ -150,10 +150,10 @@ def test_draws_go_by_the_verdicts_that_were_read():
     assert ask_first().causal.verdict is EffectVerdict.HELPS
     lessons.read_large(cast.NOON)
     assert lessons.decided(lesson_bandit(), cast.NOON) == {"ask-first"}
-    arm = Arm.objects.get(name="ask-first")
-    row = LessonReading.objects.get()
-    row.found["figures"][str(arm.pk)]["causal"]["verdict"] = EffectVerdict.OPEN
-    row.save()
+    drawn(first=90, pairs=90, gap=-0.4)
+    assert ask_first().causal.verdict is EffectVerdict.HELPS
+    assert lessons.decided(lesson_bandit(), cast.NOON) == {"ask-first"}
+    lessons.read_large(cast.NOON + LATER)
     assert lessons.decided(lesson_bandit(), cast.NOON) == frozenset()
 
 

@@ -211,11 +211,12 @@ def _decided(asked: _Asked) -> frozenset[str]:
     return frozenset(arm.name for arm in arms if arm.pk in said and said[arm.pk].decides)
 
 
-def residuals(bandit: Bandit, now: dt.datetime, sessions: Iterable[Session]) -> dict[int, float]:
-    """What is left of the reward of each of these sessions, by its key; those of before the last 180 days have none."""
+def residuals(sessions: Iterable[Session], moved: Baseline | None, now: dt.datetime) -> dict[int, float]:
+    """What is left of the reward of each of these sessions, by its key; those of before the last 180 days have none.
+    One query.
+    """
     since = _since(now)
     recent = {each.observation: each.pk for each in sessions if each.ended_at >= since}
-    moved = baseline_of(bandit, site_day(now))
     offsets = {} if moved is None else moved.offsets
     entries = LedgerEntry.objects.rewards().live().filter(bandit__name=CATEGORY, observation__in=recent)
     entries = entries.filter(effective_day__gte=timezone.localdate(since)).select_related("arm__merged_into")

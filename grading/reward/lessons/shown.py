@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from bandit.core.betting import Draws
+from bandit.core.residual import Baseline
 from bandit.models import Arm, Assignment, Bandit, BanditKind, Erasure
 from bandit.reading import site_day, version_of
 from grading.models import LessonReading, Session, SessionLesson
@@ -30,13 +31,13 @@ READ = (Session, SessionLesson, Assignment)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The figures of each lesson, by its arm; `bar` is the e-value from which one of them may be called something, and
-    `baseline` the version of what was taken out of their rewards, "" for nothing. Where they were read before somebody
-    asked, `read_at` says when.
+    `baseline` what was taken out of their rewards, None for nothing. Where they were read before somebody asked,
+    `read_at` says when.
     """
 
     figures: Mapping[int, LessonFigures]
     bar: float
-    baseline: str
+    baseline: Baseline | None
     read_at: dt.datetime | None = None
 
     def of(self, lesson: Arm) -> LessonFigures:
@@ -56,11 +57,10 @@ def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
     """
     if version_of(bandit).holdout_decided is None:
         return frozenset()
-    kept = _kept(bandit)
+    kept = LessonReading.objects.filter(bandit=bandit).values_list("decided", flat=True).first()
     if kept is None:
         return reading.decided(bandit, now)
-    said = {lesson for lesson, figures in kept.figures.items() if figures.causal.verdict.decides}
-    return frozenset(bandit.arms.filter(pk__in=said).values_list("name", flat=True))
+    return frozenset(bandit.arms.filter(pk__in=kept).values_list("name", flat=True))
 
 
 def read_large(now: dt.datetime) -> None:
@@ -85,6 +85,7 @@ def read_large(now: dt.datetime) -> None:
                 "read_at": now,
                 "seconds": time.monotonic() - began,
                 "basis": basis,
+                "decided": [lesson for lesson, each in found.figures.items() if each.causal.verdict.decides],
                 "found": _shape().dump_python(found, mode="json"),
             },
         )
@@ -101,7 +102,7 @@ def _read(bandit: Bandit, now: dt.datetime, closely: Iterable[int]) -> Overview:
     return Overview(
         figures={each.arm.pk: each.figures(closely=each.arm.pk in close) for each in found.lessons},
         bar=found.bar,
-        baseline="" if found.baseline is None else found.baseline.version,
+        baseline=found.baseline,
     )
 
 

@@ -27,6 +27,7 @@ from bandit.core.effect import (
 )
 from bandit.core.estimate import Estimate, about
 from bandit.core.posterior import ArmPosterior
+from bandit.core.residual import Baseline
 from bandit.eligibility import out_of_use
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
 from bandit.reading import arms_of, posterior_of, version_of
@@ -147,7 +148,7 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
         "worth": WORTH,
         "scale": charts.effects_scale(far),
         "windows": stretches(lesson),
-        "sessions": sessions_of(arm, now),
+        "sessions": sessions_of(arm, found.baseline, now),
         "draws": draws_of(arm),
         **_basis(arm.bandit, found),
     }
@@ -208,12 +209,12 @@ def stretches(lesson: LessonFigures) -> list[Stretch]:
     ]
 
 
-def sessions_of(arm: Arm, now: dt.datetime) -> list[dict[str, Any]]:
+def sessions_of(arm: Arm, moved: Baseline | None, now: dt.datetime) -> list[dict[str, Any]]:
     """The latest sessions that the lesson matched, each with its reward and what is left of that. Three queries."""
     rows = SessionLesson.objects.filter(yours(), _is(arm)).select_related("assignment").order_by("-session__ended_at")
     held = list(rows[:LATEST])
     sessions = Session.objects.with_reward().select_related("category").in_bulk([row.session_id for row in held])
-    left = lessons.residuals(arm.bandit, now, sessions.values())
+    left = lessons.residuals(sessions.values(), moved, now)
     return [
         {"row": row, "session": sessions[row.session_id], "residual": left.get(row.session_id)}
         for row in held
