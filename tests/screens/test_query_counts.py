@@ -75,7 +75,7 @@ PAGES = {
     "admin:find": 7,
     "admin:undo": 11,
     "admin:bandit": 115,
-    "admin:lessons": 75,
+    "admin:lessons": 76,
     "admin:lesson": 39,
     "admin:arms": 18,
     "admin:arm": 23,
