@@ -12,7 +12,15 @@ def main() -> None:
     from gradingsite import schema
 
     schema.require_for(sys.argv[1:])
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except Exception as error:
+        from grading.busy import trouble
+
+        found = trouble(error)
+        if found is None or "--traceback" in sys.argv:
+            raise
+        sys.exit(f"{found.title}: {str(error).strip()}\n{found.words}")
 
 
 if __name__ == "__main__":

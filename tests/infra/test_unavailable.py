@@ -102,3 +102,15 @@ def test_a_database_that_is_away_is_a_503_for_pages_and_programs(tmp_path):
         ):
             assert (reply.status_code, reply.headers["Retry-After"]) == (503, "10")
             assert reply.json()["error"] == "away"
+
+
+@pytest.mark.parametrize("command", ["verify", "backup", "replay"])
+def test_a_command_says_in_words_that_the_database_is_away(tmp_path, command):
+    url = f"postgres://somebody@127.0.0.1:{broker.free_port()}/site"
+    environment = os.environ | {"GRADINGSITE_STATE": str(tmp_path), "DATABASE_URL": url}
+    words = [sys.executable, "manage.py", command, *[str(tmp_path / "backups")] * (command == "backup")]
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "The database is away: " in ended.stderr
+    assert "See whether it runs" in ended.stderr
+    assert "Traceback" not in ended.stderr
