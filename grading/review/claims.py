@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 from django.db.models import Case, Count, F, IntegerField, Q, Value, When, Window
-from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from grading.models import ReviewAnswer, ReviewItem
@@ -39,30 +38,22 @@ class Queued:
 
 
 def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
-    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Three queries.
+    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Four queries.
 
     What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
     """
     now = timezone.now()
     mine = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer)
     theirs = Case(When(mine, then=0), default=1, output_field=IntegerField())
-    untimely = Case(When(AWAITED, then=0), default=1, output_field=IntegerField())
-    numbered = items.annotate(
-        theirs=theirs,
-        untimely=untimely,
-        by_impact=Window(RowNumber(), order_by=["theirs", *BY_IMPACT]),
-        by_turn=Window(RowNumber(), order_by=["theirs", "untimely", *BY_TURN]),
-        all=Window(Count("pk")),
-    ).values("pk", "theirs", "untimely", "by_impact", "by_turn", "all")
-    held = list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
-    told = {row["pk"]: row for row in held}
-    offered = [pk for pk in told if not told[pk]["theirs"]]
-    turns = sorted((pk for pk in offered if not told[pk]["untimely"]), key=lambda pk: told[pk]["by_turn"])
-    order: list[tuple[int, Place | None]] = [*_order(offered, turns, _given(reviewer), filters)]
-    order += [(pk, None) for pk in told if told[pk]["theirs"]]
+    told = items.annotate(theirs=theirs, all=Window(Count("pk"))).order_by("theirs", *BY_IMPACT)
+    held = list(told.values_list("pk", "theirs", "all")[:size])
+    offered = [pk for pk, is_theirs, _all in held if not is_theirs]
+    turns = items.filter(mine, AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:size] if offered else ()
+    order: list[tuple[int, Place | None]] = [*_order(offered, list(turns), _given(reviewer), filters)]
+    order += [(pk, None) for pk, is_theirs, _all in held if is_theirs]
     found = {item.pk: item for item in items.filter(pk__in=[pk for pk, _ in order[:size]])}
     listed = tuple((found[pk], place) for pk, place in order[:size] if pk in found)
-    return Queued(items=listed, all=held[0]["all"] if held else 0)
+    return Queued(items=listed, all=held[0][2] if held else 0)
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
