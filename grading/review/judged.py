@@ -1,7 +1,6 @@
 """What each grader said of each arm's sessions, added up: read once, and from then on kept up with the verdicts.
 
-Verdicts are only ever added, so that those since then say which sessions are to be read again. Whatever else moves a
-sum is a new history of the category bandit: a session that went to another arm (`reward.state`), or an erasure.
+Verdicts are only ever added, so that those since then say which sessions are to be read again (`review.kept`).
 """
 
 import math
@@ -11,20 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit.core.table import Floats, Ints
-from bandit.models import Arm, Bandit, Erasure
 from grading.models import Grade
 from grading.models.grades import GradeQuerySet
 from grading.models.sessions import yours
 from grading.monitoring.calibration import JudgeInstrument
 from grading.monitoring.graders import IDENTITY
 from grading.remembered import Memory, upto
+from grading.review import kept
 from grading.review.ppi import GradeSums
 
-BANDIT = "category"
-# With more sessions to be read again than that, all are read; so many by one query.
-MOST, CHUNK = 5_000, 500
+# So many sessions are read again by one query.
+CHUNK = 500
 
-Key = tuple[int | None, int]
 Sums = dict[tuple[int, int], GradeSums]
 
 
@@ -43,18 +40,18 @@ class _Held:
     sums: Sums
 
 
-_memory = Memory[Key, _Held](1)
+_memory = Memory[kept.Version, _Held](1)
 
 
 def judged_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
     """Of each grader and arm, the grades of all its sessions: one a session, the latest that entered the chain, or else
-    the latest. Sums are exact, rounded once. Six queries, and one for each 500 sessions judged since.
+    the latest. Sums are exact, rounded once. Four queries, and one for each 500 sessions judged since.
     """
-    key = Bandit.objects.named(BANDIT).history, Erasure.objects.count()
+    key = kept.version()
     held = _memory.get(key)
     found = (held and _kept_up(held)) or _whole()
     _memory.put(key, found)
-    names = dict(Arm.objects.order_by().values_list("pk", "name"))
+    names = kept.arm_names()
     return {(found.graders[grader], names.get(arm, "")): sums for (grader, arm), sums in found.sums.items()}
 
 
@@ -68,13 +65,12 @@ def _whole() -> _Held:
 
 def _kept_up(held: _Held) -> _Held | None:
     """With what was judged since; None where that is too much."""
-    last = upto(_verdicts())
-    since = set(_verdicts().filter(pk__gt=held.upto).order_by("pk").values_list("session", flat=True)[: 4 * MOST])
-    if len(since) > MOST:
+    new = kept.verdicts(held.upto)
+    if new is None:
         return None
-    again = sorted(since)
+    again = sorted(new.sessions)
     chunks = (again[at : at + CHUNK] for at in range(0, len(again), CHUNK))
-    return _with(held, last, [_verdicts().filter(session__in=chunk) for chunk in chunks])
+    return _with(held, new.upto, [_verdicts().filter(session__in=chunk) for chunk in chunks])
 
 
 def _verdicts() -> GradeQuerySet:
