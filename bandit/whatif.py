@@ -55,13 +55,21 @@ def what_if_many(
 ) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be after all of `changes`, in any order.
 
-    What is live for their observations is taken out, on every arm, as corrections would. `beside` is what changes in
-    other bandits with them, by name: the means that this one's rewards are freed of may be theirs. Nothing is saved.
-    Some ten queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside
-    [0, 1] or an arm of an observation that is changed twice.
+    `beside` is what changes in other bandits with them, by name: the means that this one's rewards are freed of may be
+    theirs. Nothing is saved. Some ten queries, and one for each arm named. Raises as `rows_moved` does.
+    """
+    return what_if_moved(bandit, rows_moved({**(beside or {}), bandit: changes}), now)
+
+
+def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
+    """The rows that come and go by these changes, by bandit.
+
+    What is live for their observations is taken out, on every arm, as corrections would. A query for each bandit, and
+    one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or an arm of an
+    observation that is changed twice.
     """
     moved: dict[str, list[RewardRow]] = {}
-    for name, own in {**(beside or {}), bandit: changes}.items():
+    for name, own in changes.items():
         apart = {(change.observation, change.arm) for change in own}
         if len(apart) < len(own):
             raise ValueError(f"{len(own)} changes of {len(apart)} arms' rewards; change each one once")
@@ -74,7 +82,7 @@ def what_if_many(
                 credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
                 arm = arms[change.arm]
                 rows.append(_single(arm, change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
-    return what_if_moved(bandit, moved, now)
+    return moved
 
 
 def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:

@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -91,12 +91,17 @@ class Site:
 
 def main() -> None:
     parser = scratch.parser(__doc__, quick="2,000 and 10,000 sessions on SQLite", smoke="16 sessions, on SQLite")
-    parser.add_argument("--only", default="", help="the pages whose names contain this")
+    parser.add_argument("--only", default="", help="the pages and jobs whose names contain this")
     parser.add_argument("--sessions", type=int, help="one site of so many sessions")
     parser.add_argument("--postgres", action="store_true", help="that site on PostgreSQL")
     parser.add_argument("--queries", action="store_true", help="also the slowest queries of each page")
     parser.add_argument("--keep", type=Path, help="a folder where sites are left for the next run, and found again")
     given = parser.parse_args()
+    if not (found := named(given.only)):
+        known = "; ".join([*ADDRESSES, *JOBS])
+        parser.error(
+            f"argument --only: expected part of the name of a page or a job; got {given.only!r}. Names: {known}"
+        )
     sizes = SIZES[given.size]
     if given.sessions:
         sizes = {"sqlite": (), "postgres": (), "postgres" if given.postgres else "sqlite": (given.sessions,)}
@@ -105,10 +110,15 @@ def main() -> None:
     for database, counts in sizes.items():
         for count in counts:
             keep = given.keep and given.keep / f"{database}-{count}"
-            look = partial(measure, count, database == "postgres", keep, repeats, given.only, slow=given.queries)
+            look = partial(measure, count, database == "postgres", keep, repeats, found, slow=given.queries)
             with ProcessPoolExecutor(1) as pool:  # a site's settings are its process's
                 measured.setdefault(database, []).append(pool.submit(look).result())
     print(json.dumps(figures(measured)))
+
+
+def named(only: str) -> list[str]:
+    """The pages and jobs whose names contain this."""
+    return [name for name in (*ADDRESSES, *JOBS) if only in name]
 
 
 def figures(measured: dict[str, list[Site]]) -> dict[str, Any]:
@@ -117,12 +127,14 @@ def figures(measured: dict[str, list[Site]]) -> dict[str, Any]:
     for database, sites in measured.items():
         for site in sites:
             name = f"{short(site.sessions)}_{database}"
-            worst = max(site.cpu_ms, key=lambda page: site.cpu_ms[page])
-            found[f"worst_cpu_ms_{name}"] = round(site.cpu_ms[worst], 1)
-            found[f"worst_page_{name}"] = worst
-            found[f"worst_job_ms_{name}"] = round(max(site.jobs_ms.values(), default=0), 1)
+            if site.cpu_ms:
+                worst = max(site.cpu_ms, key=lambda page: site.cpu_ms[page])
+                found[f"worst_cpu_ms_{name}"] = round(site.cpu_ms[worst], 1)
+                found[f"worst_page_{name}"] = worst
+            if site.jobs_ms:
+                found[f"worst_job_ms_{name}"] = round(max(site.jobs_ms.values()), 1)
             found[f"bytes_per_session_{name}"] = round(site.bytes_per_session)
-        if len(sites) > 1:
+        if len(sites) > 1 and sites[-1].cpu_ms:
             small, large = sites[-2:]
             grown = sum(large.cpu_ms.values()) / sum(small.cpu_ms.values())
             found[f"growth_{short(small.sessions)}_{short(large.sessions)}"] = round(grown, 2)
@@ -138,7 +150,7 @@ def measure(
     on_postgres: bool,  # noqa: FBT001
     keep: Path | None,
     repeats: int,
-    only: str,
+    only: Collection[str],
     *,
     slow: bool,
 ) -> Site:
@@ -155,7 +167,7 @@ def measure(
             return look(state, url, count, repeats, only, slow=slow)
 
 
-def look(state: Path, url: str, count: int, repeats: int, only: str, *, slow: bool) -> Site:
+def look(state: Path, url: str, count: int, repeats: int, only: Collection[str], *, slow: bool) -> Site:
     build(state, url, count)
     from django.contrib.auth.models import User
     from django.test import Client
@@ -166,8 +178,8 @@ def look(state: Path, url: str, count: int, repeats: int, only: str, *, slow: bo
     client = Client()
     client.force_login(User.objects.get(username="olga"))
     tasks.read_lessons()
-    pages = {name: partial(page, client, address) for name, address in addresses().items() if only in name}
-    jobs = {name: tasks.PERIODIC[name] for name in JOBS if only in name}
+    pages = {name: partial(page, client, address) for name, address in addresses().items() if name in only}
+    jobs = {name: tasks.PERIODIC[name] for name in JOBS if name in only}
     cpu, jobs_ms = (
         {name: cost(name, work, repeats, slow=slow) for name, work in all_.items()} for all_ in (pages, jobs)
     )

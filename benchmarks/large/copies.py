@@ -131,7 +131,8 @@ class Table:
         left_out = f" AND NOT ({OPEN[of]})" if of in OPEN else ""
         left_out += f" AND n <= {ANSWERED}" if of in ANSWERS else ""
         chosen = f'SELECT {values} FROM {self.name}, {numbers} WHERE "{self.key}" < {STRIDE}{left_out}'  # noqa: S608
-        return f"INSERT INTO {self.name} ({columns}) {chosen}"
+        # As a site writes them, one session after the other: in another order indexes are left half empty.
+        return f'INSERT INTO {self.name} ({columns}) {chosen} ORDER BY n, "{self.key}"'
 
 
 def _copied(model: str, field: Any, copied: Container[object], *, is_postgres: bool) -> str:

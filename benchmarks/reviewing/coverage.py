@@ -49,7 +49,7 @@ def covered(seed: int) -> Covered:
             site.review(A_ROUND)
         review.take_turns(timezone.now())
         (found,) = calibration.calibrations()
-        every = agreement([pair.compared for pair in calibration.pairs()])
+        every = agreement([pair.compared for pair in calibration.pairs().all])
         transaction.set_rollback(True)
     return Covered(drawn=_holds(found.whole.bias, truth), every=_holds(every.bias, truth), pairs=found.whole.n)
 

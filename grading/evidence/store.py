@@ -22,6 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from bandit.prepared import Prepared
 from grading.models import Evidence, ExpiredBlob, Session, SessionLog, at_hand
 from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
@@ -196,7 +197,12 @@ def log_of(session: Session) -> SessionLog | None:
     if at_hand.is_held(session):
         found: SessionLog | None = getattr(session, "log", None)
         return found
-    return SessionLog.objects.filter(session=session).select_related("part_of__agent").first()
+    return _LOG.first(session.pk)
+
+
+_LOG: Prepared[SessionLog] = Prepared(
+    lambda session: SessionLog.objects.filter(session=session).select_related("part_of__agent"), int
+)
 
 
 def readable_logs(session: Session) -> list[Evidence]:

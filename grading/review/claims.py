@@ -7,12 +7,15 @@ before, and have in hand. Who skips a session has not had its place: the next on
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Case, Count, F, IntegerField, Q, Value, When, Window
-from django.db.models.functions import RowNumber
 from django.utils import timezone
 
+from bandit.prepared import Prepared
+from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, Place, ReviewItemQuerySet
 from grading.models.sessions import yours
@@ -22,6 +25,8 @@ from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 CLAIM = dt.timedelta(minutes=5)
 # How many items are tried before the list is read again: as many pages would have to ask in the same moment.
 TRIED_AT_ONCE = 20
+# The filters whose queries a process keeps.
+FILTERS = 32
 # The slice's items that nobody answered yet, and their random order.
 AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
 BY_TURN = ("rank", "pk")
@@ -39,30 +44,44 @@ class Queued:
 
 
 def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
-    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Three queries.
+    """The first `size` of `items`, those that wait by these filters, as they would be handed to this reviewer one after
+    the other. Four queries.
 
     What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
     """
     now = timezone.now()
-    mine = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer)
-    theirs = Case(When(mine, then=0), default=1, output_field=IntegerField())
-    untimely = Case(When(AWAITED, then=0), default=1, output_field=IntegerField())
-    numbered = items.annotate(
-        theirs=theirs,
-        untimely=untimely,
-        by_impact=Window(RowNumber(), order_by=["theirs", *BY_IMPACT]),
-        by_turn=Window(RowNumber(), order_by=["theirs", "untimely", *BY_TURN]),
-        all=Window(Count("pk")),
-    ).values("pk", "theirs", "untimely", "by_impact", "by_turn", "all")
-    held = list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
-    told = {row["pk"]: row for row in held}
-    offered = [pk for pk in told if not told[pk]["theirs"]]
-    turns = sorted((pk for pk in offered if not told[pk]["untimely"]), key=lambda pk: told[pk]["by_turn"])
+    asked = reviewer.pk, now, start_of_day(now)
+    by_impact, by_turn = _first(filters, size)
+    held = by_impact.rows(*asked)
+    offered = [pk for pk, is_theirs, _all in held if not is_theirs]
+    turns = [pk for (pk,) in by_turn.rows(*asked)] if offered else []
     order: list[tuple[int, Place | None]] = [*_order(offered, turns, _given(reviewer), filters)]
-    order += [(pk, None) for pk in told if told[pk]["theirs"]]
+    order += [(pk, None) for pk, is_theirs, _all in held if is_theirs]
     found = {item.pk: item for item in items.filter(pk__in=[pk for pk, _ in order[:size]])}
     listed = tuple((found[pk], place) for pk, place in order[:size] if pk in found)
-    return Queued(items=listed, all=held[0]["all"] if held else 0)
+    return Queued(items=listed, all=held[0][2] if held else 0)
+
+
+@lru_cache(maxsize=FILTERS)
+def _first(filters: QueueFilters, size: int) -> tuple[Prepared[tuple[int, int, int]], Prepared[tuple[int]]]:
+    """Of a reviewer, at a moment of the day since that midnight: the first items, with 1 for those that are not theirs
+    now, and how many there are in all; and the first of the slice that are.
+    """
+
+    def mine(reviewer: int, now: dt.datetime, midnight: dt.datetime) -> Q:
+        return Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(User(pk=reviewer), midnight)
+
+    def by_impact(reviewer: int, *since: dt.datetime) -> Any:
+        theirs = Case(When(mine(reviewer, *since), then=0), default=1, output_field=IntegerField())
+        told = waiting(User(pk=reviewer), filters).annotate(theirs=theirs, all=Window(Count("pk")))
+        return told.order_by("theirs", *BY_IMPACT).values_list("pk", "theirs", "all")[:size]
+
+    def by_turn(reviewer: int, *since: dt.datetime) -> Any:
+        turns = waiting(User(pk=reviewer), filters).filter(mine(reviewer, *since), AWAITED)
+        return turns.order_by(*BY_TURN).values_list("pk")[:size]
+
+    kinds = int, dt.datetime, dt.datetime
+    return Prepared(by_impact, *kinds), Prepared(by_turn, *kinds)
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
@@ -130,10 +149,16 @@ def _order(
 
 def _given(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
     """Which of the reviewer's last places were by chance: what they answered; from `now` on also what they hold."""
-    answers = ReviewAnswer.objects.holding().filter(yours(), reviewer=reviewer).exclude(place="")
-    answers = answers.exclude(answer=Answer.SKIP)
-    given = list(answers.order_by("-pk").values_list("place", flat=True)[: places.OF - 1])[::-1]
+    given = [place for (place,) in _PLACES.rows(reviewer.pk)][::-1]
     if now is not None:
         held = ReviewItem.objects.open().filter(yours(), claimed_by=reviewer, claimed_until__gt=now).exclude(place="")
         given += held.order_by("claimed_until", "pk").values_list("place", flat=True)
     return [place == Place.CHANCE for place in given]
+
+
+def _places(reviewer: int) -> Any:
+    answers = ReviewAnswer.objects.holding().filter(yours(), reviewer=reviewer).exclude(place="")
+    return answers.exclude(answer=Answer.SKIP).order_by("-pk").values_list("place")[: places.OF - 1]
+
+
+_PLACES: Prepared[tuple[str]] = Prepared(_places, int)

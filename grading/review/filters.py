@@ -1,5 +1,6 @@
 """Which items a reviewer sees, and in which order."""
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Self
@@ -97,12 +98,12 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
     return items.order_by(*BY_IMPACT)
 
 
-def offered_to(reviewer: User) -> Q:
+def offered_to(reviewer: User, midnight: dt.datetime | None = None) -> Q:
     """Items that may be handed to this reviewer, as a condition: not assigned to another, nor answered by them since
-    the item came, nor skipped by them today.
+    the item came, nor skipped by them today, or since that `midnight`.
     """
     mine = ReviewAnswer.objects.holding().filter(session=OuterRef("session"), reviewer=reviewer)
-    skipped = mine.filter(answer=Answer.SKIP, created_at__gte=start_of_day(timezone.now()))
+    skipped = mine.filter(answer=Answer.SKIP, created_at__gte=midnight or start_of_day(timezone.now()))
     answered = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=OuterRef("entered_at"))
     theirs = Q(assigned_to=None) | Q(assigned_to=reviewer)
     return theirs & ~Q(Exists(skipped)) & ~Q(Exists(answered))

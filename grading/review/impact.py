@@ -6,20 +6,23 @@ sessions would come last of all.
 
 import datetime as dt
 import itertools
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Case, Count, F, Max, Sum, Value, When
+from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Abs
 from django.utils import timezone
 
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
 from grading.models import ReviewAnswer, ReviewItem, Session
+from grading.models.review import ReviewAnswerQuerySet
 from grading.models.sessions import Whose, has_open_flag, reward_columns, yours
-from grading.review import priority
+from grading.remembered import Memory, upto
+from grading.review import kept, priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
 
@@ -83,17 +86,68 @@ def prior(source: str, *, flagged: bool) -> float:
     return PRIOR_JUDGE if source in (Source.JUDGE, Source.HUMAN) else PRIOR_FALLBACK
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Held:
+    """By session how far people moved its reward, one answer after the other; answers up to that key are among them."""
+
+    upto: int
+    moved: Mapping[int, Sequence[tuple[Stratum, float]]]
+    found: Corrections
+
+
+_memory = Memory[kept.Version, _Held](1)
+
+
 def corrections() -> Corrections:
-    """From the answers that hold: one query."""
-    rows = (
-        ReviewAnswer.objects.holding()
-        .with_values()
-        .filter(yours(), settlement__value__isnull=False)
-        .order_by()
-        .values_list("session__category", "settlement__source", "stratum")
-        .annotate(n=Count("pk"), moved=Sum(Abs(F("value") - F("settlement__value"))))
+    """From the answers that hold: read once, and from then on kept up. Two queries, and one more where somebody
+    answered since.
+    """
+    key = kept.version()
+    held = _memory.get(key)
+    found = (held and _kept_up(held)) or _whole()
+    _memory.put(key, found)
+    return found.found
+
+
+def _whole() -> _Held:
+    last = upto(ReviewAnswer.objects.all())
+    return _added_up(_read(ReviewAnswer.objects.all()), last)
+
+
+def _kept_up(held: _Held) -> _Held | None:
+    """With what was answered since; None where that is much."""
+    new = kept.answers(held.upto)
+    if new is None:
+        return None
+    if not new.sessions:
+        return held
+    others = {session: own for session, own in held.moved.items() if session not in new.sessions}
+    return _added_up(others | _read(ReviewAnswer.objects.filter(session__in=new.sessions)), new.upto)
+
+
+def _read(answers: ReviewAnswerQuerySet) -> dict[int, list[tuple[Stratum, float]]]:
+    told = answers.holding().with_values().filter(yours(), settlement__value__isnull=False).order_by("pk")
+    columns = (
+        "session",
+        "session__category",
+        "settlement__source",
+        "stratum",
+        Abs(F("value") - F("settlement__value")),
     )
-    return Corrections({Stratum(arm, source, kind == FLAGGED): (n, moved) for arm, source, kind, n, moved in rows})
+    moved: dict[int, list[tuple[Stratum, float]]] = defaultdict(list)
+    for session, arm, source, kind, size in told.values_list(*columns):
+        moved[session].append((Stratum(arm, source, kind == FLAGGED), size))
+    return moved
+
+
+def _added_up(moved: Mapping[int, Sequence[tuple[Stratum, float]]], last: int) -> _Held:
+    sizes: dict[Stratum, list[float]] = defaultdict(list)
+    for stratum, size in itertools.chain.from_iterable(moved.values()):
+        sizes[stratum].append(size)
+    # The same bits in whichever order they came.
+    strata = sorted(sizes, key=lambda each: (each.arm or 0, each.source, each.flagged))
+    sums = {stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata}
+    return _Held(upto=last, moved=moved, found=Corrections(sums))
 
 
 def prioritise(now: dt.datetime | None = None) -> int:

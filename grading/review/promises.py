@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from django.utils import timezone
 
 from bandit.core.moves import ArmMove, moves
-from bandit.selection import HypotheticalReward, Outlook, what_if_many
+from bandit.selection import HypotheticalReward, Outlook
+from bandit.whatif import rows_moved, what_if_moved
 from grading.models import Session
 from grading.reward import rewards
 from grading.vocabulary import Source
@@ -20,8 +21,9 @@ def outlooks(
     """
     now = timezone.now()
     by_bandit = changes(given)
+    moved = rows_moved(by_bandit)
     for bandit, own in by_bandit.items():
-        before, after = what_if_many(bandit, own, now, beside=by_bandit)
+        before, after = what_if_moved(bandit, moved, now)
         yield bandit, before, after, frozenset(change.arm for change in own)
 
 

@@ -34,8 +34,8 @@ NAV = (
 )
 
 
-# Where a request keeps the grader in use.
-KEPT = "grader_in_use"
+# Where a request keeps the grader in use, and what holds for everybody.
+KEPT, NOW = "grader_in_use", "site_now"
 # The latest session, settlement, grade and attempt, and how many attempts run: whatever changes a figure on a page
 # leaves a row in one of them, but for a call that ends as the one before it did.
 LATEST = """
@@ -92,6 +92,14 @@ def site_now() -> SiteNow:
         counts={"Review": ReviewItem.objects.open().filter(yours()).count(), "Alarms": len(alarms)},
         latest=latest_rows(),
     )
+
+
+def site_of(request: HttpRequest) -> SiteNow:
+    """`site_now`, asked once a request."""
+    if not hasattr(request, NOW):
+        setattr(request, NOW, site_now())
+    known: SiteNow = getattr(request, NOW)
+    return known
 
 
 def latest_rows() -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from grading.screens.bulk import view as bulk
 from grading.screens.calibration import view as calibration
 from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
-from grading.screens.context import SiteNow, page_context, site_now
+from grading.screens.context import SiteNow, page_context, site_now, site_of
 from grading.screens.costs import view as costs
 from grading.screens.dashboard import checklist
 from grading.screens.dashboard import view as dashboard
@@ -216,7 +216,7 @@ class GradingAdminSite(admin.AdminSite):
                 raise PermissionDenied
             if request.method not in METHODS:
                 return HttpResponseNotAllowed(METHODS)
-            before = None if request.method == "POST" or view in NO_PAGES else site_now()
+            before = None if request.method == "POST" or view in NO_PAGES else site_of(request)
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
                 response.context_data = {**self.each_context(request, before), **(response.context_data or {})}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bandit.core.propensity import p_best
-from benchmarks import scratch
+from benchmarks import pages, scratch
 from benchmarks.backlog.window import steady
 from benchmarks.selecting import sizes
 
@@ -118,3 +118,20 @@ def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals(
 def test_the_bare_quadrature_that_ours_is_held_against_says_the_same():
     alpha, beta = np.array([5.0, 9, 30, 4]), np.array([5.0, 7, 20, 9])
     assert sizes.plain(alpha, beta) == pytest.approx(p_best(alpha, beta), abs=1e-5)
+
+
+def test_pages_that_do_not_exist_are_refused_with_the_names_of_those_that_do(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pages.py", "--smoke", "--only", "calibrations"])
+    with pytest.raises(SystemExit) as refused:
+        pages.main()
+    said = capsys.readouterr().err
+    assert refused.value.code == 2
+    assert "expected part of the name of a page or a job; got 'calibrations'. Names: dashboard; sessions;" in said
+
+
+def test_figures_of_jobs_alone_say_nothing_of_pages():
+    alone = pages.Site(sessions=16, cpu_ms={}, jobs_ms={"sweep": 3.21}, bytes_per_session=2.0)
+    assert pages.figures({"sqlite": [alone, alone]}) == {
+        "worst_job_ms_16_sqlite": 3.2,
+        "bytes_per_session_16_sqlite": 2,
+    }

@@ -55,21 +55,21 @@ def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it
 )
 def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(rita, fields):
     cast.blind(judged(), rita, 0.5, **fields)
-    assert calibration.pairs() == []
+    assert calibration.pairs().all == []
     assert calibration.in_use().blind == 0
 
 
 def test_an_answer_that_was_undone_is_no_pair(rita):
     answer = cast.blind(judged(), rita, 0.5)
     cast.blind(answer.session, rita, None, answer="undo", blind_value=None, undoes=answer)
-    assert calibration.pairs() == []
+    assert calibration.pairs().all == []
 
 
 def test_two_people_on_one_session_are_one_pair(rita):
     session = judged(0.6)
     cast.blind(session, rita, 0.4)
     cast.blind(session, cast.person("otto", "operator"), 0.6)
-    (pair,) = calibration.pairs()
+    (pair,) = calibration.pairs().all
     assert pair.human == pytest.approx(0.5)
     assert calibration.in_use().blind == 1
 
@@ -94,7 +94,7 @@ def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(rita):
     judged(0.6, session=session)
     judged(0.9, session=session, parallel=True, replicate=1)
     cast.blind(session, rita, 0.5)
-    assert [pair.judge for pair in calibration.pairs()] == [0.6]
+    assert [pair.judge for pair in calibration.pairs().all] == [0.6]
 
 
 def test_strata_are_told_apart_by_arm_and_flag(rita):

@@ -173,12 +173,20 @@ def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
     return JudgeAttempt.objects.filter(started_at__gte=moment)
 
 
-def per_verdict(attempts: QuerySet[JudgeAttempt]) -> dict[str, float]:
-    """What a verdict took on average, by dimension of the allowance; empty where there was none."""
-    found = attempts.filter(
-        outcome=AttemptOutcome.GRADED, input_tokens__isnull=False, output_tokens__isnull=False
-    ).aggregate(n=Count("pk"), read=Sum("input_tokens"), written=Sum("output_tokens"))
+def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[str, float]]:
+    """What a verdict cost on average, None where no cost is known; and what it took, by dimension of the allowance,
+    empty where that is not known. One query.
+    """
+    counted = Q(input_tokens__isnull=False, output_tokens__isnull=False)
+    found = attempts.filter(outcome=AttemptOutcome.GRADED).aggregate(
+        usd=Sum("cost_usd"),
+        known=Count("cost_usd"),
+        n=Count("pk", filter=counted),
+        read=Sum("input_tokens", filter=counted),
+        written=Sum("output_tokens", filter=counted),
+    )
+    each_usd = found["usd"] / found["known"] if found["known"] else None
     if not found["n"]:
-        return {}
+        return each_usd, {}
     read, written = found["read"] / found["n"], found["written"] / found["n"]
-    return {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}
+    return each_usd, {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}

@@ -49,9 +49,8 @@ def outlook(
 ) -> QueueOutlook:
     """The first judge's backlog. `left_usd` of today's budget, None where there is none."""
     now = timezone.now()
-    attempts = costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST)
-    each_usd = costs.spend(attempts.filter(outcome="graded")).each_usd
-    pace = core.pace(headroom.limits, costs.per_verdict(attempts), share=limiter.PACE)
+    each_usd, taken = costs.per_verdict(costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST))
+    pace = core.pace(headroom.limits, taken, share=limiter.PACE)
     counts = dict(jobs().filter(finished_at=None).order_by().values_list("state").annotate(n=Count("pk")))
     waiting, sent = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0), counts.get(JobState.SENT, 0)
     arrivals = arriving(now)

@@ -15,7 +15,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     means = calibration.arm_means(pairs)
     context = {
         "title": "Calibration",
-        "graders": [(each, means[each.grader]) for each in calibration.calibrations(pairs)],
+        "graders": [(each, means[each.grader]) for each in pairs.calibrations.values()],
         "enough": calibration.ENOUGH,
         "enough_in_arm": FEWEST,
         "scales": scales.parts(timezone.now()),

@@ -1,10 +1,10 @@
 """The first steps, on the dashboard until they are done or hidden. Whether one is done follows from the data alone, so
 that it makes no difference how or by whom it was done.
 
-A step is a function in STEPS: it reads what it needs and says how things stand.
+A step is a function that says how things stand.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -17,7 +17,7 @@ from bandit.models import LedgerEntry
 from grading.judging import judges
 from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
-from grading.models.sessions import yours
+from grading.models.sessions import observation_of, yours
 from grading.screens.desk.page import person
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
 from grading.vocabulary import Source
@@ -66,7 +66,10 @@ def checklist(user: User) -> Checklist | None:
     """The steps as they stand; None once all are done, or for whom they are not or who has hidden them."""
     if not user.has_perm("grading.add_apitoken") or HiddenChecklist.objects.filter(user=user).exists():
         return None
-    found = Checklist(steps=tuple(make() for make in STEPS))
+    graded = graded_by_people(50)
+    found = Checklist(
+        steps=(judges_key(), an_agent(), categories(), three_grades(len(graded)), the_bandit_moves(graded))
+    )
     return found if found.now else None
 
 
@@ -140,8 +143,8 @@ def categories() -> Step:
     )
 
 
-def three_grades() -> Step:
-    count = len(graded_by_people(ENOUGH_GRADES))
+def three_grades(graded: int) -> Step:
+    count = min(graded, ENOUGH_GRADES)
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,
@@ -152,10 +155,9 @@ def three_grades() -> Step:
     )
 
 
-def the_bandit_moves() -> Step:
-    mine = graded_by_people(50)
-    moved = LedgerEntry.objects.filter(observation__in=[each.observation for each in mine], grader__source=Source.HUMAN)
-    done = bool(mine) and moved.exists()
+def the_bandit_moves(graded: Sequence[int]) -> Step:
+    mine = [observation_of(each) for each in graded]
+    done = bool(mine) and LedgerEntry.objects.filter(observation__in=mine, grader__source=Source.HUMAN).exists()
     return Step(
         title="See the bandit move",
         done=done,
@@ -166,10 +168,7 @@ def the_bandit_moves() -> Step:
     )
 
 
-STEPS: tuple[Callable[[], Step], ...] = (judges_key, an_agent, categories, three_grades, the_bandit_moves)
-
-
-def graded_by_people(most: int) -> list[Session]:
-    """The site's own sessions whose reward a person decided, the latest, so many at most."""
-    decided = SessionState.objects.filter(yours(), source=Source.HUMAN)
-    return [state.session for state in decided.select_related("session").order_by("-ended_at", "-session")[:most]]
+def graded_by_people(most: int) -> list[int]:
+    """The site's own sessions whose reward a person decided, the latest, so many at most, by their keys."""
+    decided = SessionState.objects.filter(yours(), source=Source.HUMAN).order_by("-ended_at", "-session")
+    return list(decided.values_list("session", flat=True)[:most])

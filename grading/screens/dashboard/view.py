@@ -22,7 +22,7 @@ from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.categories.view import uncategorised
-from grading.screens.context import grader_in_use
+from grading.screens.context import grader_in_use, site_of
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
@@ -42,7 +42,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever came in, waits or failed."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
-    figures, alarms = trust(now), list(monitoring.open_alarms())
+    figures, alarms = trust(now), site_of(request).alarms
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
     midnight, budget = start_of_day(now), policy.daily_budget_usd
     spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))

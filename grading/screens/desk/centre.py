@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest
 
 from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
@@ -31,6 +32,7 @@ def of(
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
     said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
+    prefetch_related_objects([session], "evidence")  # asked for again and again
     received = list(session.evidence.all())
     judge = shown.latest_of(grades, Source.JUDGE)
     # The grades that people gave and did not take back, newest first.
