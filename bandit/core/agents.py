@@ -127,7 +127,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> Agent
     counts = beside[group] & (held.day <= today.toordinal())
     size = max(len(numbers), 1)
     codes, at = np.unique(held.day[counts] * size + group[counts], return_inverse=True)
-    sessions = sums_of(at, held.n[counts], len(codes))
+    sessions = sums_of(at, held.sums[counts, :1], len(codes))[:, 0]
     over = sessions > cap
     day, group = np.divmod(codes[over], size)
     return AgentCaps(groups=tuple(numbers), day=day, group=group, n=sessions[over], cap=cap)

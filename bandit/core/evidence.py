@@ -87,10 +87,7 @@ class EvidenceTable:
     @classmethod
     def _read(cls, held: RewardRows, names: tuple[str, ...], policy: Policy, today: date, known: "Known") -> Self:
         caps, changed = known
-        held = _of_days(held, policy.days_read, today)
-        if changed is not None:
-            since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
-            held = held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
+        held = _counted(held, policy, today, changed)
         sources = tuple(sorted({kind.source for kind in held.kinds}))
         factors = caps.factors(held)
         lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, factors)
@@ -364,6 +361,16 @@ def _table(asked: _Read) -> EvidenceTable:
     return EvidenceTable._read(asked.rows, asked.names, asked.policy, asked.today, known)  # noqa: SLF001
 
 
+def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> tuple[CalibrationLine, ...]:
+    """The lines of such an `EvidenceTable`, without the table."""
+    scale = policy.scale
+    if scale is None or not scale.is_start:
+        return () if scale is None else scale.lines
+    caps, changed = _known(Asked.of(rows, names, policy, today))
+    held = _counted(rows, policy, today, changed)
+    return _lines(scale, held, {kind.source for kind in held.kinds}, today, caps.factors(held))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def _lost(days: bytes, given: bytes, drift: bytes, half_life: float) -> Floats:
     """What drift takes of each arm's evidence until each of these days, and at last until today: −log, (m + 1, arms).
@@ -386,6 +393,15 @@ def _lost(days: bytes, given: bytes, drift: bytes, half_life: float) -> Floats:
 def _of_days(rows: RewardRows, days_read: int, today: date) -> RewardRows:
     """The rows that are neither of later days nor too old to count."""
     return rows.where((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
+
+
+def _counted(rows: RewardRows, policy: Policy, today: date, changed: ArmChanges | None) -> RewardRows:
+    """The rows that still count."""
+    held = _of_days(rows, policy.days_read, today)
+    if changed is None or not changed.breaks:
+        return held
+    since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
+    return held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
 
 
 # The number of a line, whether it stands in for one that is missing, what is added, and what is left of the weight.

@@ -57,7 +57,8 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
     else:
         context = page.now(what_if.known_outages(judge, sliders.start, now))
         context["sample"] = sample_arms(bandit, now) if samples_held(request).alone else ()
-        context["card"] = scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota"))
+        may_operate = request.user.has_perm("grading.change_quota")
+        context["card"] = scales.card(bandit, now, may_operate=may_operate, held=page.belief.held)
     context |= {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
@@ -97,7 +98,7 @@ class BanditPage:
 
     def now(self, outages: Sequence[OutageChoice]) -> dict[str, Any]:
         """What holds now, beside what would if the question were answered yes."""
-        card = rectifier.card(self.bandit.name)
+        card = rectifier.card(self.belief.held, self.at.now)
         question = self.answered(outages)
         beside = None
         if question is not None:
