@@ -46,7 +46,7 @@ REMEMBERED = 64
 # What stands between the two parts of an arm's name.
 PART = "/"
 # What a page asks again and again.
-_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit), int)
+_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit).select_related("merged_into"), int)
 _TOLD: Prepared[BreakDecision] = Prepared(lambda bandit: BreakDecision.objects.filter(bandit=bandit).told(), int)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.db.models import Min
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
@@ -15,6 +14,7 @@ from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
+from bandit.prepared import Prepared
 from bandit.reading import BanditReading, InForce, abstentions_of, in_force
 from bandit.selection import Outlook
 from grading import zones
@@ -221,14 +221,25 @@ def read(bandit: Bandit, at: Moments) -> Belief:
     return Belief(held=held, reading=reading, ungraded=ungraded, outlook=outlook)
 
 
+_FIRST_DAY: Prepared[tuple[dt.date]] = Prepared(
+    lambda bandit: (
+        Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day").values_list("effective_day")[:1]
+    ),
+    int,
+)
+_FIRST_RECORDED: Prepared[tuple[dt.datetime]] = Prepared(
+    lambda bandit: LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").values_list("recorded_at")[:1],
+    int,
+)
+
+
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
     """How far back one may look, and the first judge's outages of that time."""
     today = timezone.localdate(now)
     # The first day of which anything is recorded, or on which anything was.
-    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
-    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
-    known = [of_day, entry and timezone.localdate(entry.recorded_at)]
-    begin = min((day for day in known if day), default=today)
+    known = [day for (day,) in _FIRST_DAY.rows(bandit.pk)]
+    known += [timezone.localdate(moment) for (moment,) in _FIRST_RECORDED.rows(bandit.pk)]
+    begin = min(known, default=today)
     days = min(max((today - begin).days, NEAREST), FARTHEST)
     since = midnight(today - days * DAY)
     marks = outage_marks(first, now, days + 1)
