@@ -166,12 +166,12 @@ def supply_bound(bandit: Bandit) -> dict[str, int]:
     """The arms that had no work in most of the latest decisions, and in how many of LATEST: a greater chance brings
     them nothing.
     """
-    missing = Counter(
-        arm
-        for eligible in bandit.selections.values_list("eligible", flat=True)[:LATEST]
-        for arm, why in eligible.items()
-        if why in {NO_WORK, NOT_OFFERED}
-    )
+    return bound_by(bandit.selections.values_list("eligible", flat=True)[:LATEST])
+
+
+def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The same of what was `eligible` in the latest decisions."""
+    missing = Counter(arm for eligible in latest for arm, why in eligible.items() if why in {NO_WORK, NOT_OFFERED})
     return {arm: n for arm, n in missing.items() if n >= BOUND}
 
 

@@ -46,7 +46,7 @@ REMEMBERED = 64
 # What stands between the two parts of an arm's name.
 PART = "/"
 # What a page asks again and again.
-_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit), int)
+_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit).select_related("merged_into"), int)
 _TOLD: Prepared[BreakDecision] = Prepared(lambda bandit: BreakDecision.objects.filter(bandit=bandit).told(), int)
 
 
@@ -102,7 +102,7 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Ba
 
 @lru_cache(maxsize=REMEMBERED)
 def _read(asked: Question) -> BanditReading:
-    rows = rows_of(asked.bandit, asked.policy, asked.today)
+    rows = _rows_of(asked.bandit, asked.policy, asked.today)
     return BanditReading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
 
 
@@ -129,6 +129,63 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
     return {**settings.EVIDENCE_WEIGHTS, **version.weights}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InForce:
+    """All that a bandit is read by, now or as it was `known_by` then, read once for whatever is asked of it.
+
+    `bandit` is fresh from the database. `rectifier` and `calibration` are the last versions, on or off; the `policy` is
+    that of those that are on, without what the rewards are freed of. `said` is what people said of breaks, where the
+    `version` knows any.
+    """
+
+    bandit: Bandit
+    known_by: datetime | None
+    version: PolicyVersion
+    rectifier: Rectifier | None
+    calibration: CalibrationVersion | None
+    said: Sequence[BreakDecision]
+    policy: Policy
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """All of its arms, by name."""
+        return arms_of(self.bandit)
+
+    def policy_on(self, today: date) -> Policy:
+        """The policy with what the rewards are freed of on the day `today`."""
+        if today not in self._policies:
+            self._policies[today] = with_baseline(self.bandit, self.policy, today, self.known_by)
+        return self._policies[today]
+
+    @cached_property
+    def _policies(self) -> dict[date, Policy]:
+        return {}
+
+    def rows(self, today: date) -> RewardRows:
+        """What the ledger amounts to on the day `today`, as `rows_of` has it."""
+        return _rows_of(self.bandit, self.policy, today, self.known_by)
+
+    def outlook(self, today: date, policy: Policy | None = None) -> tuple[BanditReading, Outlook]:
+        """The bandit's rows and what it believes on the day `today`, or would with another policy; as `outlook_at`."""
+        return _outlook_at(self.bandit, policy or self.policy_on(today), today, self.known_by, self.arms)
+
+
+def in_force(bandit: Bandit, known_by: datetime | None = None) -> InForce:
+    """What this bandit, fresh from the database, is read by: four queries at most."""
+    version = version_of(bandit, known_by)
+    rectifier, calibration = rectifying.latest(bandit, known_by), calibrating.latest(bandit, known_by)
+    said = told(bandit, known_by) if version.follows_change else []
+    return InForce(
+        bandit=bandit,
+        known_by=known_by,
+        version=version,
+        rectifier=rectifier,
+        calibration=calibration,
+        said=said,
+        policy=policy_from(version, versions.on(rectifier), versions.on(calibration), _latest_said(said)),
+    )
+
+
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
     """The policy in force with its rectifier and its calibration, or what was in force then: four queries, or three."""
     return policy_with(version_of(bandit, known_by), known_by)
@@ -145,9 +202,10 @@ def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> 
     """What people said of the breaks of arms, or had said by then: the last of each arm and day. None where the version
     knows no breaks; else one query.
     """
-    if not version.follows_change:
-        return ()
-    said = told(version.bandit, known_by)
+    return _latest_said(told(version.bandit, known_by)) if version.follows_change else ()
+
+
+def _latest_said(said: Iterable[BreakDecision]) -> tuple[DecidedBreak, ...]:
     latest = {(each.arm.name, each.day): each for each in said}
     return tuple(
         DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))
@@ -230,9 +288,13 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
     recorded by `known_by` counts. Abstentions are among them where the policy's scale has something to say of them, and
     else nowhere. Five queries at most.
     """
+    return _rows_of(fresh(bandit) if known_by is None else bandit, policy, today, known_by)
+
+
+def _rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> RewardRows:
     days = days_read(policy, today)
     if known_by is None:
-        return buckets.rows(fresh(bandit), days, with_abstentions=policy.reads_abstentions)
+        return buckets.rows(bandit, days, with_abstentions=policy.reads_abstentions)
     entries = entries_of(bandit, policy).filter(effective_day__range=days, recorded_at__lte=known_by)
     keys, sums = buckets.table(entries.values_list(*buckets.KEY).annotate(**signed_sums()).order_by(), SUMS)
     graders = Grader.objects.in_bulk(set(keys[:, 1].tolist()))
@@ -251,11 +313,11 @@ def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
 
 def productive_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
     """How many rewards of each arm are above PRODUCTIVE, over the days that are read. Applies less reverses, so that
-    the past is counted as it was.
+    the past is counted as it was. `bandit` as in `read`.
     """
     days = days_read(policy, today)
     if known_by is None:
-        return buckets.productive(fresh(bandit), days)
+        return buckets.productive(bandit, days)
     entries = LedgerEntry.objects.filter(
         bandit=bandit, effective_day__range=days, value_micro__gt=PRODUCTIVE, recorded_at__lte=known_by
     )
@@ -263,10 +325,12 @@ def productive_of(bandit: Bandit, policy: Policy, today: date, known_by: datetim
 
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
-    """How many observations of each arm could not be graded, over the same days: two queries at most."""
+    """How many observations of each arm could not be graded, over the same days: one query at most. `bandit` as in
+    `read`.
+    """
     days = days_read(policy, today)
     if known_by is None:
-        return buckets.abstentions(fresh(bandit), days)
+        return buckets.abstentions(bandit, days)
     entries = LedgerEntry.objects.abstentions().filter(bandit=bandit, effective_day__range=days)
     entries = entries.filter(recorded_at__lte=known_by).order_by()
     signed = entries.values_list("arm__name").annotate(total=Sum(sign_of_entry()))
@@ -323,7 +387,7 @@ def baseline_of(
 
 @lru_cache(maxsize=REMEMBERED // 4)
 def _usual(asked: Question, merged: tuple[tuple[str, str], ...]) -> Baseline:
-    rows = rows_of(asked.bandit, asked.policy, asked.today)
+    rows = _rows_of(asked.bandit, asked.policy, asked.today)
     # What happened today is left out: while nothing of the past is otherwise, so is the baseline.
     past = rows.where(rows.day < asked.today.toordinal())
     columns = past.kinds, past.kind.tobytes(), past.day.tobytes(), past.sums.tobytes()
@@ -374,9 +438,14 @@ def outlook_at(
     bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None
 ) -> tuple[BanditReading, Outlook]:
     """The bandit's rows with this policy, and what it believes; remembered as in `read` but for what was `known_by`
-    then. Two queries at most.
+    then. Two queries at most. `bandit` as in `read`.
     """
-    arms = arms_of(bandit)
+    return _outlook_at(bandit, policy, today, known_by, arms_of(bandit))
+
+
+def _outlook_at(
+    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None, arms: Sequence[Arm]
+) -> tuple[BanditReading, Outlook]:
     names = [arm.name for arm in arms]
     if known_by is None:
         reading = read(bandit, policy, names, today)

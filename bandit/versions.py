@@ -45,7 +45,11 @@ def _last(model: Any, *, is_past: bool) -> Prepared[Any]:
 
 def in_force(model: type[Switched], bandit: Bandit, known_by: datetime | None = None) -> Switched | None:
     """The version that counts now, or did then; None where none does."""
-    held = latest(model, bandit, known_by)
+    return on(latest(model, bandit, known_by))
+
+
+def on(held: Switched | None) -> Switched | None:
+    """The last version where it counts; None where there is none, and where it switches off."""
     return held if held is not None and held.enabled else None
 
 

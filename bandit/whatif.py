@@ -12,7 +12,7 @@ from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
+from bandit.reading import InForce, outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,33 +99,29 @@ def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: da
     return present_outlook(row, freed, today), outlook(row, after, rows, today)
 
 
-def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_rectified(held: InForce, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
     """The outlook without any rectifier, and with one of these offsets, whatever is in force.
 
-    Raises UnknownBandit, or ValueError for an offset out of range or of human grades.
+    Raises ValueError for an offset out of range or of human grades.
     """
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
-    return (
-        present_outlook(row, replace(policy, rectifier={}), today),
-        present_outlook(row, replace(policy, rectifier=offsets), today),
-    )
+    today = site_day(now)
+    policy = held.policy_on(today)
+    without, with_them = (held.outlook(today, replace(policy, rectifier=each))[1] for each in ({}, offsets))
+    return without, with_them
 
 
-def what_if_calibrated(bandit: str, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
+def what_if_calibrated(held: InForce, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
     """The outlook under each of these scales (None: every source as it stands), whatever is in force.
 
-    A rectifier's offsets of what one of them would read are left out, as they were fitted under another. Raises
-    UnknownBandit.
+    A rectifier's offsets of what one of them would read are left out, as they were fitted under another.
     """
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
+    today = site_day(now)
+    policy = held.policy_on(today)
     found = []
     for scale in scales:
         read = () if scale is None else scale.sources
         kept = {key: offset for key, offset in policy.rectifier.items() if key[1] not in read}
-        under = replace(policy, scale=scale, rectifier=kept)
-        found.append(present_outlook(row, under, today))
+        found.append(held.outlook(today, replace(policy, scale=scale, rectifier=kept))[1])
     return found
 
 

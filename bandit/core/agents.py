@@ -88,16 +88,24 @@ class AgentCaps(Mapping[AgentDay, CappedDay]):
 
     def factors(self, rows: RewardRows) -> Floats:
         """What its agent's cap leaves of each row, (m,), each in (0, 1]."""
-        left = np.ones(len(rows))
-        if not len(self):
-            return left
+        factors, factor = self.apart(rows)
+        return factors[factor]
+
+    def apart(self, rows: RewardRows) -> tuple[Floats, Ints]:
+        """The same: all that may be left of a row, in order, and which of these each row has, (m,)."""
+        if not len(self) or not len(rows):
+            return np.ones(1), np.zeros(len(rows), dtype=np.int64)
         number = {group: at for at, group in enumerate(self.groups)}
         group = rows.each(lambda kind: -1 if (of := _vouched(kind)) is None else number.get(of, -1))
         size = len(self.groups)
         codes, code = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
-        order = np.argsort(codes)
+        order = np.argsort(codes, kind="stable")
         place = order[np.minimum(np.searchsorted(codes, code, sorter=order), len(codes) - 1)]
-        return np.where(codes[place] == code, self.cap / self.n[place], left)
+        n = np.where(codes[place] == code, self.n[place], self.cap)  # all that is left of so many is all
+        counts, which = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
+        which[counts] = np.arange(len(counts), 0, -1) - 1
+        which[self.cap] = len(counts)
+        return np.append(self.cap / counts[::-1], 1.0), which[n]
 
 
 def _vouched(row: RewardRow | RowKind) -> Vouched | None:
@@ -127,7 +135,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> Agent
     counts = beside[group] & (held.day <= today.toordinal())
     size = max(len(numbers), 1)
     codes, at = np.unique(held.day[counts] * size + group[counts], return_inverse=True)
-    sessions = sums_of(at, held.n[counts], len(codes))
+    sessions = sums_of(at, held.sums[counts, :1], len(codes))[:, 0]
     over = sessions > cap
     day, group = np.divmod(codes[over], size)
     return AgentCaps(groups=tuple(numbers), day=day, group=group, n=sessions[over], cap=cap)

@@ -178,16 +178,17 @@ class Series:
         named = np.array(
             [(arm_at[kind.arm], judge_at[judge]) for kind, judge in zip(held.kinds, judges, strict=True)],
             dtype=np.int64,
-        ).reshape(-1, 2)[held.kind]
-        factors, factor = np.unique(caps.factors(held), return_inverse=True)
+        ).reshape(-1, 2)
+        arm, judge = np.ascontiguousarray(named.T)[:, held.kind]
+        factors, factor = caps.apart(held)
         step = held.each(
             lambda kind: round(
                 (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
             )
         )
         given, s, q = (held.sums[:, column] for column in range(3))
-        moved: Ints = np.column_stack((given, s + step * given, q + 2 * step * s + step**2 * given))
-        keys, sums = summed(np.column_stack((named, held.day, factor)), moved)
+        moved: Ints = np.array((given, s + step * given, q + 2 * step * s + step**2 * given), dtype=np.int64).T
+        keys, sums = summed(np.array((arm, judge, held.day, factor)).T, moved)
         # What caps leave of the rewards of one day: added up in the order of what they leave.
         first = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
         of, weighed = np.cumsum(first) - 1, factors[keys[:, 3]][:, None] * sums

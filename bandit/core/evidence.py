@@ -13,7 +13,7 @@ from bandit.core.agents import AgentCaps, agent_caps
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
 from bandit.core.change import ArmChanges, DecidedBreak, changes
 from bandit.core.policy import Policy
-from bandit.core.rectify import Stratum, rectified
+from bandit.core.rectify import Stratum, rectified_apart
 from bandit.core.table import (
     ABSTAINED,
     GRADED,
@@ -87,21 +87,18 @@ class EvidenceTable:
     @classmethod
     def _read(cls, held: RewardRows, names: tuple[str, ...], policy: Policy, today: date, known: "Known") -> Self:
         caps, changed = known
-        held = _of_days(held, policy.days_read, today)
-        if changed is not None:
-            since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
-            held = held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
+        held = _counted(held, policy, today, changed)
         sources = tuple(sorted({kind.source for kind in held.kinds}))
-        factors = caps.factors(held)
-        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, factors)
+        capped = caps.apart(held)
+        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, capped)
         plain, through = held, dict[Way, RewardRows]()
         lefts: Sequence[Left] = (WHOLE,)
         left = np.zeros(len(held), dtype=np.int64)
         if lines or caps or ABSTAINED in sources or any(kind.standing in policy.standings for kind in held.kinds):
             numbers = {line.key: number for number, line in enumerate(lines)}
-            plain, lefts, left, through = _apart(held, policy, numbers, factors)
+            plain, lefts, left, through = _apart(held, policy, numbers, capped)
         if policy.rectifier or policy.baseline:
-            plain, left = _moved(plain, left, policy)
+            plain, left = rectified_apart(plain, left, policy.rectifier, policy.baseline)
         tables = [tabulate(plain, names, today, sources, lefts=lefts, left=left)]
         silent = []
         for way, own in sorted(through.items()):
@@ -364,6 +361,16 @@ def _table(asked: _Read) -> EvidenceTable:
     return EvidenceTable._read(asked.rows, asked.names, asked.policy, asked.today, known)  # noqa: SLF001
 
 
+def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> tuple[CalibrationLine, ...]:
+    """The lines of such an `EvidenceTable`, without the table."""
+    scale = policy.scale
+    if scale is None or not scale.is_start:
+        return () if scale is None else scale.lines
+    caps, changed = _known(Asked.of(rows, names, policy, today))
+    held = _counted(rows, policy, today, changed)
+    return _lines(scale, held, {kind.source for kind in held.kinds}, today, caps.apart(held))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def _lost(days: bytes, given: bytes, drift: bytes, half_life: float) -> Floats:
     """What drift takes of each arm's evidence until each of these days, and at last until today: −log, (m + 1, arms).
@@ -388,15 +395,26 @@ def _of_days(rows: RewardRows, days_read: int, today: date) -> RewardRows:
     return rows.where((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
 
 
+def _counted(rows: RewardRows, policy: Policy, today: date, changed: ArmChanges | None) -> RewardRows:
+    """The rows that still count."""
+    held = _of_days(rows, policy.days_read, today)
+    if changed is None or not changed.breaks:
+        return held
+    since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
+    return held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
+
+
+# What agents' caps may leave of rows, in order, and which of these each row has, (m,).
+Capped = tuple[Floats, Ints]
 # The number of a line, whether it stands in for one that is missing, what is added, and what is left of the weight.
 Way = tuple[int, bool, float, Left]
 
 
 def _apart(
-    rows: RewardRows, policy: Policy, lines: Mapping[Key, int], capped: Floats
+    rows: RewardRows, policy: Policy, lines: Mapping[Key, int], capped: Capped
 ) -> tuple[RewardRows, list[Left], Ints, dict[Way, RewardRows]]:
     """The rows that are read as they stand, what may be left of a weight, the most first, and which of those is left of
-    each of them; and the rows that lines read. `capped` (m,) is what agents' caps leave of the rows.
+    each of them; and the rows that lines read.
     """
 
     def way(kind: RowKind) -> tuple[float, tuple[int, bool, float] | None]:
@@ -414,8 +432,7 @@ def _apart(
         -1 if each[1] is None and kind.source == ABSTAINED else numbers.setdefault(each, len(numbers))
         for kind, each in zip(rows.kinds, ways, strict=True)
     ]
-    number = np.array(of, dtype=np.int64)[rows.kind]
-    factors, factor = np.unique(capped, return_inverse=True)
+    number, (factors, factor) = np.array(of, dtype=np.int64)[rows.kind], capped
     standings = sorted({standing for standing, line in numbers if line is None}, reverse=True)
     lefts = [(standing, each) for standing in standings for each in reversed(factors.tolist())]
     # Of each number the place of its first left, and none for what is not read as it stands.
@@ -432,35 +449,24 @@ def _apart(
     return rows.where(plain), lefts, left, through
 
 
-def _moved(rows: RewardRows, left: Ints, policy: Policy) -> tuple[RewardRows, Ints]:
-    """The rows as the rectifier and the baseline move them, apart by what is left of them, and which that is."""
-    found, lefts = rows.where(np.zeros(len(rows), dtype=np.bool_)), list[Ints]()
-    for each in np.unique(left):
-        own = rectified(rows.where(left == each), policy.rectifier, policy.baseline)
-        found = found.plus(own)
-        lefts.append(np.full(len(own), each))
-    return found, np.concatenate(lefts) if lefts else left
-
-
 def _lines(
-    scale: Scale, rows: RewardRows, sources: Collection[str], today: date, capped: Floats
+    scale: Scale, rows: RewardRows, sources: Collection[str], today: date, capped: Capped
 ) -> tuple[CalibrationLine, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
-    all, for a source that is new today. `sources` are those of the rows, and `capped` (m,) is what agents' caps leave.
+    all, for a source that is new today. `sources` are those of the rows.
     """
     if not scale.is_start:
         return scale.lines
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
     means: dict[str, float] = {}
+    factors = capped[0].tolist()
+    group = rows.kind * len(factors) + capped[1]
     for counted in (np.ones(len(rows), dtype=np.bool_), rows.day < today.toordinal()):
-        some = rows.where(counted)
-        factors, factor = np.unique(capped[counted], return_inverse=True)
-        group = some.kind * len(factors) + factor
-        summed = sums_of(group, some.sums[:, :2], len(some.kinds) * len(factors)).tolist()
+        summed = sums_of(group[counted], rows.sums[counted, :2], len(rows.kinds) * len(factors)).tolist()
         sums: dict[tuple[str, float], tuple[int, int]] = {}
         for number, (count, total) in enumerate(summed):
-            key = some.kinds[number // len(factors)].source, float(factors[number % len(factors)])
+            key = rows.kinds[number // len(factors)].source, factors[number % len(factors)]
             n, s = sums.get(key, (0, 0))
             sums[key] = (n + count, s + total)
         for source in sources:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bandit.core.table import MICRO, RewardRow, RewardRows, RowKind, summed
+from bandit.core.table import MICRO, Ints, RewardRow, RewardRows, RowKind, summed
 
 Stratum = tuple[str, str, str]
 
@@ -41,11 +41,20 @@ def rectified(
     once, however many agents, views or versions it came from.
     """
     held = RewardRows.of(rows)
+    return rectified_apart(held, np.zeros(len(held), dtype=np.int64), offsets, baseline or {})[0]
+
+
+def rectified_apart(
+    held: RewardRows, apart: Ints, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
+) -> tuple[RewardRows, Ints]:
+    """As `rectified`, but that rows are added up only with those that have the same number in `apart` (m,); and the
+    numbers of what it gives, in their order.
+    """
     numbers: dict[RowKind, int] = {}
     merged = [numbers.setdefault(_named(kind), len(numbers)) for kind in held.kinds]
-    keys, sums = summed(np.column_stack((np.array(merged, dtype=np.int64)[held.kind], held.day)), held.sums)
-    found = RewardRows.made(tuple(numbers), keys[:, 0], keys[:, 1], sums)
-    contexts = baseline or {}
+    keys, sums = summed(np.array((apart, np.array(merged, dtype=np.int64)[held.kind], held.day)).T, held.sums)
+    apart, kind, day = np.ascontiguousarray(keys.T)
+    found = RewardRows.made(tuple(numbers), kind, day, sums)
     n, s, q = (found.sums[:, column] for column in range(3))
     step = found.each(
         lambda kind: round(
@@ -60,7 +69,7 @@ def rectified(
     least = whole**2 * n + 2 * whole * rest - (-(rest**2) // most)
     moved_q = np.minimum(np.maximum(q + 2 * step * s + step**2 * n, least), moved_s * MICRO)
     moved = np.column_stack((n, np.where(moves, moved_s, s), np.where(moves, moved_q, q), found.sums[:, 3:]))
-    return replace(found, sums=moved)
+    return replace(found, sums=moved), apart
 
 
 def _named(kind: RowKind) -> RowKind:

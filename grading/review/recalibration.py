@@ -26,16 +26,15 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import F, QuerySet
 
-from bandit import calibrating, rectifying
+from bandit import rectifying, versions
 from bandit.core.calibration import CalibrationLine, Key, reads
-from bandit.core.evidence import EvidenceTable
-from bandit.core.policy import Policy
+from bandit.core.evidence import lines_of
 from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
-from bandit.core.table import ABSTAINED, MICRO, RewardRow, RewardRows, RowKind
+from bandit.core.table import ABSTAINED, MICRO, RewardRows, RowKind
 from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.prepared import Prepared
-from bandit.reading import arms_of, policy_of, rows_of, site_day
+from bandit.reading import InForce, in_force, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
 from grading.models import ReviewAnswer, Settlement
@@ -55,12 +54,11 @@ NOTHING = (0, 0.0)
 
 
 class AsRead:
-    """What the calibration in force makes of machines' grades, before any rectifier; `rows` are all that is read."""
+    """What the calibration in force makes of machines' grades on the day `today`, before any rectifier."""
 
-    def __init__(self, policy: Policy, rows: Iterable[RewardRow], today: date) -> None:
-        held = RewardRows.of(rows)
-        names = tuple(sorted({kind.arm for kind in held.kinds}))
-        self._lines = {line.key: line for line in EvidenceTable.read(held, names, policy, today).lines}
+    def __init__(self, held: InForce, today: date) -> None:
+        policy, names = held.policy, tuple(sorted(arm.name for arm in held.arms))
+        self._lines = {line.key: line for line in lines_of(held.rows(today), names, policy, today)}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
 
     def __repr__(self) -> str:
@@ -151,9 +149,8 @@ def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
     without weight it is none. The human's is the mean of the blind grades that hold. Nothing for a bandit that does not
     learn from sessions. Raises UnknownBandit.
     """
-    bandit, today = Bandit.objects.named(name), site_day(now)
-    policy = policy_of(bandit)
-    return _pairs(bandit, AsRead(policy, rows_of(bandit, policy, today), today))
+    bandit = Bandit.objects.named(name)
+    return _pairs(bandit, AsRead(in_force(bandit), site_day(now)))
 
 
 def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
@@ -279,27 +276,27 @@ def _is_machines(source: str | None, value: float | None, weight: float | None) 
     return source != Source.HUMAN and value is not None and bool(weight)
 
 
-def proposal(name: str, now: datetime) -> ProposedRectifier:
-    """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
-    bandit = Bandit.objects.named(name)
-    held, today, policy = rectifying.latest(bandit), site_day(now), policy_of(bandit)
-    rows = rows_of(bandit, policy, today)
-    read = AsRead(policy, rows, today)
+def proposal(name: str, now: datetime, held: InForce | None = None) -> ProposedRectifier:
+    """What could be put in force on this bandit at `now`; `held` is what it is read by, where that is known already.
+    Raises UnknownBandit.
+    """
+    held = held or in_force(Bandit.objects.named(name))
+    bandit, today = held.bandit, site_day(now)
+    rows, read = held.rows(today), AsRead(held, today)
     found = _pairs(bandit, read)
     # Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come.
     kinds = {(kind.source, kind.stratum) for kind in rows.kinds if kind.source != ABSTAINED}
     kinds |= {(pair.source, pair.stratum) for pair in found}
-    arms = arms_of(bandit)
-    offsets = fit(found, {(arm.name, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN})
-    without, with_them = what_if_rectified(name, _by_key(offsets), now)
+    offsets = fit(found, {(arm.name, *kind) for arm in held.arms for kind in kinds if kind[0] != Source.HUMAN})
+    without, with_them = what_if_rectified(held, _by_key(offsets), now)
     return ProposedRectifier(
         bandit=bandit,
         offsets=offsets,
         strata=tuple(each for each in _moved(offsets, rows, read) if each.rewards or each.offset.pairs),
         pairs=len(found),
-        version=1 if held is None else held.version + 1,
-        held=held,
-        calibration=calibrating.in_force(bandit),
+        version=1 if held.rectifier is None else held.rectifier.version + 1,
+        held=held.rectifier,
+        calibration=versions.on(held.calibration),
         without=without,
         rectified=with_them,
     )

@@ -24,7 +24,7 @@ from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
 from bandit.prepared import Prepared
-from bandit.reading import version_of, weights_of
+from bandit.reading import InForce, in_force, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
@@ -150,6 +150,11 @@ class _Both:
 # A session, its last grade and the chain's version: what is said of the session follows from these.
 SessionKey = tuple[int, int, str]
 _known = Memory[SessionKey, _Both | None](2 * MOST_SESSIONS)
+# A session that has a verdict, when it ended, and its last grade; and with what was said of it.
+Verdict = tuple[int, dt.datetime, int]
+Judged = tuple[SessionKey, dt.datetime, _Both]
+# By the chain's version: the verdicts, and what followed from them.
+_last_judged = Memory[str, tuple[list[Verdict], list[Judged]]](1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,34 +266,36 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _verdicts(since: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime, int]]:
-    """The verdicts on sessions that ended since then, the latest first: the session, when it ended, its last grade."""
+def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, Verdict]:
+    """The verdicts given since then on sessions that ended since then, the latest first: the session, when it ended,
+    its last grade. By the first of these the database leaves verdicts out before it looks for their sessions.
+    """
     graded = Grade.objects.filter(session=OuterRef("session"), source__in=MACHINES).order_by()
     last = Subquery(graded.values("session").annotate(last=Max("pk")).values("last"))
-    verdicts = Grade.objects.chain().verdicts().filter(yours(), session__ended_at__gte=since).order_by("-pk")
-    return verdicts.values_list("session", "session__ended_at", last)
+    verdicts = Grade.objects.chain().verdicts().filter(yours(), created_at__gte=given, session__ended_at__gte=ended)
+    return verdicts.order_by("-pk").values_list("session", "session__ended_at", last)
 
 
 # Most sessions have one verdict.
-_FEW: Prepared[tuple[int, dt.datetime, int]] = Prepared(
-    lambda since: _verdicts(since)[: MOST_SESSIONS + MOST_SESSIONS // 10], dt.datetime
-)
-_MANY: Prepared[tuple[int, dt.datetime, int]] = Prepared(
-    lambda since: _verdicts(since)[: 2 * MOST_SESSIONS], dt.datetime
-)
+FEW, MANY = MOST_SESSIONS + MOST_SESSIONS // 10, 2 * MOST_SESSIONS
+_FEW: Prepared[Verdict] = Prepared(lambda *since: _verdicts(*since)[:FEW], dt.datetime, dt.datetime)
+_MANY: Prepared[Verdict] = Prepared(lambda *since: _verdicts(*since)[:MANY], dt.datetime, dt.datetime)
 
 
-def _judged(now: dt.datetime) -> list[tuple[SessionKey, dt.datetime, _Both]]:
+def _judged(now: dt.datetime) -> list[Judged]:
     """What was said of the sessions judged of late, and when they ended, the latest first, of those that have a verdict
     which had read all there is.
 
     Grades are only ever added, so that what is known of a session holds until it has another one.
     """
-    policy, latest = rewards.policy(), dict[int, tuple[dt.datetime, int]]()
-    for some in (_FEW, _MANY):
-        latest = {session: (ended_at, last) for session, ended_at, last in some.rows(now - OLDEST)}
-        if len(latest) >= MOST_SESSIONS:
-            break
+    policy, since = rewards.policy(), (min(now, timezone.now()) - OLDEST, now - OLDEST)
+    verdicts = _FEW.rows(*since)
+    if len(verdicts) == FEW and len({session for session, *_ in verdicts}) < MOST_SESSIONS:
+        verdicts = _MANY.rows(*since)
+    held = _last_judged.get(policy.version)
+    if held is not None and held[0] == verdicts:
+        return held[1]
+    latest = {session: (ended_at, last) for session, ended_at, last in verdicts}
     chosen = list(latest.items())[:MOST_SESSIONS]
     keys = {(session, last, policy.version): ended_at for session, (ended_at, last) in chosen}
 
@@ -297,7 +304,9 @@ def _judged(now: dt.datetime) -> list[tuple[SessionKey, dt.datetime, _Both]]:
         return {key: said[key[0]] for key in unknown}
 
     said = _known.of(keys, make)
-    return [(key, ended_at, both) for key, ended_at in keys.items() if (both := said[key]) is not None]
+    found = [(key, ended_at, both) for key, ended_at in keys.items() if (both := said[key]) is not None]
+    _last_judged.put(policy.version, (verdicts, found))
+    return found
 
 
 def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _Both | None]:
@@ -362,23 +371,21 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     return Target(model=model, rubrics=tuple(sorted(rubric for _, rubric in now)))
 
 
-def proposal(name: str, now: dt.datetime, judged: Judgements | None = None) -> Proposed:
-    """What could be put in force on this bandit at `now`, from what was `judged` by then, where that was read already.
-
-    Raises UnknownBandit.
+def proposal(name: str, now: dt.datetime, judged: Judgements | None = None, held: InForce | None = None) -> Proposed:
+    """What could be put in force on this bandit at `now`, from what was `judged` by then, and `held` being what it is
+    read by, where these were read already. Raises UnknownBandit.
     """
-    bandit = Bandit.objects.named(name)
-    held = calibrating.latest(bandit)
-    judged = judged or Judgements(now)
-    scale = judged.scale(bandit)
-    base = calibrating.scale_of(calibrating.accepted(bandit))
-    present, after, accepted = what_if_calibrated(name, [calibrating.scale_of(held), scale, base], now)
+    held = held or in_force(Bandit.objects.named(name))
+    last, judged = held.calibration, judged or Judgements(now)
+    scale = judged.scale(held.bandit)
+    base = calibrating.scale_of(calibrating.accepted(held.bandit))
+    present, after, accepted = what_if_calibrated(held, [calibrating.scale_of(last), scale, base], now)
     return Proposed(
-        bandit=bandit,
+        bandit=held.bandit,
         scale=scale,
         target=judged.target,
-        version=1 if held is None else held.version + 1,
-        held=held,
+        version=1 if last is None else last.version + 1,
+        held=last,
         now=present,
         after=after,
         accepted=accepted,

@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from bandit.models import LedgerEntry
+from bandit.prepared import Prepared
 from grading.agent import samples
 from grading.models import Session
 
@@ -28,12 +29,22 @@ class SamplesHeld:
         return self.count > 0
 
 
+_SAMPLES: Prepared[tuple[bool, int]] = Prepared(
+    lambda: (
+        Session.objects.samples()
+        .order_by()
+        .annotate(others=Exists(Session.objects.yours()))
+        .values_list("others")
+        .annotate(n=Count("pk"))
+    )
+)
+
+
 def held(request: HttpRequest) -> SamplesHeld:
     """One query a request."""
     known: SamplesHeld | None = getattr(request, KEPT, None)
     if known is None:
-        rows = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
-        found = list(rows.values_list("others").annotate(n=Count("pk")))
+        found = _SAMPLES.rows()
         known = SamplesHeld(count=found[0][1], alone=not found[0][0]) if found else SamplesHeld()
         setattr(request, KEPT, known)
     return known

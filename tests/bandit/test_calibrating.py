@@ -13,7 +13,7 @@ from bandit.core.posterior import fold
 from bandit.core.recalibration import Offset
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Bandit, Bucket, CalibrationVersion, Grader
-from bandit.reading import policy_of, posterior_of, site_day
+from bandit.reading import in_force, policy_of, posterior_of, site_day
 from bandit.rectifying import offsets_under, put_in_force
 from bandit.versions import StaleVersion
 from bandit.whatif import row_of, what_if_calibrated
@@ -169,7 +169,7 @@ def test_a_version_keeps_its_scale_to_the_last_bit():
 def test_what_would_be_is_what_then_is():
     give("s1", "code", 0.2, KEYS[2])
     give("s2", "code", 0.0, KEYS[6])
-    said = what_if_calibrated("category", [SCALES[0], None], NOW)
+    said = what_if_calibrated(in_force(Bandit.objects.named("category")), [SCALES[0], None], NOW)
     for outlook, scale in zip(said, [SCALES[0], None], strict=True):
         put(scale)
         assert bits(posterior_of("category", NOW).posterior) == bits(outlook.posterior)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
+from bandit import reading
 from bandit.core.recalibration import Offset
 from bandit.models import Bandit, Rectifier
 from bandit.rectifying import in_force, put_in_force, switch_off
@@ -117,10 +118,10 @@ def test_what_if_is_exact_under_a_rectifier_too():
 
 def test_the_outlook_without_and_with_is_what_switching_does():
     teach()
-    without, with_it = what_if_rectified("category", {offset().key: 0.4}, NOW)
+    without, with_it = what_if_rectified(reading.in_force(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
     assert without.posterior.version == posterior_of("category", NOW).posterior.version
     put_in_force("category", [offset()], version=1, by="otto")
     now = posterior_of("category", NOW)
     assert (now.posterior.alpha.tobytes(), now.chances) == (with_it.posterior.alpha.tobytes(), with_it.chances)
-    again, _ = what_if_rectified("category", {offset().key: 0.4}, NOW)
+    again, _ = what_if_rectified(reading.in_force(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
     assert again.posterior.alpha.tobytes() == without.posterior.alpha.tobytes()

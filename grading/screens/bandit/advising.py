@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
-from bandit.eligibility import LATEST, supply_bound
+from bandit.eligibility import LATEST, bound_by
 from bandit.models import Arm, Bandit, Selection
+from bandit.prepared import Prepared
 from grading.remembered import remembered
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
@@ -24,8 +25,8 @@ FILTERS = ("category", "harness")
 def pieces(
     belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None
 ) -> list[dict[str, Any]]:
-    """What the bandit's numbers say is wrong with it, each with a link to where it is done; empty where nothing is. Two
-    queries.
+    """What the bandit's numbers say is wrong with it, each with a link to where it is done; empty where nothing is. One
+    query, or two.
     """
     bandit = belief.bandit.name
     policy = reverse("admin:policy", args=[bandit])
@@ -55,7 +56,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
     jump = belief.reading.jumps
     decided = decisions_until(belief.bandit, at.until)
-    bound = {} if at.is_past else supply_bound(belief.bandit)
+    bound = {} if at.is_past else bound_by(row.eligible for row in log.counted[:LATEST])
     found = []
     for name, arm in belief.outlook.arms.items():
         if arms[name].merged_into_id is not None:
@@ -94,10 +95,19 @@ def _decided(bandit: int, until: dt.datetime) -> Counter[str]:
 
 
 def _counted(bandit: int, since: dt.datetime | None, until: dt.datetime) -> Counter[str]:
-    chosen = Selection.objects.filter(bandit=bandit, created__lte=until).order_by()
-    if since is not None:
-        chosen = chosen.filter(created__gt=since)
-    return Counter(dict(chosen.values_list("arm__name").annotate(n=Count("pk"))))
+    chosen = _CHOSEN.rows(bandit, until) if since is None else _CHOSEN_SINCE.rows(bandit, until, since)
+    return Counter(dict(chosen))
+
+
+def _chosen(bandit: int, until: dt.datetime, **since: dt.datetime) -> QuerySet[Any, tuple[str, int]]:
+    chosen = Selection.objects.filter(bandit=bandit, created__lte=until, **since).order_by()
+    return chosen.values_list("arm__name").annotate(n=Count("pk"))
+
+
+_CHOSEN: Prepared[tuple[str, int]] = Prepared(_chosen, int, dt.datetime)
+_CHOSEN_SINCE: Prepared[tuple[str, int]] = Prepared(
+    lambda bandit, until, since: _chosen(bandit, until, created__gt=since), int, dt.datetime, dt.datetime
+)
 
 
 def ledger_of(arm: Arm | None) -> str:

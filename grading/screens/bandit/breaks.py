@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from bandit.models import Arm, BreakDecision
-from bandit.reading import told
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
 
@@ -24,13 +23,13 @@ class ArmBreak:
 
 
 def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
-    """The breaks of the arms that have one, or had one that a person took back; by the arms' names. One query."""
+    """The breaks of the arms that have one, or had one that a person took back; by the arms' names."""
     changes = belief.outlook.posterior.changes
     if changes is None:
         return {}
     found: dict[str, ArmBreak] = {}
     kept: dict[tuple[str, date], BreakDecision] = {}
-    for said in told(belief.bandit, belief.known_by):
+    for said in belief.held.said:
         kept[said.arm.name, said.day] = said
         # The latest word on an arm, where that is that nothing broke.
         found.pop(said.arm.name, None)

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from bandit.core.moves import ArmMove, moves
 from bandit.models import Arm, Bandit, BanditKind
+from bandit.prepared import Prepared
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
 from grading.screens import charts
@@ -28,6 +29,8 @@ from grading.screens.sample_data import held as samples_held
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
 
+_BANDITS: Prepared[Bandit] = Prepared(lambda: Bandit.objects.that_learn().select_related("baseline"))
+
 
 def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
     bandit = Bandit.objects.that_learn().first()
@@ -38,7 +41,7 @@ def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
 
 def show(request: HttpRequest, name: str) -> TemplateResponse:
     """What the bandit believes now; by the address, what it believed then, or would believe if."""
-    bandits = list(Bandit.objects.that_learn().select_related("baseline"))
+    bandits = _BANDITS.rows()
     bandit = next((each for each in bandits if each.name == name), None)
     if bandit is None:
         raise Http404(f"there is no bandit {name}")
@@ -48,8 +51,9 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         at = travel.moments(asked, now)
     except QueryRefused as refused:
         problems.append(str(refused))
-    held = {arm.name: arm for arm in bandit.arms.select_related("merged_into")}
-    page = BanditPage(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
+    belief = travel.read(bandit, at)
+    arms = {arm.name: arm for arm in belief.held.arms}
+    page = BanditPage(bandit=bandit, at=at, belief=belief, arms=arms, asked=asked, problems=problems)
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
     if at.is_past:
@@ -57,7 +61,8 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
     else:
         context = page.now(what_if.known_outages(judge, sliders.start, now))
         context["sample"] = sample_arms(bandit, now) if samples_held(request).alone else ()
-        context["card"] = scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota"))
+        may_operate = request.user.has_perm("grading.change_quota")
+        context["card"] = scales.card(bandit, now, may_operate=may_operate, held=page.belief.held)
     context |= {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
@@ -97,7 +102,7 @@ class BanditPage:
 
     def now(self, outages: Sequence[OutageChoice]) -> dict[str, Any]:
         """What holds now, beside what would if the question were answered yes."""
-        card = rectifier.card(self.bandit.name)
+        card = rectifier.card(self.belief.held, self.at.now)
         question = self.answered(outages)
         beside = None
         if question is not None:

@@ -5,25 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.db.models import Min
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from bandit import calibrating, rectifying
+from bandit import versions
 from bandit.core.policy import Policy
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
-from bandit.reading import (
-    BanditReading,
-    abstentions_of,
-    decided_breaks,
-    outlook_at,
-    policy_from,
-    version_of,
-    with_baseline,
-)
+from bandit.prepared import Prepared
+from bandit.reading import BanditReading, InForce, abstentions_of, in_force
 from bandit.selection import Outlook
 from grading import zones
 from grading.days import midnight
@@ -78,14 +70,26 @@ class Belief:
     Abstentions are among the rows where the calibration says what they are worth; none of them is a reward.
     """
 
-    bandit: Bandit
-    version: PolicyVersion
-    rectifier: Rectifier | None
-    calibration: CalibrationVersion | None
-    known_by: dt.datetime | None
+    held: InForce
     reading: BanditReading
     ungraded: Mapping[str, int]
     outlook: Outlook
+
+    @property
+    def bandit(self) -> Bandit:
+        return self.held.bandit
+
+    @property
+    def version(self) -> PolicyVersion:
+        return self.held.version
+
+    @property
+    def rectifier(self) -> Rectifier | None:
+        return versions.on(self.held.rectifier)
+
+    @property
+    def calibration(self) -> CalibrationVersion | None:
+        return versions.on(self.held.calibration)
 
     @property
     def rows(self) -> RewardRows:
@@ -207,35 +211,35 @@ def _refuse_early(found: dt.date, text: str) -> None:
 
 
 def read(bandit: Bandit, at: Moments) -> Belief:
-    """What the bandit believed then: policy, recalibration and calibration as in force, and the rewards then known.
+    """What the bandit, fresh from the database, believed then: what was in force, and the rewards then known.
 
     Some eight queries, and four more with a baseline.
     """
-    version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
-    calibration = calibrating.in_force(bandit, at.known_by)
-    read_by = policy_from(version, rectifier, calibration, decided_breaks(version, at.known_by))
-    policy = with_baseline(bandit, read_by, at.day, at.known_by)
-    believed = outlook_at(bandit, policy, at.day, at.known_by)
-    return Belief(
-        bandit=bandit,
-        version=version,
-        rectifier=rectifier,
-        calibration=calibration,
-        known_by=at.known_by,
-        reading=believed[0],
-        ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
-        outlook=believed[1],
-    )
+    held = in_force(bandit, at.known_by)
+    reading, outlook = held.outlook(at.day)
+    ungraded = abstentions_of(bandit, held.policy, at.day, at.known_by)
+    return Belief(held=held, reading=reading, ungraded=ungraded, outlook=outlook)
+
+
+_FIRST_DAY: Prepared[tuple[dt.date]] = Prepared(
+    lambda bandit: (
+        Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day").values_list("effective_day")[:1]
+    ),
+    int,
+)
+_FIRST_RECORDED: Prepared[tuple[dt.datetime]] = Prepared(
+    lambda bandit: LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").values_list("recorded_at")[:1],
+    int,
+)
 
 
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
     """How far back one may look, and the first judge's outages of that time."""
     today = timezone.localdate(now)
     # The first day of which anything is recorded, or on which anything was.
-    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
-    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
-    known = [of_day, entry and timezone.localdate(entry.recorded_at)]
-    begin = min((day for day in known if day), default=today)
+    known = [day for (day,) in _FIRST_DAY.rows(bandit.pk)]
+    known += [timezone.localdate(moment) for (moment,) in _FIRST_RECORDED.rows(bandit.pk)]
+    begin = min(known, default=today)
     days = min(max((today - begin).days, NEAREST), FARTHEST)
     since = midnight(today - days * DAY)
     marks = outage_marks(first, now, days + 1)

@@ -1,5 +1,6 @@
 """Recalibration on the bandit's page: what people's grades say of the machines, and putting that in force, or off."""
 
+import datetime as dt
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -8,14 +9,16 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from bandit.core.moves import moves
+from bandit.reading import InForce
 from grading.review import recalibration
 from grading.screens.moves import in_words
 from grading.screens.scale.switch import answer
 
 
-def card(name: str) -> dict[str, Any]:
-    """What the card shows. Raises UnknownBandit."""
-    proposed = recalibration.proposal(name, timezone.now())
+def card(held: InForce, now: dt.datetime) -> dict[str, Any]:
+    """What the card shows of a bandit that is read by what `held` says."""
+    name = held.bandit.name
+    proposed = recalibration.proposal(name, now, held)
     found = moves(name, proposed.without, proposed.rectified)
     return {"proposal": proposed, "moves": found, "effect": in_words(found)}
 

@@ -16,8 +16,8 @@ from bandit import calibrating
 from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale
 from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, BanditKind, CalibrationVersion
-from bandit.reading import version_of, weights_of
+from bandit.models import Bandit, BanditKind, CalibrationVersion, PolicyVersion
+from bandit.reading import InForce, in_force, version_of, weights_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
 from grading.reward.one_scale import BY_ITSELF, SOURCES, Proposed
@@ -122,7 +122,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
             is_in_force=counts,
             lines=_rows(shown, pairs, titles, today),
             pairs=shown.n,
-            holds=what_holds(bandit, held, today),
+            holds=what_holds(version_of(bandit), held, today),
             todo=_todo(held, len(pairs)),
             is_stale=in_force is not None and in_force.is_stale(today),
             history=[{"row": row, "pairs": None if scale is None else scale.n} for row, scale in versions],
@@ -131,9 +131,9 @@ def parts(now: dt.datetime) -> list[BanditScale]:
     return found
 
 
-def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
-    """How fallbacks are read now, and what they count."""
-    scale, weights = calibrating.scale_of(held), weights_of(version_of(bandit))
+def what_holds(version: PolicyVersion, held: CalibrationVersion | None, today: dt.date) -> str:
+    """How fallbacks are read now by this version of a bandit's policy and the calibration, and what they count."""
+    scale, weights = calibrating.scale_of(held), weights_of(version)
     counts = " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if held is None:
         return (
@@ -141,7 +141,7 @@ def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) 
         )
     if scale is None:
         return f"Off: every source is read as it stands, and a session counts what the policy says, {counts}."
-    if scale.is_start and not one_scale.has_verdicts(bandit):
+    if scale.is_start and not one_scale.has_verdicts(version.bandit):
         return (
             f"Starting point: without a verdict every source is read as it stands, and a session counts what the "
             f"policy says, {counts}."
@@ -253,14 +253,15 @@ class ScaleCard:
         return f"Version {self.proposed.version}"
 
 
-def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool) -> ScaleCard:
-    """What the card shows."""
-    proposed = one_scale.proposal(bandit.name, now)
+def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool, held: InForce | None = None) -> ScaleCard:
+    """What the card shows of a bandit, fresh from the database; `held` is what it is read by, where that is known."""
+    held = held or in_force(bandit)
+    proposed = one_scale.proposal(bandit.name, now, held=held)
     found = moves(bandit.name, proposed.now, proposed.after)
     chooses = bandit.kind == BanditKind.CHOICE
     return ScaleCard(
         proposed=proposed,
-        holds=what_holds(bandit, proposed.held, timezone.localdate(now)),
+        holds=what_holds(held.version, proposed.held, timezone.localdate(now)),
         why=_why(proposed, who="you" if may_operate else "an operator"),
         moves=found[:SHOWN],
         more=max(len(found) - SHOWN, 0),
