@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from django.db.models import QuerySet
 
-from bandit.core.table import ABSTAINED, MOMENTS, Flags, Ints, RewardRows, RowKind
+from bandit.core.table import ABSTAINED, MOMENTS, Flags, Ints, RewardRows, RowKind, distinct
 from bandit.ledger import GraderKey
 from bandit.models import SUMS, Arm, Bandit, Bucket, Grader, LedgerEntry
 from bandit.prepared import Prepared
@@ -189,7 +189,7 @@ def _rows(asked: Asked) -> RewardRows:
 def as_rows(keys: Ints, sums: Ints, arms: Mapping[int, str], graders: Mapping[int, Grader]) -> RewardRows:
     """Rows of these arms, graders and days (m, 3), and of these MOMENTS (m, 5)."""
     size = 1 + max(graders, default=0)
-    pairs, pair = np.unique(keys[:, 0] * size + keys[:, 1], return_inverse=True)
+    pairs, pair = distinct(keys[:, 0] * size + keys[:, 1])
     numbers: dict[RowKind, int] = {}
     named = [
         numbers.setdefault(kind_of(arms[arm], graders[grader]), len(numbers))

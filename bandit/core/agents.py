@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit.core.rectify import TRUTH
-from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, sums_of
+from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, distinct, sums_of
 
 LEAST_OTHERS = 10
 # Who saw it with eyes of their own: somebody whom the agent cannot write for.
@@ -134,7 +134,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> Agent
     group = np.array(of, dtype=np.int64)[held.kind]
     counts = beside[group] & (held.day <= today.toordinal())
     size = max(len(numbers), 1)
-    codes, at = np.unique(held.day[counts] * size + group[counts], return_inverse=True)
+    codes, at = distinct(held.day[counts] * size + group[counts])
     sessions = sums_of(at, held.sums[counts, :1], len(codes))[:, 0]
     over = sessions > cap
     day, group = np.divmod(codes[over], size)

@@ -34,7 +34,7 @@ import numpy as np
 
 from bandit.core.agents import AgentCaps
 from bandit.core.rectify import Stratum
-from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, RewardRows, positions, summed
+from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, RewardRows, distinct, positions, summed
 
 # The witness who is the graded agent itself.
 CLAIMED = "claimed"
@@ -196,7 +196,7 @@ class Series:
         counts = moments[:, 0] > 0
         arm, judge, day = keys[first][counts, :3].T
         count, total, squares = moments[counts].T
-        judge = np.unique(judge, return_inverse=True)[1]
+        judge = distinct(judge)[1]
         begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
         n: Floats = count
         x: Floats = total / MICRO / n

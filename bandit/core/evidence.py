@@ -29,6 +29,7 @@ from bandit.core.table import (
     RewardRows,
     RowKind,
     Table,
+    distinct,
     joined,
     sums_of,
     tabulate,
@@ -172,10 +173,10 @@ class EvidenceTable:
         if self.changes is None or not self.changes.drift.any():
             return np.ones(len(table.n))
         arms, past = len(table.names), table.age > 0  # nothing is lost of today's
-        days, day = np.unique(-table.age[past], return_inverse=True)
+        days, day = distinct(-table.age[past].astype(np.int64))
         amount = (self._before_decay() * table.n)[past]
         given = np.bincount(day * arms + table.arm[past], weights=amount, minlength=len(days) * arms)
-        lost = _lost(days.tobytes(), given.tobytes(), self.changes.drift.tobytes(), half_life)
+        lost = _lost(days.astype(np.float64).tobytes(), given.tobytes(), self.changes.drift.tobytes(), half_life)
         kept = np.ones(len(table.n))
         kept[past] = np.exp(lost[day, table.arm[past]] - lost[-1][table.arm[past]])
         return kept

@@ -22,6 +22,8 @@ JUDGE = "judge"
 GRADED = ("human", JUDGE)
 # More keys than this have no numbers of their own.
 MOST_CODES = 2**62
+# Numbers that are so many times as far apart as there are of them are sorted.
+MOST_APART = 16
 # A row that is read as it stands has no line.
 NO_LINE = -1
 # What a row's standing leaves of its weight, and its agent's cap.
@@ -271,6 +273,19 @@ def joined(tables: Sequence[Table]) -> Table:
     columns = [each.name for each in fields(Table) if each.name not in {"names", "sources"}]
     whole: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
     return replace(tables[0], **whole)
+
+
+def distinct(values: Ints) -> tuple[Ints, Ints]:
+    """The numbers that there are, in order, and which of them each of the values (m,) is. Without sorting where they
+    lie close together.
+    """
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if high - low >= MOST_APART * len(values):
+        numbers, place = np.unique(values, return_inverse=True)
+        return numbers, place
+    there = np.zeros(high - low + 1, dtype=np.bool_)
+    there[values - low] = True
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]
 
 
 def summed(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:

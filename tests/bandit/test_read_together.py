@@ -1,5 +1,6 @@
 """What several policies share in reading the same rows moves no bit of any of them."""
 
+from collections import Counter
 from datetime import date, timedelta
 from random import Random
 
@@ -8,10 +9,11 @@ import pytest
 
 from bandit.core import evidence
 from bandit.core.advice import jumps
+from bandit.core.agents import agent_caps
 from bandit.core.calibration import Scale
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold, plain_means
-from bandit.core.table import MICRO, RewardRow, RewardRows, summed
+from bandit.core.table import MICRO, RewardRow, RewardRows, distinct, summed
 
 pytestmark = pytest.mark.pure
 
@@ -97,3 +99,26 @@ def test_sums_by_keys_are_in_the_keys_order_however_far_apart_these_are(far):
     kept, sums = summed(keys, columns)
     assert [tuple(key) for key in kept.tolist()] == sorted(key for key, (n, _) in found.items() if n)
     assert sums.tolist() == [found[tuple(key)] for key in kept.tolist()]
+
+
+@pytest.mark.parametrize("values", [[], [7], [3, 1, 3, 2, 1], [-4, 9, -4, 0], [10**15, 3, 10**15, -5]])
+def test_distinct_numbers_and_their_places_are_those_that_sorting_gives(values):
+    held = np.array(values, dtype=np.int64)
+    numbers, places = distinct(held)
+    assert (numbers.tolist(), numbers[places].tolist()) == (sorted(set(values)), values)
+
+
+def test_all_that_caps_may_leave_is_in_order_and_each_row_has_its_own():
+    said = [("ann", n, TODAY - timedelta(days=day)) for day in range(1, 5) for n in range(1, 3 + day)]
+    said += [("bob", 12, TODAY - timedelta(days=9)), ("", 5, TODAY)]
+    rows = RewardRows.of(
+        RewardRow(arm="a", source="judge", day=day, n=1, s=n, q=n * n, agent=agent)
+        for agent, count, day in said
+        for n in range(count)
+    )
+    caps = agent_caps(rows, 3, TODAY)
+    factors, factor = caps.apart(rows)
+    assert factors.tolist() == sorted(set(factors.tolist()))
+    counts = Counter((row.agent, row.day) for row in rows)
+    expected = [min(1.0, 3 / counts[row.agent, row.day]) if row.agent else 1.0 for row in rows]
+    assert factors[factor].tolist() == caps.factors(rows).tolist() == expected

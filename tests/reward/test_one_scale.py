@@ -215,6 +215,16 @@ def test_the_api_of_a_bandit_says_what_a_source_counts(otto):
 # ---- at night
 
 
+def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
+    bandit, within = Bandit.objects.get(name="category"), one_scale.OLDEST - DAY
+    with time_machine.travel(cast.NOON - one_scale.OLDEST - DAY, tick=False):
+        scale_cast.judged(0.2, 0.5, arm="code")  # of a session that went on since
+    scale_cast.judged(0.3, 0.6, arm="infra", ago=one_scale.OLDEST + DAY)
+    with time_machine.travel(cast.NOON - within, tick=False):
+        scale_cast.judged(0.4, 0.7, arm="triage", ago=within)
+    assert [pair.arm for pair in one_scale.Judgements(cast.NOON).pairs(bandit)] == ["triage"]
+
+
 def test_at_night_a_version_that_moves_little_comes_by_itself_and_one_that_moves_much_waits(otto):
     scale_cast.moves_a_lot()
     tasks.at_night()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
+from bandit.prepared import Prepared
 from grading.judging import judges
 from grading.judging.allowance import limiter
 from grading.judging.judges import Judge
@@ -27,10 +28,13 @@ class JudgeStanding:
     quota: Quota
 
 
+_QUOTAS: Prepared[Quota] = Prepared(Quota.objects.all)
+
+
 def standings() -> dict[JudgeRole, JudgeStanding]:
     """Every configured judge, the first one first: one query. A judge never asked yet is open."""
     configured = judges.configured()
-    rows = {(row.key, row.model): row for row in Quota.objects.all()} if configured else {}
+    rows = {(row.key, row.model): row for row in _QUOTAS.rows()} if configured else {}
     found: dict[JudgeRole, JudgeStanding] = {}
     for role, judge in configured.items():
         row = rows.get((judge.fingerprint, judge.model)) or Quota(key=judge.fingerprint, model=judge.model)

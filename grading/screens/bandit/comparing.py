@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit.core.estimate import Estimate, estimate
-from bandit.core.table import MICRO, RewardRows, sums_of
+from bandit.core.table import MICRO, RewardRows, distinct, sums_of
 
 # Fewer rewards, or of fewer days, compare nothing.
 LEAST, LEAST_DAYS = 20, 3
@@ -47,7 +47,8 @@ def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]
     place = {key: number for number, key in enumerate(keys)}
     cell = told_in.each(lambda kind: place[kind.arm, kind.context])
     sums = sums_of(cell, told_in.sums, len(keys)).tolist()
-    cells_of_days = np.unique(np.column_stack((cell, told_in.day))[told_in.n != 0], axis=0)[:, 0]
+    days, day = distinct(told_in.day)
+    cells_of_days = distinct((cell * len(days) + day)[told_in.n != 0])[0] // max(len(days), 1)
     days_of = np.bincount(cells_of_days, minlength=len(keys))
     contexts = tuple(sorted({context for (_, context), (n, *_) in zip(keys, sums, strict=True) if n > 0}))
     if not contexts:
