@@ -50,8 +50,6 @@ class Apart:
 
 def apart(rewards: Iterable[AgentReward]) -> list[Apart]:
     """The agents that stand apart, of rewards in order of time, by arm and name."""
-    from scipy.special import stdtr
-
     cells: dict[str, dict[str, list[AgentReward]]] = defaultdict(lambda: defaultdict(list))
     for each in rewards:
         cells[each.arm][each.agent].append(each)
@@ -65,6 +63,10 @@ def apart(rewards: Iterable[AgentReward]) -> list[Apart]:
             others = _others(own, [level for name, level in agents.items() if name != agent])
             if own.n >= LEAST_OWN and others.n >= LEAST_OTHERS:
                 found[arm, agent] = own, others, variance * (1 / own.n + 1 / others.n)
+    if not found:
+        return []
+    from scipy.special import stdtr  # large: a site with one agent does without
+
     told = []
     for (arm, agent), (own, others, doubt) in found.items():
         rest = [each for (of, by), each in found.items() if by == agent and of != arm]

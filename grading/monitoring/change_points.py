@@ -120,12 +120,12 @@ def commonest(names: Iterable[str]) -> str:
 
 def scores(values: Sequence[float]) -> np.ndarray:
     """Each value against all before it, standard normal where nothing changes; 0 for the first WARM_UP."""
-    from scipy.special import ndtri, stdtr
-
     x = np.asarray(values, dtype=float)
     found = np.zeros(len(x))
     if len(x) <= WARM_UP:
         return found
+    from scipy.special import ndtri, stdtr  # large: a short series does without
+
     n = np.arange(WARM_UP, len(x))
     total, squares = np.cumsum(x), np.cumsum(x**2)
     mean = total[n - 1] / n

@@ -9,7 +9,9 @@ def is_missing_too_often(missing: int, n: int) -> bool:
 
     So it is where it is missing in the first three of all, in six of twenty, in fourteen of a hundred.
     """
+    if missing <= USUAL * n:
+        return False
     from scipy.special import betainc
 
-    # The chance of so many or more of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5); of none or more it is 1.
-    return missing > 0 and float(betainc(missing, n - missing + 1, USUAL)) < LEVEL
+    # The chance of so many or more of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5).
+    return float(betainc(missing, n - missing + 1, USUAL)) < LEVEL

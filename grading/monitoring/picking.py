@@ -46,11 +46,11 @@ class Picking:
 
 def picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
     """The bet on these decisions of one agent, in any order; None where nothing was left to chance."""
-    from scipy.special import logsumexp
-
     names = sorted({arm for each in decisions for arm, odds in each.odds.items() if 0 < odds < 1})
     if not names:
         return None
+    from scipy.special import logsumexp
+
     odds = np.array([[each.odds.get(name, 0.0) for name in names] for each in decisions])
     drawn = np.array([[each.arm == name for name in names] for each in decisions])
     used = np.array([each.used for each in decisions])

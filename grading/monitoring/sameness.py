@@ -82,12 +82,12 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
     they were, and 0 where the rewards have lost them. Where they did differ before (F test, p < .001), it is gone where
     the slope is below .6 (one-sided, p < .01).
     """
-    from scipy.special import fdtrc, ndtri
-
     old, new = by_part(before), by_part(now)
     arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
     if len(arms) < LEVELLED_ARMS:
         return None
+    from scipy.special import fdtrc, ndtri  # large: few arms do without
+
     x, y = (np.array([np.mean(held[arm]) for arm in arms]) for held in (old, new))
     error = _within([new[arm] for arm in arms]) / np.array([len(new[arm]) for arm in arms])
     doubt = _within([old[arm] for arm in arms]) / np.array([len(old[arm]) for arm in arms])
