@@ -23,6 +23,21 @@ def test_the_whole_site_is_loaded_without_what_only_some_work_needs():
     assert loaded(code) & HEAVY == set()
 
 
+def test_rules_that_have_little_to_compare_load_no_scipy():
+    code = """if True:
+        import django
+        django.setup()
+        from grading.monitoring import apart, change_points, missing, picking, sameness
+        one = apart.AgentReward(arm="code", agent="alice", value=0.5, key=1)
+        assert not apart.apart([one])
+        assert not change_points.changes([0.5, 0.6], limit=5.0)
+        assert not missing.is_missing_too_often(0, 3)
+        assert picking.picking([]) is None
+        assert sameness.levelled([("code", 0.5)], [("code", 0.6)]) is None
+    """
+    assert "scipy" not in loaded(code)
+
+
 def test_the_supervisor_loads_nothing_of_the_site():
     assert loaded("import gradingsite.supervisor") & {"django", "celery", "grading", "numpy"} == set()
 

@@ -97,14 +97,15 @@ def test_what_is_new_shows_with_the_next_reading_and_a_quiet_site_is_not_read_ag
 
 
 @pytest.mark.usefixtures("_large")
-def test_a_reading_that_takes_long_is_not_made_every_minute(monkeypatch):
+@pytest.mark.parametrize(("took", "wait"), [(0.5, 25), (2, 100), (12, 300)])
+def test_the_longer_a_reading_takes_the_later_is_the_next_and_never_later_than_five_minutes(took, wait):
     drawn(pairs=1)
     lessons.read_large(cast.NOON)
-    LessonReading.objects.update(seconds=12)
+    LessonReading.objects.update(seconds=took)
     drawn(first=1, pairs=1)
-    lessons.read_large(cast.NOON + dt.timedelta(minutes=9))
+    lessons.read_large(cast.NOON + dt.timedelta(seconds=wait - 1))
     assert ask_first().matched == 2
-    lessons.read_large(cast.NOON + dt.timedelta(minutes=11))
+    lessons.read_large(cast.NOON + dt.timedelta(seconds=wait))
     assert ask_first().matched == 4
 
 

@@ -22,8 +22,8 @@ from grading.reward.lessons.lesson import Lesson, Sample
 
 # From so many rows to be read on, a site is large: sessions, lessons that matched them, and draws.
 LARGE = 20_000
-# The worker reads no more often than once in so many times as long as it took.
-PACE = 50
+# The worker waits so many times as long as a reading took, and no longer than that, until it reads again.
+PACE, LONGEST = 50, dt.timedelta(minutes=5)
 # What grows with the site and is read whole.
 READ = (Session, SessionLesson, Assignment)
 
@@ -74,7 +74,8 @@ def read_large(now: dt.datetime) -> None:
             continue
         basis = _basis(bandit, last, now)
         if row is not None and _overview_of(row) is not None:
-            is_soon = dt.timedelta(0) <= now - row.read_at < dt.timedelta(seconds=PACE * row.seconds)
+            wait = min(dt.timedelta(seconds=PACE * row.seconds), LONGEST)
+            is_soon = dt.timedelta(0) <= now - row.read_at < wait
             if row.basis == basis or is_soon:
                 continue
         began = time.monotonic()
