@@ -70,10 +70,15 @@ def upto(rows: QuerySet[Any], at: str = "created_at") -> int:
 
     `at` is the column that says when each was.
     """
-    last = rows.order_by("-pk")
-    if connection.vendor == "postgresql":
-        last = last.filter(**{f"{at}__lte": clock.now() - LATE})
+    last, until = rows.order_by("-pk"), settled()
+    if until is not None:
+        last = last.filter(**{f"{at}__lte": until})
     return last.values_list("pk", flat=True).first() or 0
+
+
+def settled() -> dt.datetime | None:
+    """Before the last row of this moment or an earlier one no other key can come any more; None: before none."""
+    return clock.now() - LATE if connection.vendor == "postgresql" else None
 
 
 def forget() -> None:

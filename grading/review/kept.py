@@ -7,16 +7,14 @@ import datetime as dt
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from bandit.models import Arm, Bandit, Erasure
 from bandit.prepared import Prepared
-from grading import clock
 from grading.models import Grade, ReviewAnswer
 from grading.models.sessions import yours
 from grading.monitoring.calibration import RowCount
-from grading.remembered import LATE
+from grading.remembered import settled
 
 BANDIT = "category"
 # With more rows since then, all are read.
@@ -78,8 +76,6 @@ def _added(rows: Prepared[_Row], upto: int) -> Added | None:
     found = rows.rows(upto)
     if len(found) > MOST:
         return None
-    settled = [pk for pk, _session, _at in found]
-    if found and connection.vendor == "postgresql":
-        last = clock.now() - LATE
-        settled = [pk for pk, _session, at in found if at <= last]
-    return Added(upto=max([upto, *settled]), sessions={session for _pk, session, _at in found})
+    until = settled() if found else None
+    last = max((pk for pk, _session, at in found if until is None or at <= until), default=upto)
+    return Added(upto=last, sessions={session for _pk, session, _at in found})
