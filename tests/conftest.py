@@ -20,6 +20,7 @@ from gradingsite import broker
 from gradingsite.supervisor import die_with_parent
 from tests.examples import USUAL
 from tests.processes import for_the_site, started, stop
+from tests.template_database import use_template
 
 if settings.configured:
     raise pytest.UsageError("settings were loaded before the tests' environment was made: unset DJANGO_SETTINGS_MODULE")
@@ -54,6 +55,19 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings, django_db_blocker) -> None:
+    """The test database starts as a copy of a migrated template."""
+    with django_db_blocker.unblock():
+        use_template()
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """SQLite: the copy is there already, and ends with the state folder. PostgreSQL copies the template itself."""
+    return settings.DATABASES["default"]["ENGINE"] == "gradingsite.sqlite"
 
 
 @pytest.fixture(scope="session")

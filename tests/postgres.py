@@ -24,11 +24,22 @@ FASTEST = [*FAST, "synchronous_commit=off"]
 
 
 @contextmanager
-def server(settings: list[str] = FASTEST) -> Iterator[str]:
-    """Yields the server's DATABASE_URL. Raises CalledProcessError or TimeoutError with PostgreSQL's own words."""
+def server(
+    settings: list[str] = FASTEST, *, start_from: Path | None = None, keep_as: Path | None = None
+) -> Iterator[str]:
+    """Yields the server's DATABASE_URL. Raises CalledProcessError or TimeoutError with PostgreSQL's own words.
+
+    `start_from`: the files of a stopped server, which are copied. `keep_as`: where this server's files go in the end.
+    """
     home = Path(tempfile.mkdtemp(prefix="gradingsite-pg-"))
     try:
+        if start_from:
+            shutil.copytree(start_from, home / "data")
         yield from serve(home, settings)
+        if keep_as:
+            partial = keep_as.with_name(f"{keep_as.name}.partial")
+            shutil.copytree(home / "data", partial)
+            partial.rename(keep_as)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -44,6 +55,10 @@ def serve(home: Path, settings: list[str]) -> Iterator[str]:
     """The server's DATABASE_URL, in a folder that is empty or was left by another such server."""
     binaries, account = own_binaries(home)
     data = str(home / "data")
+    if account:  # root's copy of a server's files
+        for path in (home / "data", *(home / "data").rglob("*")):
+            if path.exists():
+                os.chown(path, account["user"], account["group"])
     initdb = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     if not (home / "data").exists():
         subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, **account)
