@@ -1,8 +1,8 @@
 """A migrated database that test databases are copied from. Migrating from nothing takes 20 seconds and more.
 
 The template is named by a hash of every migration, so a changed migration makes a new one. `migrate` still runs on each
-copy: it has nothing to apply, but brings permissions and roles up to date with the code. On PostgreSQL the template is
-a database of the server; `cluster` keeps a server's files with the template in it, for `tests/postgres.py` to start from.
+copy: it has nothing to apply, but brings permissions and roles up to date with the code. On PostgreSQL the template is a
+database of the server; `cluster` keeps the files of a server that has it, for `tests/postgres.py` to start from.
 """
 
 import fcntl
@@ -49,7 +49,7 @@ def use_template() -> None:
 
 
 def cluster() -> Path:
-    """The files of a stopped PostgreSQL server that has the template; made where there are none for these migrations."""
+    """The files of a stopped PostgreSQL server that has the template of these migrations; made if missing."""
     path = CACHE / f"postgresql_{migrations_hash()}"
     with _exclusive("cluster.lock"):
         if not path.exists():
