@@ -1,8 +1,8 @@
 """A migrated database that test databases are copied from. Migrating from nothing takes 20 seconds and more.
 
 The template is named by a hash of every migration, so a changed migration makes a new one. `migrate` still runs on each
-copy: it has nothing to apply, but brings permissions and roles up to date with the code. On PostgreSQL the template is a
-database of the server; `cluster` keeps the files of a server that has it, for `tests/postgres.py` to start from.
+copy: it has nothing to apply, but brings permissions and roles up to date with the code. On PostgreSQL the template is
+a database of the server; `cluster` keeps the files of a server that has it, for `tests/postgres.py` to start from.
 """
 
 import fcntl
