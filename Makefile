@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test explore format check bench drill drill-honest mutants lock clean
+.PHONY: help run demo test test-all explore format check bench drill drill-honest mutants lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -15,9 +15,13 @@ demo: ## the same with a simulated judge, two weeks of history and an incident t
 	@bin/setup
 	@unset DATABASE_URL REDIS_URL; JUDGE_SIMULATED=yes DEMO=yes GRADINGSITE_STATE=var/demo exec $(PYTHON_ENV) manage.py up
 
-test: ## set up everything and run all tests on SQLite and PostgreSQL, the same examples every time; ARGS="-k judge" runs some
+test: ## set up everything and run the tests, on SQLite and, where it can differ, on PostgreSQL; ARGS="-k judge" runs some
 	@bin/setup dev
 	@$(PYTHON_ENV) -m tests.run $(ARGS)
+
+test-all: ## every test, the slow ones too, on both databases; before an issue is called resolved
+	@bin/setup dev
+	@$(PYTHON_ENV) -m tests.run --all $(ARGS)
 
 explore: ## the tests by Hypothesis with fresh examples, ten times as many; SEED=17 makes those of another run again
 	@bin/setup dev

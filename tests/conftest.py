@@ -1,6 +1,7 @@
 """Every test process gets a state folder and a broker of its own; the fixtures here are the real things, no doubles.
 
-The database is SQLite, or whatever DATABASE_URL names; `tests/run.py` runs the suite on both.
+The database is SQLite, or whatever DATABASE_URL names; `tests/run.py` runs the suite on both, and tests/README.md says
+which tests run where.
 """
 
 import os
@@ -51,6 +52,50 @@ assert settings.DATABASES
 # The tests make many users, and their passwords are no secret.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+# Fixtures that give a test the database, as the marks `django_db` and `database` do. `database` is for tests that make
+# databases of their own.
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "django_db_setup"}
+# What PostgreSQL can do differently: locks, constraints, triggers, raw SQL, order of rows; and one look at every page.
+ON_POSTGRESQL = (
+    "backups/",
+    "bandit/",
+    "evidence/",
+    "health/",
+    "infra/test_migrations.py",
+    "infra/test_old_databases.py",
+    "infra/test_packing.py",
+    "infra/test_planner.py",
+    "infra/test_unavailable.py",
+    "intake/",
+    "judging/test_clock.py",
+    "judging/test_judging.py",
+    "judging/test_pump.py",
+    "judging/test_quota.py",
+    "redteam/test_privacy.py",
+    "reward/test_lessons",
+    "reward/test_rewards.py",
+    "reward/test_state.py",
+    "review/test_review_answers.py",
+    "review/test_review_claims.py",
+    "review/test_review_queue.py",
+    "screens/test_every_page.py",
+    "screens/test_query_growth.py",
+    "screens/test_roles_matrix.py",
+)
+TESTS = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses a database, and of that what runs on PostgreSQL, too."""
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if DATABASE_FIXTURES & set(item.fixturenames) or {"django_db", "database"} & marks:
+            item.add_marker("database")
+            if item.path.relative_to(TESTS).as_posix().startswith(ON_POSTGRESQL):
+                item.add_marker("postgresql")
 
 
 def pytest_unconfigure() -> None:

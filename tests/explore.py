@@ -18,7 +18,8 @@ it finds becomes a test of its own: `make test` makes the same examples every ti
 
 def main(arguments: list[str]) -> int:
     seed = os.environ.get("SEED") or str(secrets.randbelow(2**32))
-    status = run.main(["-m", "hypothesis", f"--hypothesis-profile={EXPLORE}", f"--hypothesis-seed={seed}", *arguments])
+    profile = [f"--hypothesis-profile={EXPLORE}", f"--hypothesis-seed={seed}"]
+    status = run.main(["--all", "-m", "hypothesis", *profile, *arguments])
     print(AGAIN.format(seed=seed))
     return status
 

@@ -1,54 +1,98 @@
-"""All tests on SQLite, then on a real PostgreSQL: `python -m tests.run [pytest's arguments]`.
+"""The test suite on SQLite and on a real PostgreSQL, side by side: `python -m tests.run [--all] [pytest's arguments]`.
 
-Tests of the browser run once, on SQLite. The last lines say what passed where; the exit status is that of the worst.
+Without `--all` tests marked `slow` are left out, and PostgreSQL runs what can differ there (tests/README.md). The last
+lines say what passed where; the exit status is that of the worse half.
 """
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import dataclass, field
 
-from tests import postgres
+import pytest
 
-# Set for a site, not for its tests; the tests make their own.
-FOREIGN = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE"}
+from tests import postgres, template_database
+
+# Set for a site, not for its tests; the tests make their own. And pytest keeps the rewritten test modules as bytecode:
+# without it every process spends seconds on rewriting them again.
+FOREIGN = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PYTHONDONTWRITEBYTECODE"}
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected)")
+CORES = len(os.sched_getaffinity(0))
 
 
-def main(arguments: list[str]) -> int:
-    begun = time.monotonic()
-    without_browser = [] if chromium_path() or install_chromium() else ["Tests in a browser are SKIPPED: no Chromium."]
+@dataclass
+class Half:
+    """The suite on one database."""
+
+    database: str
+    markers: str
+    workers: int
+    status: int = 1
+    closing_line: str = "did not start"
+    output: list[str] = field(default_factory=list)
+
+    def run(self, arguments: list[str], environment: dict[str, str], *, is_live: bool) -> None:
+        """Run pytest; print its output as it comes, or keep it for `print_output`."""
+        options = ["-n", str(self.workers), "--dist", "loadfile", "-m", self.markers]
+        command = [sys.executable, "-m", "pytest", *options, *arguments]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace")
+        for line in process.stdout:
+            self.output.append(line)
+            self.closing_line = line.strip("= \n") or self.closing_line
+            if is_live:
+                print(line, end="", flush=True)
+        self.status = process.wait()
+
+    def run_on_postgresql(self, arguments: list[str], environment: dict[str, str]) -> None:
+        with postgres.server(start_from=template_database.cluster()) as url:
+            self.run(arguments, {**environment, "DATABASE_URL": url}, is_live=False)
+
+    def print_output(self) -> None:
+        print(f"\n{self.database}\n{'-' * len(self.database)}")
+        print(*self.output, sep="", flush=True)
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.run", description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="the slow tests, too, and all of them on both databases")
+    parser.add_argument("-m", metavar="MARKERS", help="as pytest's, of the tests that would run")
+    options, arguments = parser.parse_known_args(words)
+    started = time.monotonic()
+    notes = [] if chromium_path() or install_chromium() else ["Tests in a browser are SKIPPED: no Chromium."]
     environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    results = {"SQLite": pytest(environment, arguments)}
-    with postgres.server() as url:
-        results["PostgreSQL"] = pytest({**environment, "DATABASE_URL": url}, ["-m", "not browser", *arguments])
-    print_summary(results, without_browser, time.monotonic() - begun)
-    return max(status for status, _ in results.values())
+    workers = int(environment.get("TEST_WORKERS", min(CORES, 8)))
+    asked = f" and ({options.m})" if options.m else ""
+    if options.all:
+        sqlite = Half("SQLite", "(slow or not slow)" + asked, workers)
+        postgresql = Half("PostgreSQL", "database and not browser" + asked, workers)
+    else:
+        sqlite = Half("SQLite", "not slow" + asked, workers)
+        postgresql = Half("PostgreSQL", "postgresql and not slow" + asked, max(1, workers // 2))
+    beside = threading.Thread(target=postgresql.run_on_postgresql, args=[arguments, environment])
+    beside.start()
+    sqlite.run(arguments, environment, is_live=True)
+    beside.join()
+    postgresql.print_output()
+    print_summary([sqlite, postgresql], notes, time.monotonic() - started)
+    # What one half has none of (`-k` names tests that run once), the other may have.
+    statuses = {half.status for half in (sqlite, postgresql)}
+    return max(statuses - {pytest.ExitCode.NO_TESTS_COLLECTED}, default=int(pytest.ExitCode.NO_TESTS_COLLECTED))
 
 
-def pytest(environment: dict[str, str], arguments: list[str]) -> tuple[int, str]:
-    """Runs the suite, showing its output; returns pytest's exit status and closing line."""
-    workers = environment.get("TEST_WORKERS", "2")
-    command = [sys.executable, "-m", "pytest", "-n", workers, *arguments]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace")
-    closing = ""
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        closing = line.strip("= \n") or closing
-    return process.wait(), closing
-
-
-def print_summary(results: dict[str, tuple[int, str]], notes: list[str], seconds: float) -> None:
-    """Prints a line for each database and then, in the form of pytest's own last line, the sum."""
+def print_summary(halves: list[Half], notes: list[str], seconds: float) -> None:
+    """Print a line for each database and then, in the form of pytest's own last line, the sum."""
     totals: dict[str, int] = {}
-    for _, closing in results.values():
-        for count, word in COUNT.findall(closing):
+    for half in halves:
+        for count, word in COUNT.findall(half.closing_line):
             totals[word] = totals.get(word, 0) + int(count)
     print()
-    for database, (_, closing) in results.items():
-        print(f"{database:10}  {closing}")
+    for half in halves:
+        print(f"{half.database:10}  {half.closing_line}")
     for note in notes:
         print(f"WARNING: {note}")
     sum_line = ", ".join(f"{count} {word}" for word, count in totals.items())
