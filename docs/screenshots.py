@@ -1,6 +1,7 @@
 """Takes the README's pictures of a running site: `python -m docs.screenshots http://127.0.0.1:8000 admin PASSWORD`.
 
-`make run` in one terminal, this in another, with the environment of `make test`. The pictures go beside this file.
+Run `make demo` in one terminal, press the first three buttons of /story/, and run this in another terminal with the
+environment of `make test`. The pictures go beside this file.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.run import chromium_path
 
 DOCS = Path(__file__).parent
-PAGES = {"dashboard": "/", "bandit": "/bandits/category/", "quota": "/quota/"}
+PAGES = {"bandit": "/bandits/category/"}
 
 
 def log_in(page: Page, user: str, password: str) -> None:

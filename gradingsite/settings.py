@@ -1,4 +1,4 @@
-"""The site's settings: one file, read from the environment, failing loudly. Every variable is in the README's table."""
+"""The site's settings: one file, read from the environment, failing loudly. Every variable is in docs/configure.md."""
 
 import os
 import secrets

@@ -10,17 +10,22 @@ import pytest
 
 from benchmarks import house
 from grading.monitoring import RULES
+from gradingsite.settings import CHAIN_SCALE
 
 pytestmark = pytest.mark.pure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+PAGES = [*FRONT, *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = ("bandit", "benchmarks", "bin", "docs", "grading", "gradingsite", "templates", "tests")
 # `a/path.py: name` in backticks, or a path alone.
 QUOTED = re.compile(r"`([^`]+)`")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*")
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+# A row of a table of settings: | `NAME`, `NAME` | default | meaning |
+SETTING = re.compile(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", re.MULTILINE)
 ROW = re.compile(r"^\| (A\d+) \|(?P<says>[^|]+)\|(?P<why>[^|]+)\|(?P<test>[^|]+)\|$", re.MULTILINE)
 QUESTIONS = 10
 
@@ -66,7 +71,50 @@ def test_every_path_and_name_on_a_page_exists(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_link_between_pages_leads_somewhere(page):
-    assert [link for link in LINK.findall(told(page)) if not (page.parent / link).exists()] == []
+    """To a file that exists and, where the link names one, to a heading in it."""
+    dead = []
+    for path, anchor in LINK.findall(told(page)):
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            dead.append(f"{path}#{anchor}")
+    assert dead == []
+
+
+def anchors(page):
+    """What links to a page's headings are called: lower case, hyphens for spaces, no punctuation."""
+    headings = HEADING.findall(FENCED.sub("", told(page)))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(("name", "most"), [("README.md", 1200), ("SECURITY.md", 600)])
+def test_a_front_page_stays_short(name, most):
+    """A newcomer reads the README in four minutes."""
+    assert len(told(ROOT / name).split()) <= most
+
+
+def test_the_newest_release_fits_on_a_screen():
+    """The changelog tells users what changed; it has no room for internals."""
+    newest = told(ROOT / "CHANGELOG.md").split("\n## ")[1]
+    assert len(newest.splitlines()) <= 60
+
+
+def test_every_environment_variable_of_the_settings_is_on_the_page_of_settings():
+    """And the page names no variable that the settings don't read."""
+    listed = {name for row in SETTING.findall(told(ROOT / "docs" / "configure.md")) for name in re.findall(r"\w+", row)}
+    assert listed == set(variables())
+
+
+def variables():
+    """The environment variables that the settings read; those with a source in their name once for each source."""
+    for node in ast.walk(ast.parse(told(ROOT / "gradingsite" / "settings.py"))):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("env")):
+            continue
+        name = node.args[0]
+        if isinstance(name, ast.Constant):
+            yield name.value
+        elif isinstance(name, ast.JoinedStr):
+            template = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in name.values)
+            yield from (template.format(source.upper()) for source in CHAIN_SCALE)
 
 
 def test_every_word_on_the_page_of_words_is_one_of_the_code_or_the_screens():

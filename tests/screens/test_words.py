@@ -1,4 +1,4 @@
-"""The style of docs/style.md: sentences that were retired do not come back."""
+"""Sentences that the style in CONTRIBUTING.md retired do not come back."""
 
 import ast
 from collections.abc import Iterator

@@ -23,10 +23,11 @@ NAME = re.compile(r"^[A-Za-z0-9_.-]+")
 OURS = ("bandit", "grading")
 # What can be read here, by its name in the address.
 DOCUMENTS = {
-    "readme": ("README.md", "what it does, how it is set up, every setting"),
+    "readme": ("README.md", "what it does and how to start"),
+    "configure": ("docs/configure.md", "every setting"),
     "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
     "privacy": ("docs/privacy.md", "what is kept, who sees it, and how it goes"),
-    "security": ("SECURITY.md", "who may try what, what stops them and what does not"),
+    "security": ("SECURITY.md", "what is protected against whom, and how to report a problem"),
     "exports": ("docs/exports.md", "what can be downloaded, column by column"),
     "laws": ("docs/laws.md", "what always holds, and every rule that is watched"),
     "architecture": ("docs/architecture.md", "how the code is laid out"),
