@@ -63,6 +63,8 @@ def test_a_reward_that_is_there_already_adds_no_text():
     assert [row.text for row in PolicyText.objects.all()] == ["1 judge=1"]
 
 
+@pytest.mark.slow
+@pytest.mark.database
 def test_a_ledger_that_upgrades_says_what_it_said_bit_for_bit(tmp_path, django_db_blocker):
     with django_db_blocker.unblock(), database("policy-texts", tmp_path):
         executor = MigrationExecutor(connection)

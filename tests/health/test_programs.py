@@ -21,7 +21,7 @@ from tests.casts.notice import WebServer, serving
 from tests.infra.test_supervisor import children_of, wait_until_dead
 from tests.processes import for_the_site, started, wait_for
 
-pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.worker, pytest.mark.django_db(transaction=True)]
 
 WEB = [sys.executable, "-m", "gradingsite.web"]
 CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]

@@ -80,6 +80,7 @@ def no_number(text: str) -> float:
 
 
 @once
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
 def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
@@ -94,6 +95,7 @@ def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
 
 
 @once
+@pytest.mark.slow
 def test_the_transcript_benchmark_runs():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/transcript.py", "--quick"]
@@ -104,6 +106,7 @@ def test_the_transcript_benchmark_runs():
 
 
 @once
+@pytest.mark.slow
 def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/bandit.py", "--quick"]

@@ -361,6 +361,7 @@ def drill():
         process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_a_quick_drill_loses_doubles_and_hides_nothing(drill):
     process = drill("--kills", "3")
@@ -372,6 +373,7 @@ def test_a_quick_drill_loses_doubles_and_hides_nothing(drill):
     assert figures["alarm_s"] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_an_interrupted_drill_leaves_nothing_running(drill):
     process = drill()

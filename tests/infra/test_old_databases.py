@@ -27,6 +27,8 @@ from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World
 from tests.databases import NAMES, Schema, database, restore, schema
 
+pytestmark = [pytest.mark.slow, pytest.mark.database]
+
 # Rows of money, so to speak: what a reward was, is made of, and how it was drawn.
 KEPT = {
     "bandit": ("LedgerEntry", "Bucket", "Selection", "Erasure", "Grader"),

@@ -16,6 +16,8 @@ BESIDE = [("bandit", "0022_packed_columns"), ("grading", "0037_packed_columns")]
 ROWS = 7
 
 
+@pytest.mark.slow
+@pytest.mark.database
 def test_an_interrupted_migration_goes_on_where_it_was(tmp_path, django_db_blocker, monkeypatch):
     with django_db_blocker.unblock(), database("packing", tmp_path):
         migrate_by_old_files(BEFORE)

@@ -160,6 +160,7 @@ def test_reading_is_chosen_more_often_where_artifacts_count():
     assert len(stories.table(told).splitlines()) == 1 + len(reading.MEASURES)
 
 
+@pytest.mark.slow
 def test_the_regret_benchmark_runs():
     command = [sys.executable, "benchmarks/regret.py", "--runs", "1", "--days", "10"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

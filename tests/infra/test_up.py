@@ -65,6 +65,7 @@ def test_the_first_start_tells_how_to_log_in_keeps_all_to_itself_and_a_signal_en
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_a_demo_begins_with_two_weeks_of_history_and_says_where_the_story_is(up, tmp_path):
     lines = "\n".join(read_until(up(JUDGE_SIMULATED="yes", DEMO="yes"), "serving http", seconds=900))

@@ -28,6 +28,8 @@ MORNING = dt.datetime(2026, 1, 1, 6, 0, tzinfo=dt.UTC)
 ROWS = ("bandit.LedgerEntry", "grading.Settlement", "grading.Grade")
 
 
+@pytest.mark.slow
+@pytest.mark.database
 @pytest.mark.parametrize("then", THEN)
 def test_thousands_of_sessions_keep_their_ledger(then, tmp_path, django_db_blocker):
     with django_db_blocker.unblock(), database(f"thousands_{then}", tmp_path):
