@@ -1,13 +1,9 @@
-"""How many doors a newcomer opens: what three requests pass through, and what the code's form costs its reader.
+"""Measures of the code that shall not get worse, and what one request of each kind passes through.
 
-a change of room: in a traced request, a call (with its return) from a function in one folder of `grading/` or
-`bandit/` to one in another; a property and a generator's next value are calls, too
-a helper used once: a private function or method that its own file names in one other place
-a homonym: a class name that two modules define; `Meta` and a management command's `Command` are Django's names, and
-not counted
-unresolved: codes like A14 or I146, and names of pages, that nothing in docs/ explains
+`tests/infra/house.json` records each measure with what it counts; `tests/infra/test_house.py` fails where one is worse.
+The figures count no time.
 
-python benchmarks/house.py [--quick | --smoke]
+python benchmarks/house.py [--quick | --smoke] [--write | --list MEASURE]
 """
 
 import ast
@@ -20,7 +16,9 @@ import tempfile
 import tokenize
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import scratch
 
 ROOT = Path(__file__).resolve().parent.parent
-PRODUCTION = ("bandit", "grading", "gradingsite")
-ROOMS = ("bandit", "grading")
+RECORD = ROOT / "tests" / "infra" / "house.json"
+PRODUCT = ("bandit", "grading", "gradingsite")
 LONGEST = 120
 # Laws, alarm rules and incidents are named like this, wherever it stands. A spreadsheet's cell (!A0), an escaped byte
 # (%A3) and a linter's code of three digits are written otherwise.
@@ -46,145 +44,291 @@ EXPLAINED = re.compile(r"^(?:\||#+) *([A-Z]\d{1,3}(?:, [A-Z]\d{1,3})*)\b", re.MU
 TEXT = ("*.py", "*.md", "*.html", "*.txt", "*.js", "*.css", "*.toml", "Makefile")
 # Transcripts and pinned requirements are not written by us.
 NOT_OURS = ("tests/data/", "grading/agent/samples/sessions/", "requirements")
-TRANSCRIPT = "tests/data/transcripts"
+TRANSCRIPT = ROOT / "tests" / "data" / "transcripts" / "claude-code-1b3e6441.jsonl"
 PASSWORD = "correct horse battery"  # noqa: S105 - of a site that is thrown away
+# Requests are measured at this time, so that no figure depends on the day.
+NOON = "2026-04-01T12:00Z"
+CACHE_DECORATORS = {"cache", "lru_cache", "remembered"}
+CACHE_CLASSES = {"ContextVar", "Memory", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary", "defaultdict"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def main() -> None:
-    scratch.parser(__doc__, quick="the same: it takes seconds", smoke="the same").parse_args()
+    parser = scratch.parser(__doc__, quick="the same: it takes seconds", smoke="the same")
+    parser.add_argument("--write", action="store_true", help=f"record today's numbers in {RECORD.relative_to(ROOT)}")
+    parser.add_argument("--list", metavar="MEASURE", help="print each place that a measure of the code counts")
+    options = parser.parse_args()
+    if options.list:
+        places = product_places()
+        if options.list not in places:
+            parser.error(f"expected one of {', '.join(places)}; got {options.list!r}")
+        print("\n".join(places[options.list]))
+        return
     with tempfile.TemporaryDirectory() as state:
+        (Path(state) / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
         scratch.site(state, ALLOWED_HOSTS="testserver")
-        rooms = {name: Rooms().around(act) for name, act in requests().items()}
-    print(f"{'request':12} {'files':>5} {'changes of room':>16}")
-    for name, found in rooms.items():
-        print(f"{name:12} {len(found.files):5} {found.changes:16}")
-    print(json.dumps({f"{name}_rooms": found.changes for name, found in rooms.items()} | form()))
+        measured = measure_code() | measure_requests()
+    recorded = numbers(read_record())
+    for name, number in measured.items():
+        print(f"{name:32} {number:6,} {'' if recorded.get(name) == number else f'(recorded: {recorded.get(name)})'}")
+    if options.write:
+        write_record(measured)
+    named = sum(len(list(_defined_names(ast.walk(ast.parse(text))))) for text in product_sources().values())
+    print(json.dumps({**measured, "vague_percent": round(100 * measured["names.vague"] / named, 1)}))
 
 
-class Rooms:
-    """Which files of the project a call passes through, and how often it goes from one folder to another."""
-
-    def __init__(self) -> None:
-        self.files: set[str] = set()
-        self.changes = 0
-        self._at: list[str] = []
-
-    def around(self, act: Callable[[], None]) -> "Rooms":
-        """What `act` passes through."""
-        sys.setprofile(self._watch)
-        try:
-            act()
-        finally:
-            sys.setprofile(None)
-        return self
-
-    def _watch(self, frame: FrameType, event: str, _arg: Any) -> None:
-        if event not in {"call", "return"}:
-            return
-        path = Path(frame.f_code.co_filename)
-        if not path.is_relative_to(ROOT) or path.relative_to(ROOT).parts[0] not in ROOMS:
-            return
-        if event == "return":
-            if self._at:
-                self._at.pop()
-            return
-        room = str(path.parent.relative_to(ROOT))
-        self.files.add(str(path.relative_to(ROOT)))
-        self.changes += bool(self._at) and self._at[-1] != room
-        self._at.append(room)
+# The record
 
 
-def requests() -> dict[str, Callable[[], None]]:
-    """A session handed in over HTTP, a person's correction of it, and a selection; each is one request."""
+def read_record() -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return record
+
+
+def numbers(record: Mapping[str, Any]) -> dict[str, int]:
+    """The recorded numbers by "group.measure"."""
+    groups = {name: group for name, group in record.items() if name not in {"about", "raised"}}
+    return {f"{name}.{measure}": each["number"] for name, group in groups.items() for measure, each in group.items()}
+
+
+def write_record(measured: Mapping[str, int]) -> None:
+    record = read_record()
+    for name, number in measured.items():
+        group, measure = name.split(".")
+        record[group][measure]["number"] = number
+    RECORD.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+# Measures of the code
+
+
+def measure_code() -> dict[str, int]:
+    """What can be counted without running anything."""
+    migrations = [path for path in _tracked(PRODUCT, "*.py") if "migrations" in path.parts]
+    templates = _tracked(("templates",), "*.html")
+    return {
+        "lines.product": sum(text.count("\n") for text in product_sources().values()),
+        "lines.migrations": _lines(migrations),
+        "lines.migration_files": len(migrations),
+        "lines.tests": _lines(_tracked(("tests",), "*.py")),
+        "lines.benchmarks": _lines(_tracked(("benchmarks",), "*.py")),
+        "lines.templates": _lines(templates),
+        "lines.long_in_templates": sum(len(line) > LONGEST for path in templates for line in _text(path).splitlines()),
+        "lines.javascript": _lines(_tracked(PRODUCT, "*.js")),
+        "lines.css": _lines(_tracked(PRODUCT, "*.css")),
+        **{measure: len(places) for measure, places in product_places().items()},
+    }
+
+
+def product_sources() -> dict[str, str]:
+    """The product's Python modules without migrations: path from the root, text."""
+    paths = [path for path in _tracked(PRODUCT, "*.py") if "migrations" not in path.parts]
+    return {path.relative_to(ROOT).as_posix(): _text(path) for path in paths}
+
+
+@cache
+def product_places() -> dict[str, list[str]]:
+    return code_places(product_sources())
+
+
+def code_places(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """Each place in these modules that a measure counts. `house.json` says what each measure counts."""
+    record = read_record()
+    vague = set(record["names"]["vague"]["words"].split())
+    private = set(record["structure"]["private_django"]["names"].split())
+    not_rows = record["structure"]["process_caches"]["not_counted"]
+    places: dict[str, list[str]] = {"names.vague": [], "names.homonyms": []}
+    places |= {f"structure.{name}": [] for name in ("once_helpers", "private_django", "process_caches", "prepared")}
+    classes: dict[str, list[str]] = {}
+    for path, text in sources.items():
+        tree = ast.parse(text)
+        nodes = list(ast.walk(tree))
+        names = [(line, name) for line, name in _defined_names(nodes) if name.lstrip("_") in vague]
+        places["names.vague"] += [f"{path}:{line} {name}" for line, name in names]
+        places["structure.once_helpers"] += [f"{path}: {name}" for name in _used_once(nodes)]
+        places["structure.private_django"] += [
+            f"{path}:{line} {use}" for line, use in _django_internals(nodes, private)
+        ]
+        caches = [f"{path}: {name}" for name in _process_caches(tree.body)]
+        places["structure.process_caches"] += [cache for cache in caches if cache not in not_rows]
+        calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node) == "Prepared"]
+        places["structure.prepared"] += [f"{path}:{call.lineno}" for call in calls]
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(path)
+    places["names.homonyms"] = [
+        f"{name}: {', '.join(paths)}"
+        for name, paths in sorted(classes.items())
+        if len(paths) > 1 and name not in {"Meta", "Command"}
+    ]
+    return places
+
+
+def _defined_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Each assignment to a name, each parameter and each definition: line, name."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+
+
+def _used_once(nodes: Iterable[ast.AST]) -> list[str]:
+    """The private functions of a module that it names in one other place."""
+    functions = [node.name for node in nodes if isinstance(node, Function)]
+    private = {name for name in functions if name.startswith("_") and not name.startswith("__")}
+    uses = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+    # An override that calls what it overrides is no helper: its name is somebody else's.
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    uses += Counter(node.attr for node in attributes if not ast.unparse(node.value).startswith("super("))
+    return sorted(name for name in private if uses[name] == 1)
+
+
+def _django_internals(nodes: Iterable[ast.AST], private: set[str]) -> Iterator[tuple[int, str]]:
+    """Uses and imports of Django's internals, and assignments to what was imported from Django: line, name."""
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("django")]
+    imported = {alias.asname or alias.name for node in imports for alias in node.names} - {"settings"}
+    for node in imports:
+        internal = str(node.module).startswith("django.db.models.sql")
+        for alias in node.names:
+            if internal or alias.name.startswith("_") or alias.name in private:
+                yield node.lineno, alias.name
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            patched = isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id in imported
+            if patched or node.attr in private:
+                yield node.lineno, node.attr
+
+
+def _process_caches(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """The functions and variables of a module, or of its classes, that a process keeps values in."""
+    for node in body:
+        match node:
+            case ast.ClassDef(body=own):
+                yield from _process_caches(own)
+            case ast.FunctionDef(name=name, decorator_list=decorators, returns=returns):
+                prepared = returns is not None and "Prepared" in ast.unparse(returns)
+                if not prepared and {_called(each) for each in decorators} & CACHE_DECORATORS:
+                    yield name
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=value)
+            ):
+                empty = isinstance(value, ast.Dict) and not value.keys
+                if empty or (isinstance(value, ast.Call) and _called(value) in CACHE_CLASSES):
+                    yield name
+
+
+def _called(node: ast.AST) -> str:
+    """The last name of what is called: "Memory" of `remembered.Memory[int, str](8)`."""
+    match node:
+        case ast.Call(func=inner) | ast.Subscript(value=inner):
+            return _called(inner)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+# Measures of requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """The files of `bandit` and `grading` whose functions ran, and the SQL statements, BEGIN and its like included."""
+
+    files: frozenset[str]
+    statements: int
+
+
+def measure_requests() -> dict[str, int]:
+    traces = trace_requests()
+    files = {f"requests.{name}_files": len(trace.files) for name, trace in traces.items()}
+    return files | {f"requests.{name}_statements": trace.statements for name, trace in traces.items()}
+
+
+def trace_requests() -> dict[str, Trace]:
+    """An upload of a session, a person's correction of it, and a selection, in an empty site; each is one request."""
+    import time_machine
     from django.contrib.auth.models import Group, User
     from django.test import Client
 
     from grading import roles
     from grading.models import Agent, ApiToken, Session
 
-    agent = Agent.objects.create(name="bench")
-    _token, secret = ApiToken.objects.issue(agent)
-    caller = Client(headers={"Authorization": f"Bearer {secret}"})
-    reviewer = User.objects.create_user("rita", password=PASSWORD, is_staff=True)
-    reviewer.groups.add(Group.objects.get(name=roles.REVIEWER))
-    desk = Client()
-    desk.force_login(reviewer)
-    log = next(iter(sorted((ROOT / TRANSCRIPT).rglob("*.jsonl"))))
-
-    def post(name: str) -> None:
-        said = {"session_id": name, "category": "code", "harness": "claude-code", "ended_at": "2026-03-31T12:00:00Z"}
-        # Other records under other ids: the same ones again would be a copy, of which less is asked.
-        own = UUID.sub(lambda found: str(uuid.uuid5(uuid.NAMESPACE_URL, name + found[0])), log.read_text("utf-8"))
-        files = {"metadata": json.dumps(said), "transcript": io.BytesIO(_named(own, name).encode())}
-        _ok(caller.post("/api/v1/sessions", files))
-
-    def correct() -> None:
-        said = {"answer": "grade", "value": ".8", "reason": "checked"}
-        _ok(desk.post(f"/review/{session.pk}/answer/", {**opened, **said}))
-
-    def select() -> None:
-        said = {"bandit": "category", "decision_id": "d-2"}
-        _ok(caller.post("/api/v1/selections", json.dumps(said), content_type="application/json"))
-
-    # What is done once in a process is not counted: a first request of each kind goes before.
-    post("first")
-    session = Session.objects.get(external_id="first")
-    page = desk.get(f"/review/{session.pk}/").content.decode()
-    opened = dict(re.findall(r'name="(claim|seen_revision|seen_evidence|opened)" value="([^"]*)"', page))
-    return {"post": lambda: post("second"), "correction": correct, "selection": select}
+    with time_machine.travel(NOON):
+        agent = Agent.objects.create(name="bench")
+        _token, secret = ApiToken.objects.issue(agent)
+        caller = Client(headers={"Authorization": f"Bearer {secret}"})
+        reviewer = User.objects.create_user("reviewer", password=PASSWORD, is_staff=True)
+        reviewer.groups.add(Group.objects.get(name=roles.REVIEWER))
+        desk = Client()
+        desk.force_login(reviewer)
+        traces = {}
+        # The first round imports modules and prepares statements; the second is what counts.
+        for name in ("first", "second"):
+            upload = _upload(name)
+            traces["upload"] = _trace(caller, "/api/v1/sessions", upload)
+            session = Session.objects.get(external_id=name)
+            page = desk.get(f"/review/{session.pk}/").content.decode()
+            fields = dict(re.findall(r'name="(claim|seen_revision|seen_evidence|opened)" value="([^"]*)"', page))
+            answer = {**fields, "answer": "grade", "value": ".8", "reason": "checked"}
+            traces["correction"] = _trace(desk, f"/review/{session.pk}/answer/", answer)
+            wish = json.dumps({"bandit": "category", "decision_id": name})
+            traces["selection"] = _trace(caller, "/api/v1/selections", wish, content_type="application/json")
+    return traces
 
 
-def _named(log: str, name: str) -> str:
-    """The log as that of a session of this name."""
-    return re.sub(r'"sessionId":\s*"[^"]*"', f'"sessionId":"{name}"', log)
+def _upload(name: str) -> dict[str, Any]:
+    """The form with a session of this name. Its records have other ids than another's: the same would be a copy."""
+    metadata = {"session_id": name, "category": "code", "harness": "claude-code", "ended_at": "2026-03-31T12:00:00Z"}
+    log = UUID.sub(lambda match: str(uuid.uuid5(uuid.NAMESPACE_URL, name + match[0])), _text(TRANSCRIPT))
+    log = re.sub(r'"sessionId":\s*"[^"]*"', f'"sessionId":"{name}"', log)
+    return {"metadata": json.dumps(metadata), "transcript": io.BytesIO(log.encode())}
 
 
-def _ok(response: Any) -> None:
+def _trace(client: Any, address: str, data: Any, **options: str) -> Trace:
+    """What a POST passes through in a process that remembers no rows, so that a cache makes no figure better."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    folders = tuple(f"{ROOT / folder}/" for folder in ("bandit", "grading"))
+    files: set[str] = set()
+
+    def watch(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(folders):
+            files.add(frame.f_code.co_filename)
+
+    _empty_caches()
+    profiler = sys.getprofile()
+    with CaptureQueriesContext(connection) as queries:
+        sys.setprofile(watch)
+        try:
+            response = client.post(address, data, **options)
+        finally:
+            sys.setprofile(profiler)
     if response.status_code >= 400:  # noqa: PLR2004 - HTTP's refusals
-        raise SystemExit(f"expected an answer, got {response.status_code}: {response.content.decode()[:500]}")
+        raise RuntimeError(f"expected an answer, got {response.status_code}: {response.content.decode()[:500]}")
+    return Trace(files=frozenset(files), statements=len(queries))
 
 
-def form() -> dict[str, Any]:
-    """What can be counted without running anything."""
-    modules = {path: path.read_text(encoding="utf-8") for path in _tracked(PRODUCTION, "*.py")}
-    modules = {path: text for path, text in modules.items() if "migrations" not in path.parts}
-    classes = Counter(
-        node.name
-        for path, text in modules.items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ClassDef)
-        and not (node.name == "Command" and path.parts[-3:-1] == ("management", "commands"))
-    )
-    tests = [path.read_text(encoding="utf-8") for path in _tracked(("tests", "benchmarks"), "*.py")]
-    templates = [path.read_text(encoding="utf-8") for path in _tracked(("templates",), "*")]
-    return {
-        "once_helpers": sum(_used_once(text) for text in modules.values()),
-        "homonyms": sum(n > 1 for name, n in classes.items() if name != "Meta"),
-        "long_template_lines": sum(len(line) > LONGEST for text in templates for line in text.splitlines()),
-        "unresolved": len(unresolved()),
-        "lines": {
-            "production": sum(text.count("\n") for text in modules.values()),
-            "tests": sum(text.count("\n") for text in tests),
-            "templates": sum(text.count("\n") for text in templates),
-        },
-    }
+def _empty_caches() -> None:
+    """Empty what the measure of process caches counts."""
+    for place in product_places()["structure.process_caches"]:
+        path, name = place.split(": ")
+        module = sys.modules.get(path.removesuffix(".py").replace("/", "."))
+        value = getattr(module, name, None)
+        for method in ("cache_clear", "forget", "clear"):
+            if hasattr(value, method):
+                getattr(value, method)()
 
 
-def _used_once(text: str) -> int:
-    """How many private functions of a module it names in one other place."""
-    tree = ast.parse(text)
-    functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    private = {name for name in functions if name.startswith("_") and not name.startswith("__")}
-    named = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    # An override that calls what it overrides is no helper: its name is somebody else's.
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    named += Counter(node.attr for node in attributes if not ast.unparse(node.value).startswith("super("))
-    return sum(named[name] == 1 for name in private)
+# Codes that nothing explains
 
 
 def unresolved() -> dict[str, set[str]]:
     """Codes and names of pages that the repository uses and nothing in docs/ explains, and the files that use them."""
-    pages = {path: path.read_text(encoding="utf-8") for path in _tracked((".",), "*.md")}
+    pages = {path: _text(path) for path in _tracked((".",), "*.md")}
     explained = {path.name for path in pages}
     for path, text in pages.items():
         if path.is_relative_to(ROOT / "docs"):
@@ -194,7 +338,7 @@ def unresolved() -> dict[str, set[str]]:
         name = path.relative_to(ROOT).as_posix()
         if name.startswith(NOT_OURS):
             continue
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
         for code in {*CODE.findall(text), *PAGE.findall(text), *PROSE.findall(_prose(path, text))}:
             used.setdefault(code, set()).add(name)
     return {code: files for code, files in used.items() if code not in explained}
@@ -214,6 +358,9 @@ def _prose(path: Path, text: str) -> str:
     return "\n".join([*comments, *docstrings])
 
 
+# Files
+
+
 def _tracked(folders: Iterable[str], glob: str) -> list[Path]:
     """The files of these folders that belong to the repository."""
     listed = subprocess.run(
@@ -223,7 +370,16 @@ def _tracked(folders: Iterable[str], glob: str) -> list[Path]:
         capture_output=True,
         text=True,
     ).stdout
-    return [ROOT / name for name in listed.split("\0") if name]
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.exists()]  # one may be deleted and not committed yet
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _lines(paths: Iterable[Path]) -> int:
+    return sum(_text(path).count("\n") for path in paths)
 
 
 if __name__ == "__main__":
