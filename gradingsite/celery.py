@@ -30,10 +30,10 @@ Channel.do_restore = False
 
 @worker_init.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 @beat_init.connect  # type: ignore[untyped-decorator]
-def require_schema(**_said: Any) -> None:
-    from gradingsite import schema
+def begin(**_said: Any) -> None:
+    from gradingsite.running import begin_program
 
-    schema.require_or_exit(schema.require_current)
+    begin_program()
 
 
 class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery ships no types

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 # What the site itself writes there. Anything else in the folder keeps its mode, and is out of reach all the same.
 OURS = (
-    *("db.sqlite3*", "secret_key", "chance.key", "site.lock", "write.gate", "beat-schedule*"),
+    *("db.sqlite3*", "secret_key", "chance.key", "site.lock", "programs.lock", "write.gate", "beat-schedule*"),
     *("broker", "cache", "evidence", "tmp"),
 )
 

@@ -40,7 +40,7 @@ def main() -> None:
     from django.db import connections
     from django.urls import get_resolver
 
-    from gradingsite import celery, schema, telemetry
+    from gradingsite import celery, running, telemetry
     from gradingsite.sqlite.base import durably
     from gradingsite.wsgi import application
 
@@ -57,7 +57,7 @@ def main() -> None:
         status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
         return EarlyReply(status=status, headers=list(response.items()), body=response.content)
 
-    schema.require_or_exit(schema.require_current)
+    running.begin_program()
     durably()
     celery.app.finalize()  # workers are woken by it
     connections.close_all()

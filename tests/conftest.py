@@ -19,6 +19,7 @@ from django.conf import settings
 
 from gradingsite import broker
 from gradingsite.supervisor import die_with_parent
+from tests import caches
 from tests.examples import USUAL
 from tests.processes import for_the_site, started, stop
 from tests.template_database import use_template
@@ -161,16 +162,7 @@ def redis_url(broker_process: broker.Broker) -> str:
 def no_connections_left() -> Iterator[None]:
     """What a test's judge, limiter and pages kept open or learned ends with it."""
     yield
-    for name, forget in {
-        "grading.judging.client": "close",
-        "grading.judging.allowance.limiter": "forget",
-        "grading.remembered": "forget",
-        "bandit.buckets": "forget",
-        "bandit.ledger": "forget",
-        "grading.screens.feed": "forget",
-    }.items():
-        if name in sys.modules:
-            getattr(sys.modules[name], forget)()
+    caches.drop_all()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Protocol
 import httpx2
 
 from benchmarks.drill import site as processes
+from tests import caches
 
 PATIENCE = 90.0
 # What people look at meanwhile.
@@ -60,6 +61,7 @@ class Database:
         from django.db import connections
 
         connections.close_all()
+        caches.drop_all()  # they name rows of what is replaced
         if self.url:
             self._admin('DROP DATABASE "{}" WITH (FORCE)', 'CREATE DATABASE "{}" TEMPLATE redteam_kept')
             return

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection, connections, transaction
 
 from grading.backups.manifest import DATABASES
+from gradingsite.running import PROGRAMS_LOCK
 
 # Reads a copy, and changes nothing about it: not even what SQLite writes into a file's head.
 READ_ONLY = {
@@ -30,14 +31,21 @@ class BackupProblem(Exception):
 
 @contextmanager
 def stopped() -> Iterator[None]:
-    """While the site does not run, and cannot be started. Raises BackupProblem where it runs."""
-    with (settings.STATE_DIR / "site.lock").open("a+") as lock:
-        lock.seek(0)
+    """While nothing of the site runs, and nothing of it can be started. Raises BackupProblem where something runs."""
+    state = settings.STATE_DIR
+    with (state / "site.lock").open("a+") as site, (state / PROGRAMS_LOCK).open("a+") as programs:
+        site.seek(0)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(site, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BackupProblem(
-                f"the site is running ({lock.read() or 'it is just starting'}): stop it first"
+                f"the site is running ({site.read() or 'it is just starting'}): stop it first"
+            ) from None
+        try:
+            fcntl.flock(programs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupProblem(
+                "a web server, a worker or a scheduler of this site is running: stop it first"
             ) from None
         yield
 

@@ -6,17 +6,20 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 
 from grading.backups import manifest, restoring
-from grading.backups.databases import BackupProblem
+from grading.backups.databases import BackupProblem, stopped
 from grading.intake.erasing import erase
 from grading.models import Session
 from tests.backups.test_backups import backup, folder, programs, submit  # noqa: F401 - fixtures
 from tests.databases import FOLDER
+from tests.processes import for_the_site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 on_sqlite = pytest.mark.skipif(
@@ -76,6 +79,35 @@ def test_a_running_site_is_not_restored_over(folder, settings):  # noqa: F811
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(BackupProblem, match="the site is running"):
             restoring.restore(made, replace=True, say=print)
+
+
+@pytest.mark.worker
+def test_a_web_server_that_runs_by_itself_is_not_restored_under(new_place, tmp_path):
+    """It would write to the file that was moved aside, and refer to rows that the restored database lacks."""
+    place, backups = new_place(), tmp_path / "backups"
+    place.run("backup", str(backups))
+    with place.serving():
+        said = place.run("restore", str(backups), "--replace", ends=1)
+    assert "a web server, a worker or a scheduler of this site is running" in said
+    assert list(place.state.glob("replaced-*")) == []
+
+
+@pytest.mark.worker
+def test_a_worker_that_runs_by_itself_is_not_restored_under(folder, start_worker):  # noqa: F811
+    made, _ = backup(folder)
+    start_worker()
+    with pytest.raises(BackupProblem, match="a worker or a scheduler of this site is running"):
+        restoring.restore(made, replace=False, say=print)
+
+
+@pytest.mark.parametrize("program", [("-m", "gradingsite.web"), ("-m", "celery", "-A", "gradingsite", "worker")])
+def test_no_program_starts_while_a_site_is_restored(program):
+    with stopped():
+        done = subprocess.run(
+            [sys.executable, *program], env=for_the_site(), capture_output=True, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 1
+    assert "is being restored or moved" in done.stderr
 
 
 def test_a_damaged_backup_changes_nothing(folder):  # noqa: F811

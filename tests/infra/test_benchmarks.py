@@ -21,6 +21,9 @@ once = pytest.mark.skipif(
     os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="runs once, with the tests on SQLite"
 )
 LIMITS = {"requests": 600, "input-tokens": 6000}
+# Figures that even a smoke run has. The red team's two attacks change nothing of honest agents' work, and uploads fail
+# where the process remembers rows of the site before it was put back.
+CERTAIN = {"redteam": {"honest_changed": 0}}
 
 
 def second(calls, refused=0, tokens=10):
@@ -92,6 +95,7 @@ def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
     figures = json.loads(done.stdout.splitlines()[-1], parse_constant=no_number)
     assert isinstance(figures, dict)
     assert figures
+    assert CERTAIN.get(path.stem, {}).items() <= figures.items()
 
 
 @once

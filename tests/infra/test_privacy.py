@@ -123,7 +123,7 @@ LOOKS = """
 cd "$0" || exit
 while :; do
     ls state state/tmp state/evidence state/broker state/cache
-    cat state/db.sqlite3 state/db.sqlite3-wal state/secret_key state/chance.key state/site.lock state/write.gate
+    cat state/db.sqlite3 state/db.sqlite3-wal state/secret_key state/chance.key state/*.lock state/write.gate
     cat state/beat-schedule* state/broker/* state/broker/*/* state/tmp/* state/evidence/*/*
     sleep 0.02
 done 2>/dev/null

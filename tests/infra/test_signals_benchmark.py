@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import signals
 from benchmarks.signals import UNNAMED, Thing, compare, figures
+from tests.casts import logs
 
 FOLDER = os.environ.get("GRADING_DATA_DIR")
 PULL = "https://github.com/owner/repo/pull/7"
@@ -97,6 +98,14 @@ def test_a_false_merge_is_counted():
     assert figures([compare([], [thing("merge", "7")])])["false_merges"] == 1
 
 
+def test_a_find_has_the_line_of_its_result_however_long_the_log_goes_on(tmp_path):
+    """A line with the task, then for each command a line with the call and one with its result."""
+    path = tmp_path / "session.jsonl"
+    red = ("pytest", "FAILED tests/test_parser.py::test_one\n==== 1 failed, 3 passed in 0.12s ====")
+    path.write_bytes(logs.claude("s-1", ("ls", "parser.py"), red, logs.COMMIT, *[("ls", "parser.py")] * 200))
+    assert [(find.kind, find.line) for find in signals.found(path)] == [("commit", 7), ("red_run", 5)]
+
+
 def test_the_benchmark_runs_on_small_sessions():
     done = subprocess.run(
         [sys.executable, "benchmarks/signals.py", "--smoke"], capture_output=True, text=True, check=True
@@ -135,3 +144,18 @@ def test_every_labelled_line_is_there_and_holds_what_it_proves():
         whole = "\n".join(lines)
         hashes = [hash_ for label in session["commits"] for hash_ in label.get("was", ())]
         assert [hash_ for hash_ in hashes if hash_ not in whole] == [], session["file"]
+
+
+@pytest.mark.data
+def test_every_red_run_is_found_at_its_line_and_no_other():
+    if not FOLDER:
+        pytest.skip("GRADING_DATA_DIR is not set: red runs were NOT looked for in the labelled sessions.")
+    for session in labels():
+        if "red_runs" not in session:
+            continue
+        reds = [thing for thing in signals.labelled(session) if thing.kind == signals.RED]
+        finds = [
+            find for find in signals.found(Path(FOLDER, "transcripts", session["file"])) if find.kind == signals.RED
+        ]
+        compared = compare(reds, finds)
+        assert (compared.missed, compared.false) == ((), ()), session["file"]

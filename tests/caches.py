@@ -1,0 +1,20 @@
+"""What a process keeps of a database and of other programs: to be dropped where those are replaced under it."""
+
+import sys
+
+# By module, the function that drops what it keeps.
+DROPS = {
+    "grading.judging.client": "close",
+    "grading.judging.allowance.limiter": "forget",
+    "grading.remembered": "forget",
+    "bandit.buckets": "forget",
+    "bandit.ledger": "forget",
+    "grading.screens.feed": "forget",
+}
+
+
+def drop_all() -> None:
+    """Leave this process as one that has just started, whose database may be another."""
+    for module, function in DROPS.items():
+        if module in sys.modules:
+            getattr(sys.modules[module], function)()
