@@ -80,5 +80,6 @@ def test_exploring_makes_other_examples_by_its_seed_and_more_of_them(tmp_path):
     explore = "--hypothesis-profile=explore"
     first = seen(explore, "--hypothesis-seed=1")
     assert first == seen(explore, "--hypothesis-seed=1") != seen(explore, "--hypothesis-seed=2")
-    assert seen("--hypothesis-profile=usual") == seen("--hypothesis-profile=usual")
-    assert (len(first), len(seen("--hypothesis-profile=usual"))) == (50, 5)
+    usual = seen("--hypothesis-profile=usual")
+    assert usual == seen("--hypothesis-profile=usual")
+    assert (len(first), len(usual)) == (50, 5)

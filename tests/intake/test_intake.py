@@ -287,7 +287,7 @@ def test_a_parser_that_breaks_leaves_a_failed_row_and_is_tried_again(monkeypatch
     assert last(session, Source.TRAJECTORY).status == Status.SCORED
 
 
-@examples(40, HealthCheck.function_scoped_fixture)
+@examples(20, HealthCheck.function_scoped_fixture)
 @given(
     st.dictionaries(
         st.sampled_from(["transcript", "journal", "patch", "facts"]),

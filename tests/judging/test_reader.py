@@ -116,7 +116,7 @@ def killer(held):
 
     def kill():
         wait_for(held._lock.locked)  # somebody is giving it an order
-        time.sleep(2)
+        time.sleep(0.2)
         os.kill(process.pid, signal.SIGKILL)
 
     thread = threading.Thread(target=kill)

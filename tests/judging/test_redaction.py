@@ -54,17 +54,21 @@ def sent(sim, text: str) -> str:
     return f"{request.system}\n{request.user}"
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_secret_never_reaches_the_socket(sim, name):
-    received = sent(sim, ALL[name].text)
-    assert leaked(ALL[name], received) == []
-    assert received.count("[redacted ") >= 8
-    for around in ("HOME=/root", "Notes of today", "Example 1, graded 0.5", "Error: could not connect"):
-        assert around in received
+def test_a_secret_never_reaches_the_socket(sim, subtests):
+    for name, secret in ALL.items():
+        with subtests.test(name):
+            received = sent(sim, secret.text)
+            assert leaked(secret, received) == []
+            assert received.count("[redacted ") >= 8
+            for around in ("HOME=/root", "Notes of today", "Example 1, graded 0.5", "Error: could not connect"):
+                assert around in received
 
 
-@pytest.mark.parametrize("name", [name for name, text in HARMLESS.items() if len(text) < 250 and "\n" not in text])
-def test_what_is_no_secret_reaches_the_judge(sim, name):
-    received = sent(sim, HARMLESS[name])
-    assert HARMLESS[name].replace("\t", " ") in received
-    assert "[redacted " not in received
+def test_what_is_no_secret_reaches_the_judge(sim, subtests):
+    one_line = {name: text for name, text in HARMLESS.items() if len(text) < 250 and "\n" not in text}
+    assert len(one_line) >= 27
+    for name, text in one_line.items():
+        with subtests.test(name):
+            received = sent(sim, text)
+            assert text.replace("\t", " ") in received
+            assert "[redacted " not in received

@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import json
 import random
+import uuid
 from dataclasses import replace
 from html import unescape
 
@@ -13,15 +14,16 @@ from django.utils import timezone
 
 from bandit import calibrating
 from bandit.core.calibration import start
+from bandit.models import Arm
 from grading import intake, monitoring, review
-from grading.models import Flag, Session
+from grading.models import Flag, Grade, Session
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.drift import Drift
 from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.repeated import Repeated
 from grading.reward import one_scale, rewards
-from grading.vocabulary import Source
+from grading.vocabulary import Source, Status
 from tests import cast
 from tests.casts import logs
 from tests.casts.page import flat
@@ -184,6 +186,29 @@ def settled(value, *, arm="code", ago=dt.timedelta(hours=1), source=Source.JUDGE
     return session
 
 
+def add_graded(rows):
+    """Sessions with grades and no settlements, in bulk, from (category, when it ended, grades as keyword arguments)."""
+    rows = list(rows)
+    bob, harness = cast.agent(), Arm.objects.resolve("harness", "claude-code")
+    arms = {name: Arm.objects.resolve("category", name) for name in {name for name, _, _ in rows}}
+    sessions = Session.objects.bulk_create(
+        Session(
+            agent=bob,
+            external_id=str(uuid.uuid4()),
+            category=arms[arm],
+            harness=harness,
+            model="opus",
+            ended_at=ended_at,
+        )
+        for arm, ended_at, _ in rows
+    )
+    Grade.objects.bulk_create(
+        Grade(session=session, status=Status.SCORED, inputs_sha256=uuid.uuid4().hex, **grade)
+        for session, (_, _, grades) in zip(sessions, rows, strict=True)
+        for grade in grades
+    )
+
+
 def several(values, **fields):
     for n, value in enumerate(values):
         settled(value, arm=ARMS[n % 4], ago=dt.timedelta(minutes=len(values) - n), **fields)
@@ -210,10 +235,11 @@ def test_categories_that_differed_and_do_not_any_more_are_told():
 
 
 def test_what_holds_scores_down_at_one_number_is_no_finding():
-    for n in range(100):
-        session = cast.session(category=ARMS[n % 4], ended_at=cast.NOON)
-        evidence = {"mean": 0.6 + n / 1000, "caps": [{"why": "reached: partial", "most": 0.6}]}
-        cast.grade(session, Source.JUDGE, 0.6, evidence=evidence, model="m")
+    judge = {"source": Source.JUDGE, "value": 0.6, "model": "m"}
+    caps = [{"why": "reached: partial", "most": 0.6}]
+    add_graded(
+        (ARMS[n % 4], cast.NOON, [judge | {"evidence": {"mean": 0.6 + n / 1000, "caps": caps}}]) for n in range(100)
+    )
     assert look(Collapse()) == {}
 
 
@@ -223,17 +249,15 @@ def test_eleven_zeros_are_told_as_zeros():
 
 
 def test_a_number_that_makes_up_fifteen_percent_is_told():
-    for n in range(100):
-        session = cast.session(ended_at=cast.NOON)
-        cast.grade(session, Source.JUDGE, n / 100 if n < 85 else 0.755, model="m")
+    values = [n / 100 if n < 85 else 0.755 for n in range(100)]
+    add_graded(("code", cast.NOON, [{"source": Source.JUDGE, "value": value, "model": "m"}]) for value in values)
     assert look(Collapse())["judge"].startswith("15 of 100 grades of the judge in seven days are 0.76, exactly: 15 %")
 
 
 @pytest.mark.parametrize("view", ["looked", "failed", "facts"])
 def test_the_numbers_of_views_that_are_constants_are_no_finding(view):
-    for _ in range(120):
-        session = cast.session(ended_at=cast.NOON)
-        cast.grade(session, Source.TRAJECTORY, 0.35, evidence={"view": view})
+    grade = {"source": Source.TRAJECTORY, "value": 0.35, "evidence": {"view": view}}
+    add_graded([("code", cast.NOON, [grade])] * 120)
     assert look(Collapse()) == {}
 
 
@@ -327,13 +351,16 @@ def test_a_person_ends_the_disagreement():
 def history(lost, *, days=40, rubric="abcdef"):
     """Three pairs a day of two categories; from day 30 on the trajectory of one reads so much lower."""
     chance = random.Random(3)
+    rows = []
     for n in range(3 * days):
         for arm in ("code", "infra"):
             quality, missed = chance.gauss(0.6, 0.1), lost if arm == "code" and n >= 90 else 0.0
             said = max(0.0, quality - 0.1 + chance.gauss(0, 0.08) - missed)
-            session = cast.session(category=arm, ended_at=cast.NOON - (days - n / 3) * DAY)
-            cast.grade(session, Source.JUDGE, quality, model="m", rubric=rubric if n >= 90 else "abcdef")
-            cast.grade(session, Source.TRAJECTORY, said, version="trajectory/2", evidence={"view": "full"})
+            judge = {"source": Source.JUDGE, "value": quality, "model": "m", "rubric": rubric if n >= 90 else "abcdef"}
+            trajectory = {"source": Source.TRAJECTORY, "value": said, "version": "trajectory/2"}
+            grades = [judge, trajectory | {"evidence": {"view": "full"}}]
+            rows.append((arm, cast.NOON - (days - n / 3) * DAY, grades))
+    add_graded(rows)
 
 
 def test_a_slice_whose_difference_drifts_is_told():
@@ -385,12 +412,13 @@ def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
 def judged(n, levels, *, first_day, seed, model="m"):
     """So many verdicts, of each category its share and level, spread over thirty days from `first_day` days ago."""
     chance = random.Random(seed)
-    names = list(levels)
+    names, rows = list(levels), []
     for place in range(n):
         (arm,) = chance.choices(names, [levels[name][0] for name in names])
         value = min(1.0, max(0.0, chance.gauss(levels[arm][1], 0.12)))
-        session = cast.session(category=arm, ended_at=cast.NOON - (first_day - 30 * place / n) * DAY, model="opus")
-        cast.grade(session, Source.JUDGE, value, model=model, rubric="abcdef")
+        grade = {"source": Source.JUDGE, "value": value, "model": model, "rubric": "abcdef"}
+        rows.append((arm, cast.NOON - (first_day - 30 * place / n) * DAY, [grade]))
+    add_graded(rows)
 
 
 def test_a_drift_names_its_cell():

@@ -56,15 +56,33 @@ class Site:
         client.sendall(data)
         return client
 
+    def hang_up(self):
+        while self.clients:
+            self.clients.pop().close()
+
     def end(self):
-        for client in self.clients:
-            client.close()
+        self.hang_up()
         stop(self.process)
         self.process.stdout.close()
 
 
+@pytest.fixture(scope="module")
+def shared_site(django_db_setup):
+    site = Site()
+    yield site
+    site.end()
+
+
+@pytest.fixture
+def site(shared_site):
+    """The site as it is served by default. It goes on for the tests that follow."""
+    yield shared_site
+    shared_site.hang_up()
+
+
 @pytest.fixture
 def serve():
+    """Starts a site with settings of its own, or one that the test ends."""
     started = []
 
     def start(**environment):
@@ -108,8 +126,7 @@ def upload(site, secret, name, size):
     )
 
 
-def test_two_hundred_half_sent_headers_and_fifty_half_sent_uploads_hold_up_no_page(serve, token):
-    site = serve()
+def test_two_hundred_half_sent_headers_and_fifty_half_sent_uploads_hold_up_no_page(site, token):
     for _ in range(200):
         site.connect(HALF_OF_THE_HEADERS)
     for _ in range(50):
@@ -122,8 +139,7 @@ def test_two_hundred_half_sent_headers_and_fifty_half_sent_uploads_hold_up_no_pa
     assert sorted(took)[-2] < 1
 
 
-def test_half_sent_headers_are_closed_after_ten_seconds_in_all(serve):
-    site = serve()
+def test_half_sent_headers_are_closed_after_ten_seconds_in_all(site):
     clients = [site.connect(HALF_OF_THE_HEADERS) for _ in range(5)]
     began = time.monotonic()
     for client in clients:
@@ -132,8 +148,7 @@ def test_half_sent_headers_are_closed_after_ten_seconds_in_all(serve):
     assert 9 < time.monotonic() - began < 20
 
 
-def test_an_upload_with_a_wrong_token_is_refused_before_its_body_is_sent(serve):
-    site = serve()
+def test_an_upload_with_a_wrong_token_is_refused_before_its_body_is_sent(site):
     status, body = reply_to(site.connect(head_of_upload("gs_wrong", 200_000_000)))
     assert (status, json.loads(body)["error"]) == (401, "unauthorised")
     client = site.connect(head_of_upload("gs_wrong", 200_000_000))
@@ -146,8 +161,7 @@ def test_an_upload_with_a_wrong_token_is_refused_before_its_body_is_sent(serve):
     assert sent < 20_000_000  # what the sockets' buffers hold
 
 
-def test_a_token_that_is_revoked_while_its_body_comes_stores_nothing(serve, token):
-    site = serve()
+def test_a_token_that_is_revoked_while_its_body_comes_stores_nothing(site, token):
     body = b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n'
     body += b'{"session_id": "late", "ended_at": "2026-03-31"}\r\n--b--\r\n'
     client = site.connect(head_of_upload(token[1], len(body), "Connection: close\r\n") + body[:20])
@@ -158,9 +172,9 @@ def test_a_token_that_is_revoked_while_its_body_comes_stores_nothing(serve, toke
     assert not Session.objects.filter(external_id="late").exists()
 
 
-def test_a_body_of_unknown_length_is_refused_unread(serve, token):
+def test_a_body_of_unknown_length_is_refused_unread(site, token):
     head = head_of_upload(token[1], 5).replace(b"Content-Length: 5", b"Transfer-Encoding: chunked")
-    status, body = reply_to(serve().connect(head))
+    status, body = reply_to(site.connect(head))
     assert (status, json.loads(body)["error"]) == (411, "length_required")
 
 
@@ -189,23 +203,20 @@ def test_a_full_disk_is_said_in_words_before_a_body_is_read(serve, token):
     assert site.seconds_for_pages(1)
 
 
-def test_what_is_too_large_for_memory_is_written_below_the_state_folder_and_nowhere_else(serve, token):
-    site = serve()
-    site.connect(head_of_upload(token[1], 50_000_000) + b"x" * 2_000_000)
-
+def test_what_is_too_large_for_memory_is_written_below_the_state_folder_and_nowhere_else(site, token):
     def unlinked(*processes):
         links = (link for process in processes for link in Path(f"/proc/{process}/fd").iterdir())
         return {str(path) for link in links if str(path := link.readlink()).endswith("(deleted)")}
 
-    others = unlinked(site.process.pid)  # its output is the tests'
+    others = unlinked(site.process.pid, *children_of(site.process.pid))  # its output is the tests'
+    site.connect(head_of_upload(token[1], 50_000_000) + b"x" * 2_000_000)
     wait_for(lambda: unlinked(*children_of(site.process.pid)) - others)
     (path,) = unlinked(*children_of(site.process.pid)) - others
     assert path.startswith(f"{settings.TEMP_DIR}/")
     assert list(Path(settings.TEMP_DIR).iterdir()) == []
 
 
-def test_a_killed_web_process_is_replaced_and_the_other_serves_on(serve):
-    site = serve()
+def test_a_killed_web_process_is_replaced_and_the_other_serves_on(site):
     before = children_of(site.process.pid)
     assert len(before) == 2
     os.kill(before[0], signal.SIGKILL)
@@ -234,8 +245,7 @@ def test_a_killed_parent_leaves_nobody_at_the_port(serve):
     wait_until_dead(children)
 
 
-def test_a_taken_port_and_a_site_that_cannot_start_are_said_before_anything_is_served(serve):
-    site = serve()
+def test_a_taken_port_and_a_site_that_cannot_start_are_said_before_anything_is_served(site):
     command = [sys.executable, "-m", "gradingsite.web"]
     options = {"capture_output": True, "text": True, "timeout": 60}
     taken = subprocess.run(command, check=False, env={**for_the_site(), "PORT": str(site.port)}, **options)
@@ -248,8 +258,7 @@ def test_a_taken_port_and_a_site_that_cannot_start_are_said_before_anything_is_s
     assert "serving" not in broken.stdout
 
 
-def test_the_hook_hands_in_a_large_session_and_keeps_what_a_wrong_token_cannot(serve, token, tmp_path):
-    site = serve()
+def test_the_hook_hands_in_a_large_session_and_keeps_what_a_wrong_token_cannot(site, token, tmp_path):
     log = tmp_path / "session.jsonl"
     log.write_text("".join(json.dumps({"type": "user", "n": n, "x": "y" * 200}) + "\n" for n in range(20_000)))
     hook = [sys.executable, "grading/agent/submit_session.py"]

@@ -49,7 +49,7 @@ def listed(person, size=100, **filters):
 
 
 @given(st.lists(st.booleans(), max_size=30))
-@examples(50)
+@examples(20)
 def test_whatever_was_handed_out_of_the_next_ten_three_at_most_and_of_the_ten_after_them_three_are_by_chance(before):
     given_ = list(before)
     for _ in range(20):

@@ -245,7 +245,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
     Strata included: a rule's flag is a consequence of the grades, a person's is a fact like them.
     """
 
-    @examples(40)
+    @examples(20)
     @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
     def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
         reviewer = cast.person("rita", "reviewer")

@@ -118,20 +118,22 @@ def test_the_counts_are_there_whatever_the_limit(limit):
     assert len(made.text) <= max(limit, 200)
 
 
-@pytest.mark.parametrize("text", [*FORGERIES, *injections.ALL.values()])
-def test_nothing_that_an_agent_wrote_leaves_the_bar(text):
+def test_nothing_that_an_agent_wrote_leaves_the_bar(subtests):
     """In a subject, an address, a branch, a runner, and a hash that the caller claims."""
-    signals = Signals(
-        commits=(commit(1, text),),
-        effects=(Effect(kind=EffectKind.PR_OPENED, key=text, at=4), Effect(kind=EffectKind.PUSH, key=text, at=5)),
-        test_runs=(found.TestRun(runner=text, passed=True, at=6),),
-    )
-    production = collect(signals, facts=ObservedFacts(commits=(text,)))
-    case = Case(metadata={}, signals=signals, production=production)
-    made = prompt.build(case, RUBRIC, budget=24_000)
-    lines = grammar.sheet(made.user)
-    grammar.evidence(made.user)
-    assert {int(n) for line in lines for n in re.findall(r"^\[(\d+)\]", line)} == {2, 4, 5, 6}
+    forgeries = {f"forgery {number}": text for number, text in enumerate(FORGERIES)}
+    for name, text in {**forgeries, **injections.ALL}.items():
+        signals = Signals(
+            commits=(commit(1, text),),
+            effects=(Effect(kind=EffectKind.PR_OPENED, key=text, at=4), Effect(kind=EffectKind.PUSH, key=text, at=5)),
+            test_runs=(found.TestRun(runner=text, passed=True, at=6),),
+        )
+        production = collect(signals, facts=ObservedFacts(commits=(text,)))
+        case = Case(metadata={}, signals=signals, production=production)
+        made = prompt.build(case, RUBRIC, budget=24_000)
+        with subtests.test(name):
+            lines = grammar.sheet(made.user)
+            grammar.evidence(made.user)
+            assert {int(n) for line in lines for n in re.findall(r"^\[(\d+)\]", line)} == {2, 4, 5, 6}
 
 
 def test_no_secret_is_in_it():
