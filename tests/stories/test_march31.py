@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import reverse
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
@@ -262,14 +261,6 @@ def test_a_button_needs_a_token_against_forgery_and_an_unknown_step_is_none(demo
     lax.force_login(User.objects.get(username="olga"))
     assert lax.post("/story/no-such/").status_code == 404
     assert lax.get("/story/exhaust/").status_code == 405
-
-
-def test_the_page_asks_no_more_with_more_sessions(lived, operator, django_assert_max_num_queries):
-    for step in NAMES[:2]:
-        press(operator, step)
-        work(operator, step)
-    with django_assert_max_num_queries(80):
-        operator.get(reverse("admin:story"))
 
 
 # --- the history -----------------------------------------------------------------------------------------------------
