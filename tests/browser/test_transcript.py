@@ -11,7 +11,7 @@ from grading.models import Evidence
 from grading.vocabulary import Source
 from tests import cast
 from tests.browser.story import ATTACK
-from tests.browser.test_pages import listen, log_in
+from tests.browser.watch import listen, log_in
 
 pytestmark = pytest.mark.browser
 EVENTS = 50_000
