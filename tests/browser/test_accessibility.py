@@ -1,5 +1,5 @@
 """Every page for people who see little, see no colours, use no mouse, or are made ill by movement: on a desk, zoomed
-in, on a tablet and a phone, in the light and in the dark. Each page is loaded once, and the browser changed around it.
+in, on a tablet and a phone, in the light and in the dark. A page is loaded once, and the browser changed around it.
 
 axe-core comes with the package axe-playwright-python and is run as the browser's tools are: a script tag would be
 against the content policy.
@@ -84,10 +84,10 @@ def pages(site) -> dict[str, str]:
     }
 
 
-def other_urls(site) -> list[str]:
-    """The addresses of the same pages with their other queries."""
+def every_url(site) -> list[str]:
+    """The addresses of the same pages with all of their queries."""
     every = [url for name in NAMES for url in addresses.urls(name, site) if "state=yes" not in url]  # a part
-    return [url for url in dict.fromkeys(every) if url not in pages(site).values()]
+    return list(dict.fromkeys([*every, *pages(site).values()]))
 
 
 def told(wrong: dict[str, list[str]]) -> str:
@@ -141,35 +141,39 @@ def ground(page, theme: str) -> list[str]:
     return [] if colour == GROUNDS[theme] or "/api/" in page.url else [f"{theme}, the ground is {colour}"]
 
 
-def test_every_page_is_accessible_and_fits_and_the_console_stays_quiet(page, live_site, site):
+def test_every_page_fits_every_screen_and_the_console_stays_quiet(page, live_site, site):
+    """With every query of its address: on a desk, on a tablet with everything opened, on a phone, in both themes."""
     wrong, watch = {}, Watch(page, live_site)
-    for name, url in pages(site).items():
+    for url in every_url(site):
         on_desk(page, "light")
         page.goto(url)
-        wrong[name] = [] if page.evaluate(FITS) else [f"wider than {DESK['width']}"]
-        wrong[name] += [*page.evaluate(STRUCTURE), *ground(page, "light"), *watch.heard]
-        page.evaluate(AXE_SCRIPT)
-        wrong[name] += violations(page, ALL) + zoomed(page)
-        on_desk(page, "dark")
-        wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)] + ground(page, "dark")
-        # To axe, a phone in the dark shows another page than a desk.
-        wrong[name] += small(page) + [f"on a phone: {each}" for each in violations(page, ALL)]
-        on_desk(page, "light")
-        wrong[name] += tabbed(page)
-        watch.heard.clear()  # axe says something itself
-    assert not any(wrong.values()), told(wrong)
-
-
-def test_every_page_with_its_other_queries_fits_and_the_console_stays_quiet(page, live_site, site):
-    wrong, watch = {}, Watch(page, live_site)
-    for url in other_urls(site):
-        page.goto(url)
-        wrong[url] = [*small(page), *watch.heard]
+        wrong[url] = [] if page.evaluate(FITS) else [f"wider than {DESK['width']}"]
+        wrong[url] += [*page.evaluate(STRUCTURE), *ground(page, "light"), *zoomed(page)]
+        page.emulate_media(color_scheme="dark")
+        wrong[url] += [*ground(page, "dark"), *small(page), *watch.heard]
         watch.heard.clear()
     assert not any(wrong.values()), told(wrong)
 
 
-def test_nothing_moves_for_whoever_asked_for_that_and_controls_keep_their_outline_in_the_systems_colours(page, site):
+def test_axe_finds_nothing_grave_on_any_page_and_tab_reaches_everything(page, site):
+    wrong = {}
+    for name, url in pages(site).items():
+        on_desk(page, "light")
+        page.goto(url)
+        page.evaluate(AXE_SCRIPT)
+        wrong[name] = violations(page, ALL)
+        on_desk(page, "dark")
+        wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)]
+        # To axe, a phone in the dark shows another page than a desk.
+        page.set_viewport_size(PHONE)
+        wrong[name] += [f"on a phone: {each}" for each in violations(page, ALL)]
+        on_desk(page, "light")
+        wrong[name] += tabbed(page)
+    assert not any(wrong.values()), told(wrong)
+
+
+def test_the_main_pages_pass_axe_do_not_move_and_keep_their_outlines_in_the_systems_colours(page, site):
+    """`test_axe_finds_nothing_grave_on_any_page…` has all pages, in more ways."""
     moving = """() => Array.from(document.querySelectorAll('*')).filter(element => {
       const style = getComputedStyle(element);
       return [style.transitionDuration, style.animationDuration].join().split(',').some(each => parseFloat(each) > 0);
@@ -182,6 +186,8 @@ def test_nothing_moves_for_whoever_asked_for_that_and_controls_keep_their_outlin
         page.emulate_media(forced_colors="none")
         page.goto(addresses.urls(f"admin:{name}", site)[0])
         assert page.evaluate(moving) == [], name
+        page.evaluate(AXE_SCRIPT)
+        assert violations(page, ALL) == [], name
         if name in OUTLINED:
             page.emulate_media(forced_colors="active")
             assert page.evaluate(unlined) == [], name

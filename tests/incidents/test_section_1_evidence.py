@@ -6,10 +6,11 @@ import random
 import pytest
 import time_machine
 
+from bandit.models import Arm
 from grading import monitoring
-from grading.models import Flag, JudgeJob
+from grading.models import Flag, Grade, JudgeJob, Session
 from grading.reward import rewards
-from grading.vocabulary import Reason, Source
+from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.casts import logs
 from tests.incidents.helpers import alarms, submit
@@ -153,10 +154,10 @@ def test_i01_i69_a_graded_reward_that_became_a_bit_is_told():
 def test_i71_rewards_that_lost_what_categories_differed_by_are_told():
     """Rewards were centred within each category, and all its means came to lie between .482 and .498."""
     chance = random.Random(71)
-    for n in range(24):
+    for n in range(34):
         for place, category in enumerate(("code", "infra", "news", "triage", "cross-repo")):
-            level = 0.3 + 0.12 * place if n < 12 else 0.49
-            session = cast.session(ended_at=cast.NOON - (24 - n) / 3 * DAY, category=category)
+            level = 0.3 + 0.12 * place if n < 22 else 0.49
+            session = cast.session(ended_at=cast.NOON - (34 - n) / 3 * DAY, category=category)
             cast.grade(session, Source.JUDGE, chance.gauss(level, 0.06), model="m", rubric="abcdef")
             rewards.settle(session)
     monitoring.watch()
@@ -176,12 +177,16 @@ def test_i38_a_new_route_of_the_judge_is_named_where_the_level_moves():
 
 def test_a_mean_that_falls_while_no_part_of_it_does_is_a_mix_shift():
     chance = random.Random(5)
-    for n in range(240):
-        hard = chance.random() < (0.8 if n >= 168 else 0.2)
-        session = cast.session(
-            category="infra" if hard else "code", model="opus", ended_at=cast.NOON - (60 - n / 4) * DAY
-        )
-        cast.grade(session, Source.JUDGE, chance.gauss(0.4 if hard else 0.7, 0.1), model="judge", rubric="abcdef")
+    category = {name: Arm.objects.get(bandit__name="category", name=name) for name in ("code", "infra")}
+    sessions, grades, bob = [], [], cast.agent()
+    for n in range(600):
+        hard = chance.random() < (0.8 if n >= 420 else 0.2)
+        about = {"category": category["infra" if hard else "code"], "ended_at": cast.NOON - (60 - n / 10) * DAY}
+        sessions.append(Session(agent=bob, external_id=f"mix-{n}", model="opus", **about))
+        verdict = {"source": Source.JUDGE, "status": Status.SCORED, "value": chance.gauss(0.4 if hard else 0.7, 0.1)}
+        grades.append(Grade(session=sessions[-1], model="judge", rubric="abcdef", inputs_sha256=f"{n:064d}", **verdict))
+    Session.objects.bulk_create(sessions)
+    Grade.objects.bulk_create(grades)
     monitoring.watch()
     (said,) = alarms("A10")
     assert "The mix of work shifted" in said
