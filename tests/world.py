@@ -91,7 +91,7 @@ def make() -> World:
     told = judge_cast.session()
     told_file = judge_cast.give(told, "journal", b"DB_PASSWORD=correct-horse-7\n")
     category = Arm.objects.get(bandit__name="category", name="code")
-    said = [{"field": "words", "test": "contains", "values": ["retry", "guard"]}]
+    said = [{"field": "words", "test": "contains", "values": ["retry", "a-rather-long-word-" * 6]}]
     rule = CategoryRule.objects.create(conditions=said, category=category)
     chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
     return World(

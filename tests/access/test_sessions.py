@@ -40,7 +40,7 @@ def test_a_session_ends_after_twelve_idle_hours(inside, clock):
     assert not is_in(inside)
 
 
-def test_use_is_written_at_most_every_ten_minutes(inside, clock, django_assert_num_queries):
+def test_use_is_written_at_most_every_ten_minutes(inside, clock):
     ends = Session.objects.get().expire_date
     clock.shift(dt.timedelta(minutes=9))
     is_in(inside)

@@ -27,10 +27,9 @@ def test_a_process_that_answers_lives(client, django_assert_num_queries):
         assert client.get("/healthz/live").json() == {"live": True}
 
 
-def test_a_site_that_works_is_ready_and_says_how_old_its_heartbeats_are(client, django_assert_max_num_queries):
+def test_a_site_that_works_is_ready_and_says_how_old_its_heartbeats_are(client):
     pulse.beat(Component)
-    with django_assert_max_num_queries(5):
-        reply = client.get("/healthz/ready")
+    reply = client.get("/healthz/ready")
     body = reply.json()
     assert (reply.status_code, body["ready"], body["problems"]) == (200, True, [])
     assert set(body["checks"]["heartbeats"]) == set(Component)

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from bandit import arms, merging
 from bandit.models import Arm, Bandit
 from bandit.policies import earlier_of, numbers_of, preview, put_in_force
-from bandit.reading import parts_of, policy_of, rows_of, version_of
+from bandit.reading import parts_of, version_of
 from bandit.selection import complete, posterior_of, select
 from bandit.shadow import shadow
 from bandit.whatif import what_if_moved, what_if_without
@@ -230,13 +230,3 @@ def test_todays_reward_of_an_arm_moves_no_other_today():
         if (before.alpha[i], before.beta[i]) != (after.alpha[i], after.beta[i])
     ]
     assert moved == ["codex/opus"]
-
-
-def test_a_reading_with_parts_asks_for_the_names_once_more(django_assert_num_queries):
-    pairs()
-    row = Bandit.objects.select_related("baseline").get(name="harness")
-    with django_assert_num_queries(5):
-        policy = policy_of(row)
-    assert len(policy.parts) == 6
-    with django_assert_num_queries(4):
-        rows_of(row, policy, DAY)

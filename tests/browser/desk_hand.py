@@ -39,7 +39,7 @@ class Hand:
         if reply is not None and "/review/" in reply.url:
             self.seconds.append(reply.request.timing["responseEnd"] / 1000)
 
-    def log_in(self, name: str) -> None:
+    def fill_in_the_log_in(self, name: str) -> None:
         """Through the form, by keyboard: the name field has the focus."""
         self.page.goto("/login/")
         self.page.locator("[name=username]").focus()

@@ -1,4 +1,5 @@
-"""Every page for people who see little, see no colours, use no mouse, or are made ill by movement.
+"""Every page for people who see little, see no colours, use no mouse, or are made ill by movement: on a desk, zoomed
+in, on a tablet and a phone, in the light and in the dark. A page is loaded once, and the browser changed around it.
 
 axe-core comes with the package axe-playwright-python and is run as the browser's tools are: a script tag would be
 against the content policy.
@@ -34,6 +35,7 @@ MODELS = (
     "auth_user_change", "auth_user_delete", "auth_user_password_change",
 )  # fmt: skip
 NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
+OUTLINED = ("index", "sessions", "review_session", "quota", "rubric_edit", "session")
 EMPTY_QUEUE = "/review/?arm=no-such-arm"
 # A screen of 1440 pixels at 200 %, in CSS pixels.
 FITS = "document.documentElement.scrollWidth <= innerWidth"
@@ -41,8 +43,12 @@ WIDEST = """() => Array.from(document.querySelectorAll('main *')).filter(each =>
   const box = each.getBoundingClientRect();
   return box.right > innerWidth + 1 && !each.closest('.scroll, pre, [style*=overflow]');
 }).map(each => each.outerHTML.slice(0, 100)).slice(0, 2).join(' and ')"""
+# Opens what is folded, and folds it again.
+SET_OPEN = """open => document.querySelectorAll(open ? 'main details:not([open])' : 'main details[data-opened]')
+  .forEach(each => { each.open = open; each.toggleAttribute('data-opened', open); })"""
 TABLET, PHONE = {"width": 800, "height": 1100}, {"width": 390, "height": 844}
 DESK, ZOOMED = {"width": 1440, "height": 900}, {"width": 720, "height": 450}
+GROUNDS = {"light": "rgb(247, 248, 249)", "dark": "rgb(14, 15, 18)"}
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def pages(site) -> dict[str, str]:
     }
 
 
-def phone_pages(site) -> list[str]:
+def every_url(site) -> list[str]:
     """The addresses of the same pages with all of their queries."""
     every = [url for name in NAMES for url in addresses.urls(name, site) if "state=yes" not in url]  # a part
     return list(dict.fromkeys([*every, *pages(site).values()]))
@@ -103,72 +109,87 @@ def zoomed(page) -> list[str]:
     page.set_viewport_size(ZOOMED)
     found = [] if page.evaluate(FITS) else ["scrolls sideways"]
     found += [each for each in page.evaluate(STRUCTURE) if each.startswith("cut off")]
-    page.set_viewport_size(DESK)
     return [f"at 200 %: {each}" for each in found]
 
 
-def test_axe_finds_nothing_grave_and_nothing_is_lost_at_200_percent(page, site):
+def small(page) -> list[str]:
+    """What a tablet, with everything opened, and a phone show wrongly. The page stays on the phone."""
+    page.set_viewport_size(TABLET)
+    page.evaluate(f"({SET_OPEN})(true)")
+    found = [] if page.evaluate(FITS) else [f"wider than {TABLET['width']} with everything opened"]
+    page.evaluate(f"({SET_OPEN})(false)")
+    page.set_viewport_size(PHONE)
+    found += [] if page.evaluate(FITS) else [f"wider than {PHONE['width']}: {page.evaluate(WIDEST)}"]
+    return found + [f"on a phone: {each}" for each in page.evaluate(STRUCTURE)]
+
+
+def tabbed(page) -> list[str]:
+    """What Tab does not reach, or out of order, or without a ring."""
+    for _ in range(page.evaluate(TABS, "count") + 1):
+        page.keyboard.press("Tab")
+    return page.evaluate(TABS, "tell")
+
+
+def on_desk(page, theme: str) -> None:
+    page.set_viewport_size(DESK)
+    page.emulate_media(color_scheme=theme)
+
+
+def ground(page, theme: str) -> list[str]:
+    """The page's own colour, where it is not that of the theme. The page of the API has no themes."""
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return [] if colour == GROUNDS[theme] or "/api/" in page.url else [f"{theme}, the ground is {colour}"]
+
+
+def test_every_page_fits_every_screen_and_the_console_stays_quiet(page, live_site, site):
+    """With every query of its address: on a desk, on a tablet with everything opened, on a phone, in both themes."""
+    wrong, watch = {}, Watch(page, live_site)
+    for url in every_url(site):
+        on_desk(page, "light")
+        page.goto(url)
+        wrong[url] = [] if page.evaluate(FITS) else [f"wider than {DESK['width']}"]
+        wrong[url] += [*page.evaluate(STRUCTURE), *ground(page, "light"), *zoomed(page)]
+        page.emulate_media(color_scheme="dark")
+        wrong[url] += [*ground(page, "dark"), *small(page), *watch.heard]
+        watch.heard.clear()
+    assert not any(wrong.values()), told(wrong)
+
+
+def test_axe_finds_nothing_grave_on_any_page_and_tab_reaches_everything(page, site):
     wrong = {}
     for name, url in pages(site).items():
-        page.emulate_media(color_scheme="light")
+        on_desk(page, "light")
         page.goto(url)
         page.evaluate(AXE_SCRIPT)
-        wrong[name] = violations(page, ALL) + page.evaluate(STRUCTURE) + zoomed(page)
-        page.emulate_media(color_scheme="dark")
+        wrong[name] = violations(page, ALL)
+        on_desk(page, "dark")
         wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)]
-    assert not any(wrong.values()), told(wrong)
-
-
-def test_every_page_fits_a_phone_and_a_tablet_and_the_console_stays_quiet(page, live_site, site):
-    """With every query of its address; to axe, a phone in the dark shows another page than a desk."""
-    wrong, watch = {}, Watch(page, live_site)
-    page.emulate_media(color_scheme="dark")
-    looked_at = set(pages(site).values())
-    for url in phone_pages(site):
-        page.set_viewport_size(TABLET)
-        page.goto(url)
-        found = [] if page.evaluate(FITS) else [f"wider than {TABLET['width']}"]
+        # To axe, a phone in the dark shows another page than a desk.
         page.set_viewport_size(PHONE)
-        found += [] if page.evaluate(FITS) else [f"wider than {PHONE['width']}: {page.evaluate(WIDEST)}"]
-        found += [*page.evaluate(STRUCTURE), *watch.heard]
-        if url in looked_at:
-            page.evaluate(AXE_SCRIPT)
-            found += violations(page, ALL)
-        watch.heard.clear()  # axe says something itself
-        wrong[url] = found
+        wrong[name] += [f"on a phone: {each}" for each in violations(page, ALL)]
+        on_desk(page, "light")
+        wrong[name] += tabbed(page)
     assert not any(wrong.values()), told(wrong)
 
 
-def test_tab_reaches_everything_in_order_and_the_focus_is_seen(page, site):
-    wrong = {}
-    for name, url in pages(site).items():
-        page.goto(url)
-        count = page.evaluate(TABS, "count")
-        for _ in range(count + 1):
-            page.keyboard.press("Tab")
-        wrong[name] = page.evaluate(TABS, "tell")
-    assert not any(wrong.values()), told(wrong)
-
-
-def test_nothing_moves_for_whoever_asked_for_that(page, site):
+def test_the_main_pages_pass_axe_do_not_move_and_keep_their_outlines_in_the_systems_colours(page, site):
+    """`test_axe_finds_nothing_grave_on_any_page…` has all pages, in more ways."""
     moving = """() => Array.from(document.querySelectorAll('*')).filter(element => {
       const style = getComputedStyle(element);
       return [style.transitionDuration, style.animationDuration].join().split(',').some(each => parseFloat(each) > 0);
     }).map(element => element.outerHTML.slice(0, 100)).slice(0, 3)"""
-    for name in ("admin:index", "admin:session", "admin:quota", "admin:bandit_arm_change", "admin:auth_user_change"):
-        page.goto(addresses.urls(name, site)[0])
-        assert page.evaluate(moving) == [], name
-
-
-def test_with_colours_of_the_systems_own_controls_and_states_keep_their_outline(page, site):
-    page.emulate_media(forced_colors="active")
     unlined = """() => Array.from(document.querySelectorAll('.btn, .chip, .tile, .pill, input, select, textarea'))
       .filter(element => element.checkVisibility() && !['hidden', 'checkbox', 'radio'].includes(element.type))
       .filter(element => parseFloat(getComputedStyle(element).borderTopWidth) < 1)
       .map(element => element.outerHTML.slice(0, 100))"""
-    for name in ("index", "sessions", "session", "review_session", "quota", "rubric_edit"):
+    for name in ("bandit_arm_change", "auth_user_change", *OUTLINED):
+        page.emulate_media(forced_colors="none")
         page.goto(addresses.urls(f"admin:{name}", site)[0])
-        assert page.evaluate(unlined) == [], name
-    page.goto(addresses.urls("admin:session", site)[0])
+        assert page.evaluate(moving) == [], name
+        page.evaluate(AXE_SCRIPT)
+        assert violations(page, ALL) == [], name
+        if name in OUTLINED:
+            page.emulate_media(forced_colors="active")
+            assert page.evaluate(unlined) == [], name
     assert page.evaluate("getComputedStyle(document.querySelector('.tile.decides')).borderTopWidth") == "3px"
     assert page.evaluate("getComputedStyle(document.querySelector('.nav [aria-current]')).outlineStyle") == "solid"

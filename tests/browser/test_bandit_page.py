@@ -11,8 +11,7 @@ from bandit.models import Selection
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
-from tests.browser.test_pages import listen, log_in
-from tests.browser.watch import signed_in
+from tests.browser.watch import listen, log_in, signed_in
 
 pytestmark = pytest.mark.browser
 
@@ -114,19 +113,4 @@ def test_a_question_is_answered_in_words_dashed_and_saved_nowhere(page, olga, se
     page.click("text=Draw once")
     page.wait_for_selector("text=preview-1")
     assert not Selection.objects.exists()
-    assert complaints == []
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 800)])
-def test_the_page_fits_with_everything_open(page, olga, sessions, theme, width):
-    complaints = listen(page)
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 900})
-    log_in(page)
-    past = f"?at={timezone.localdate() - dt.timedelta(days=5)}"
-    for path in (f"{PAGE}?session={sessions[0].pk}&value=.9&draw=2", f"{PAGE}{past}", f"/bandits/harness/{past}"):
-        assert page.goto(path).status == 200, path
-        for summary in page.query_selector_all("main summary"):
-            summary.click()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is wider than {width}"
     assert complaints == []

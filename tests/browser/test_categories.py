@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from bandit.models import Arm, Bucket
+from bandit.models import Bucket
 from grading.models import CategoryRule, Session
 from tests import cast
-from tests.browser.test_pages import listen, log_in
+from tests.browser.watch import listen, log_in
 from tests.casts.intake import calls, claude, submit
 
 pytestmark = pytest.mark.browser
@@ -111,27 +111,3 @@ def test_sessions_that_are_ticked_are_previewed_before_they_are_set(page, sessio
     page.click("text=Set 2 categories")
     page.wait_for_selector("text=2 sessions set to")
     assert Session.objects.filter(category__name="code", category_from="person").count() == 2
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 800), ("light", 390)])
-def test_no_page_of_categories_is_wider_than_its_window(page, sessions, theme, width):
-    said = [{"field": "words", "test": "contains", "values": ["inbox", "a-rather-long-word-" * 6]}]
-    CategoryRule.objects.create(conditions=said, category=Arm.objects.resolve("category", "triage"))
-    log_in(page)
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 900})
-    chosen = "&".join(f"session={each.pk}" for each in sessions)
-    for number, path in enumerate(
-        [
-            "/categories/",
-            "/categories/?edit=new",
-            f"/categories/set/?{chosen}&category=code",
-            f"/sessions/{sessions[0].pk}/",
-            f"/review/{sessions[0].pk}/",
-            "/",
-            "/bandits/category/",
-        ]
-    ):
-        assert page.goto(path).status == 200
-        shot(page, f"{width}-{theme}-{number}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path

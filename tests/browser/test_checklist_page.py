@@ -6,7 +6,7 @@ from grading.models import ApiToken
 from grading.reward import rewards
 from grading.screens import feed
 from tests import cast
-from tests.browser.test_pages import listen, log_in
+from tests.browser.watch import listen, log_in
 
 pytestmark = pytest.mark.browser
 
@@ -18,9 +18,8 @@ def site(live_site, settings):
     feed.forget()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_waiting_line_becomes_the_session_without_the_page_being_loaded_again(page, theme):
-    page.emulate_media(color_scheme=theme)
+def test_the_waiting_line_becomes_the_session_without_the_page_being_loaded_again(page):
+    page.emulate_media(color_scheme="dark")
     complaints = listen(page)
     ApiToken.objects.issue(cast.agent("bob"))
     log_in(page)

@@ -8,6 +8,7 @@ from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
 from tests.browser.desk_hand import Hand
+from tests.browser.watch import log_in
 from tests.casts import desk as desk_cast
 from tests.casts import judge as judge_cast
 
@@ -20,9 +21,8 @@ ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'
 def hand(page, live_site) -> Hand:
     cast.person("rita", "reviewer")
     page.set_viewport_size({"width": 1440, "height": 900})
-    hand = Hand(page)
-    hand.log_in("rita")
-    return hand
+    log_in(page, "rita")
+    return Hand(page)
 
 
 def test_one_digit_two_digits_and_one(hand):
@@ -158,7 +158,7 @@ def test_an_expired_login_is_said_and_a_login_elsewhere_is_enough(hand):
     said = hand.says()
     assert "logged" in said
     assert "What you typed is kept" in said or "what you typed is kept" in said
-    Hand(hand.page.context.new_page()).log_in("rita")
+    Hand(hand.page.context.new_page()).fill_in_the_log_in("rita")
     hand.page.bring_to_front()
     hand.goes_on("Enter")
     assert rewards.live(first).value == 0.4
@@ -210,21 +210,22 @@ def test_the_queue_is_narrowed_by_keyboard(hand):
     assert "entered_as=slice" in hand.page.url
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (800, 900), (720, 450), (400, 800)])
-def test_the_desk_fits_and_what_has_the_focus_is_in_sight(hand, size):
+def test_the_desk_fits_and_what_has_the_focus_is_in_sight(hand):
     """720 × 450 is 1440 × 900 at 200 %."""
     session = desk_cast.judged(0.17, title=f"{ATTACK}{'long ' * 60}")
     desk_cast.waits(session, QueueEntry.RULE, why=ATTACK)
-    hand.page.set_viewport_size({"width": size[0], "height": size[1]})
     hand.open()
-    assert hand.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     hand.press("4")
-    for selector in ("#id_value", "#id_reason", "[data-submit]", ".tabs a"):
-        hand.page.locator(selector).first.focus()
-        box = hand.page.locator(selector).first.bounding_box()
-        assert box is not None
-        assert 0 <= box["y"] < size[1]
-    assert hand.page.locator(".keybar").is_visible() == (size[0] > 640)  # a phone has no keys
+    for width, height in ((1440, 900), (1280, 720), (800, 900), (720, 450), (400, 800)):
+        size = f"at {width} × {height}"
+        hand.page.set_viewport_size({"width": width, "height": height})
+        assert hand.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), size
+        for selector in ("#id_value", "#id_reason", "[data-submit]", ".tabs a"):
+            hand.page.locator(selector).first.focus()
+            box = hand.page.locator(selector).first.bounding_box()
+            assert box is not None, size
+            assert 0 <= box["y"] < height, f"{selector} {size}"
+        assert hand.page.locator(".keybar").is_visible() == (width > 640), size  # a phone has no keys
     assert hand.page.evaluate("window.pwned") is None
     assert hand.complaints == []
 

@@ -4,7 +4,7 @@ import pytest
 
 from grading.judging import judges
 from tests import cast
-from tests.browser.test_pages import listen, log_in
+from tests.browser.watch import listen, log_in
 
 pytestmark = pytest.mark.browser
 
@@ -17,9 +17,7 @@ def site(live_site, sim, settings):
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_key_is_typed_tested_and_used_and_removed(page, sim, theme):
-    page.emulate_media(color_scheme=theme)
+def test_a_key_is_typed_tested_and_used_and_removed(page, sim):
     complaints = listen(page)
     log_in(page)
     page.goto("/settings/")

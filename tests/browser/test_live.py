@@ -42,20 +42,20 @@ def wait_for_pill(page, words: str) -> None:
     page.wait_for_function("words => document.querySelector('[data-live-judge]').innerText.trim() === words", arg=words)
 
 
-@pytest.mark.parametrize("path", ["/", "/sessions/", "/review/", "/grading/agent/"])
-def test_an_outage_shows_on_an_open_page_and_so_does_its_end(context, site, path):
+def test_an_outage_shows_on_an_open_page_and_so_does_its_end(context, site):
     page = context.new_page()
     watch = Watch(page, site)
-    page.goto(path)
-    wait_for_pill(page, "Judge open")
-    set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
-    wait_for_pill(page, "Budget spent")
-    page.wait_for_selector("#judge-banner")
-    assert page.locator("[data-live-judge].c-alarm .if-trouble").is_visible()
-    set_judge(QuotaState.OPEN, Reason.NONE)
-    wait_for_pill(page, "Judge open")
-    page.wait_for_selector("#judge-banner", state="detached", timeout=20_000)
-    assert watch.heard == []
+    for path in ("/", "/sessions/", "/review/", "/grading/agent/"):
+        page.goto(path)
+        wait_for_pill(page, "Judge open")
+        set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
+        wait_for_pill(page, "Budget spent")
+        page.wait_for_selector("#judge-banner")
+        assert page.locator("[data-live-judge].c-alarm .if-trouble").is_visible(), path
+        set_judge(QuotaState.OPEN, Reason.NONE)
+        wait_for_pill(page, "Judge open")
+        page.wait_for_selector("#judge-banner", state="detached", timeout=20_000)
+        assert watch.heard == [], path
 
 
 def test_an_alarm_comes_up_where_somebody_types_and_the_words_stay(context):

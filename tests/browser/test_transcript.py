@@ -7,11 +7,12 @@ from playwright.sync_api import expect
 
 from benchmarks.transcript import transcript
 from grading.evidence import store, transcripts
+from grading.evidence.transcripts import cache
 from grading.models import Evidence
 from grading.vocabulary import Source
 from tests import cast
 from tests.browser.story import ATTACK
-from tests.browser.test_pages import listen, log_in
+from tests.browser.watch import listen, log_in
 
 pytestmark = pytest.mark.browser
 EVENTS = 50_000
@@ -46,9 +47,18 @@ def session(live_site, settings, tmp_path, log):
     return session
 
 
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory):
+    """The folder of an index that is built once: the log is the same in every test."""
+    return tmp_path_factory.mktemp("indexes")
+
+
 @pytest.fixture
-def indexed(session):
-    transcripts.build(session.evidence.get())
+def indexed(session, settings, indexes):
+    settings.TRANSCRIPT_CACHE = indexes
+    evidence = session.evidence.get()
+    if cache.held(evidence) is None:
+        transcripts.build(evidence)
     return session
 
 

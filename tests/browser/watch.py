@@ -58,12 +58,29 @@ class Watch:
         return found
 
 
-def signed_in(chromium: Any, live_site: str, user: User, **options: Any) -> Any:
-    """A browser context of `user`, without a log-in page."""
+def listen(page: Any) -> list[str]:
+    """Everything the browser complains about: console errors (content policy included) and uncaught exceptions."""
+    complaints: list[str] = []
+    page.on("console", lambda message: message.type in {"error", "warning"} and complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints
+
+
+def log_in(page: Any, name: str = "olga") -> None:
+    """Without the log-in page, which `test_pages.py` goes through."""
+    sign_in(page.context, User.objects.get(username=name), domain="localhost", path="/")
+
+
+def sign_in(context: Any, user: User, **place: str) -> None:
     client = Client()
     client.force_login(user)
-    context = chromium.new_context(base_url=live_site, **options)
     name = settings.SESSION_COOKIE_NAME
-    context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": live_site}])
+    context.add_cookies([{"name": name, "value": client.cookies[name].value, **place}])
+
+
+def signed_in(chromium: Any, live_site: str, user: User, **options: Any) -> Any:
+    """A browser context of `user`, without a log-in page."""
+    context = chromium.new_context(base_url=live_site, **options)
+    sign_in(context, user, url=live_site)
     context.set_default_timeout(20_000)
     return context

@@ -6,10 +6,11 @@ import random
 import pytest
 import time_machine
 
+from bandit.models import Arm
 from grading import monitoring
-from grading.models import Flag, JudgeJob
+from grading.models import Flag, Grade, JudgeJob, Session
 from grading.reward import rewards
-from grading.vocabulary import Reason, Source
+from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.casts import logs
 from tests.incidents.helpers import alarms, submit
@@ -176,12 +177,16 @@ def test_i38_a_new_route_of_the_judge_is_named_where_the_level_moves():
 
 def test_a_mean_that_falls_while_no_part_of_it_does_is_a_mix_shift():
     chance = random.Random(5)
+    category = {name: Arm.objects.get(bandit__name="category", name=name) for name in ("code", "infra")}
+    sessions, grades, bob = [], [], cast.agent()
     for n in range(600):
         hard = chance.random() < (0.8 if n >= 420 else 0.2)
-        session = cast.session(
-            category="infra" if hard else "code", model="opus", ended_at=cast.NOON - (60 - n / 10) * DAY
-        )
-        cast.grade(session, Source.JUDGE, chance.gauss(0.4 if hard else 0.7, 0.1), model="judge", rubric="abcdef")
+        about = {"category": category["infra" if hard else "code"], "ended_at": cast.NOON - (60 - n / 10) * DAY}
+        sessions.append(Session(agent=bob, external_id=f"mix-{n}", model="opus", **about))
+        verdict = {"source": Source.JUDGE, "status": Status.SCORED, "value": chance.gauss(0.4 if hard else 0.7, 0.1)}
+        grades.append(Grade(session=sessions[-1], model="judge", rubric="abcdef", inputs_sha256=f"{n:064d}", **verdict))
+    Session.objects.bulk_create(sessions)
+    Grade.objects.bulk_create(grades)
     monitoring.watch()
     (said,) = alarms("A10")
     assert "The mix of work shifted" in said

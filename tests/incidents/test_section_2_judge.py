@@ -154,9 +154,11 @@ def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_e
     """
     for number in range(20):
         verdict(0.53 + 0.01 * (number % 3))
-        assert not alarms("A27")
+        if number == 19:
+            monitoring.watch()
+            assert not alarms("A27")
         verdict(0.68 + 0.01 * (number % 3), model="claude-haiku-5-5")
-        monitoring.watch(timezone.now() + dt.timedelta(hours=number))
+    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     (said,) = alarms("A27")
     assert "claude-haiku-5-5 at api, rubric aaaa, digest/1 gives 0.69 (20)" in said
     assert monitoring.RULES["A27"].severity is monitoring.Severity.ADVISORY

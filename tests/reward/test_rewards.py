@@ -116,19 +116,6 @@ def test_a_session_moved_to_another_arm_takes_its_reward_along():
 
 
 @pytest.mark.django_db
-def test_excluding_removes_the_reward_and_undo_brings_it_back():
-    reviewer = cast.person("rita", "reviewer")
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.6)
-    rewards.settle(session)
-    before = buckets()
-    review.record_correction(session, reviewer, exclude=True, reason="another session's log")
-    assert buckets() == []
-    review.undo(Grade.objects.get(source="human"), reviewer, reason="it was its own after all")
-    assert buckets() == before
-
-
-@pytest.mark.django_db
 def test_a_person_overrides_a_veto_and_undo_brings_it_back():
     reviewer = cast.person("rita", "reviewer")
     session = cast.session()

@@ -1,7 +1,8 @@
 """Every address of the site × everybody who may come to it × every method: who is let in, who is turned away and how,
-and that nobody who is turned away, and nobody who only looks, changes a row.
+and that nobody who is turned away, and nobody who only looks, changes a row. Every answer carries the content policy,
+no page that only some may see is cached, and a superuser, who sees everything, sees no inline script, style or handler.
 
-What may be done where stands in `tests/addresses.py`.
+What may be done where stands in `tests/addresses.py`. The world is built once, and what a test writes is undone.
 """
 
 import json
@@ -13,35 +14,38 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
 from grading.models import ApiToken, Session
 from grading.models.agents import TokenScope
 from tests import addresses, cast, world
-from tests.addresses import ADDRESSES, Address, Kind, Need
+from tests.addresses import ADDRESSES, Address, Kind, Need, World
 from tests.casts import quota as quota_cast
+from tests.page_checks import header_faults, markup_faults
 
 pytestmark = pytest.mark.django_db
 
 # Who comes, and what they hold. Those before STAFF are sent to the log-in; an agent's token opens no page.
-ROLES = {"viewer": Need.VIEWER, "reviewer": Need.REVIEWER, "operator": Need.OPERATOR}
 PEOPLE = {
     "a stranger": Need.ANYONE,
     "an agent's token": Need.ANYONE,
     "somebody signed in who is not staff": Need.ANYONE,
     "staff without a role": Need.STAFF,
-    **{f"a {role}": need for role, need in ROLES.items()},
+    "a viewer": Need.VIEWER,
+    "a reviewer": Need.REVIEWER,
+    "an operator": Need.OPERATOR,
     "a superuser": Need.OWNER,
 }
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "ALTER", "CREATE", "DROP")
 
 
-@pytest.fixture
-def site(settings):
-    quota_cast.use(settings)
-    return world.make()
+@pytest.fixture(scope="module")
+def site(django_db_setup, django_db_blocker) -> Iterator[World]:
+    judge = override_settings(ANTHROPIC_API_KEY=quota_cast.KEY, JUDGE_MODEL="claude-sonnet-5-5")
+    with django_db_blocker.unblock(), judge, cast.world():
+        yield world.make()
 
 
 def client_of(who: str, site, **options) -> Client:
@@ -55,8 +59,8 @@ def client_of(who: str, site, **options) -> Client:
 
 
 def person(who: str) -> User:
-    role = who.removeprefix("a ")
-    if role in ROLES:
+    role = who.rpartition(" ")[2]
+    if role in {"viewer", "reviewer", "operator"}:
         return cast.person(f"{role}-1", role)
     staff, owner = who.startswith("staff"), who == "a superuser"
     return User.objects.create_user("somebody", password="x", is_staff=staff or owner, is_superuser=owner)
@@ -103,6 +107,22 @@ def answer(response) -> str:
 SEEN = {**{kind: {"200"} for kind in Kind}, Kind.MOVED: {"301", "302"}, Kind.ACT: {"405"}}
 
 
+def urls_for(who: str, name: str, site: World) -> list[str]:
+    """With each query for those who see the least and the most, with the first for those between."""
+    urls = addresses.urls(name, site)
+    return urls[:1] if who in {"a reviewer", "an operator"} else urls
+
+
+def page_faults(who: str, name: str, response) -> list[str]:
+    """What is wrong with the headers, and, for whoever sees everything, with the markup."""
+    faults = header_faults(response)
+    if who == "a viewer" and name in addresses.SCREENS and response.status_code == 200:
+        faults += [] if "no-store" in response.headers["Cache-Control"] else ["may be cached"]
+    if who == "a superuser" and ADDRESSES[name].kind in {Kind.PAGE, Kind.PART}:
+        faults += markup_faults(response)
+    return faults
+
+
 def expected(held: Need, needed: Need, address: Address) -> set[str]:
     """How somebody is turned away from what they may not do; what is seen by who may look."""
     if held >= needed:
@@ -135,24 +155,27 @@ def test_who_may_look_sees_and_who_may_not_is_turned_away(site, who):
     client, wrong = client_of(who, site), []
     before = rows()
     for name, address in ADDRESSES.items():
-        for url in addresses.urls(name, site):
+        for url in urls_for(who, name, site):
             with undone() as written:
-                came = answer(client.get(url))
+                response = client.get(url)
+            came, faults = answer(response), page_faults(who, name, response)
             if address.claims and PEOPLE[who] >= Need.REVIEWER:
                 written = [each for each in written if not each.startswith('UPDATE "grading_reviewitem" SET "claim')]
             if address.kind is Kind.FILE:
                 written = but_for_history(written)
-            if came not in expected(PEOPLE[who], address.opens, address) or written:
-                wrong.append(f"{name} {url}: {came}, wrote {written}")
+            if came not in expected(PEOPLE[who], address.opens, address) or written or faults:
+                wrong.append(f"{name} {url}: {came}, wrote {written}, {faults}")
     assert not wrong, f"{who}:\n" + "\n".join(wrong)
     assert rows() == before
 
 
 @pytest.mark.parametrize("who", ["a stranger", "an agent's token", "a superuser"])
 def test_other_methods_change_nothing(site, who):
+    """HEAD is asked where a POST acts: elsewhere the tests beside this one see that neither GET nor POST writes."""
     client, wrong = client_of(who, site), []
-    for method in ("head", "put", "delete"):
-        for name in ADDRESSES:
+    acting = [name for name, address in ADDRESSES.items() if address.acts is not None or address.kind is Kind.ACT]
+    for method, names in {"head": acting, "put": ADDRESSES, "delete": ADDRESSES}.items():
+        for name in names:
             with undone() as written:
                 came = answer(getattr(client, method)(addresses.url(name, site)))
             written = but_for_history(written)
@@ -172,7 +195,8 @@ def test_who_may_act_does_and_who_may_not_changes_nothing(site, who):
     for name, address in ADDRESSES.items():
         needed = max(address.acts or address.opens, address.opens)
         with undone(address.before) as written:
-            came = answer(client.post(addresses.url(name, site), address.data(site)))
+            response = client.post(addresses.url(name, site), address.data(site))
+        came, faults = answer(response), header_faults(response)
         client.cookies = SimpleCookie(signed_in)  # logging out is undone too
         if held < needed:
             right = came in expected(held, needed, address) | {"405"} and not written
@@ -182,8 +206,8 @@ def test_who_may_act_does_and_who_may_not_changes_nothing(site, who):
             )
         else:
             right = bool(written) and came in {"200", "204", "302"}
-        if not right:
-            wrong.append(f"{name}: {came}, wrote {written}, after {address.data(site)}")
+        if faults or not right:
+            wrong.append(f"{name}: {came}, wrote {written}, {faults}, after {address.data(site)}")
     assert not wrong, f"{who}:\n" + "\n".join(wrong)
     assert rows() == before
 

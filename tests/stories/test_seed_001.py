@@ -115,33 +115,6 @@ def lived_like_the_verdicts_alone(sessions) -> bool:
     return [row[2:] for row in buckets() if row[:2] == ("category", "infra")] == lived
 
 
-@pytest.mark.browser
-def test_a_floor_that_reached_the_ledger_is_corrected_in_the_browser_without_a_trace(page, settings):
-    settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 1.0}
-    session = cast.session(title="Add a retry guard to the webhook tool")
-    cast.pull_request(session)
-    rewards.settle(session)
-    assert [row[2:6] for row in buckets() if row[0] == "category"] == [("floor", cast.NOON.date(), 1, 100_000)]
-    cast.person("rita", "reviewer")
-
-    page.goto("/login/")
-    page.fill("[name=username]", "rita")
-    page.fill("[name=password]", "correct horse battery")
-    page.click("[type=submit]")
-    page.goto(session.get_absolute_url())
-    page.get_by_role("link", name="Correct the grade").click()
-    page.fill("[name=value]", ".80")
-    page.fill("#id_reason", "The pull request was opened and its checks are green")
-    page.get_by_role("button", name="Submit .80").click()
-    page.get_by_text("Reward .80, final.").first.wait_for()
-
-    corrected = [row[2:] for row in buckets() if row[0] == "category"]
-    twin = cast.session(category="infra", harness=None)
-    cast.grade(twin, Source.HUMAN, 0.8, author=Grade.objects.get(source="human").author)
-    rewards.settle(twin)
-    assert [row[2:] for row in buckets() if row[:2] == ("category", "infra")] == corrected
-
-
 @pytest.mark.django_db
 def test_sessions_without_a_key_are_graded_by_the_rest_of_the_chain():
     session = submit("71a3-cross-repo", 619)
