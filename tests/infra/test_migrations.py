@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
