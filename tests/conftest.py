@@ -79,7 +79,6 @@ ON_POSTGRESQL = (
     "review/test_review_claims.py",
     "review/test_review_queue.py",
     "screens/test_every_page.py",
-    "screens/test_query_growth.py",
     "screens/test_roles_matrix.py",
 )
 TESTS = Path(__file__).parent
