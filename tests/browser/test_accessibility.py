@@ -155,6 +155,7 @@ def test_every_page_fits_every_screen_and_the_console_stays_quiet(page, live_sit
     assert not any(wrong.values()), told(wrong)
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_grave_on_any_page_and_tab_reaches_everything(page, site):
     wrong = {}
     for name, url in pages(site).items():

@@ -63,6 +63,7 @@ def test_a_slider_moved_by_keyboard_says_the_day_and_looks_when_told(page, olga,
     assert page.url.endswith(PAGE)
 
 
+@pytest.mark.slow
 def test_a_slider_moved_by_hand_looks_when_it_is_let_go(page, olga, sessions):
     log_in(page)
     page.goto(PAGE)
@@ -80,6 +81,7 @@ def test_a_slider_moved_by_hand_looks_when_it_is_let_go(page, olga, sessions):
     )
 
 
+@pytest.mark.slow
 def test_without_script_there_are_a_day_a_moment_and_a_button(chromium, live_site, olga, sessions):
     context = signed_in(chromium, live_site, olga, java_script_enabled=False)
     page = context.new_page()

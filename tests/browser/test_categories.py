@@ -84,6 +84,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     assert page.evaluate("window.pwned") is None
 
 
+@pytest.mark.slow
 def test_a_rule_is_previewed_and_applied_without_script(chromium, live_site, sessions):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()

@@ -64,6 +64,7 @@ def test_nothing_is_saved_without_a_grade(hand):
     assert not ReviewAnswer.objects.exists()
 
 
+@pytest.mark.slow
 def test_reasons_are_one_line_in_the_panel_and_escape_leaves(hand):
     first, second, third, *_ = desk_cast.queue_of(5)
     hand.open()
@@ -97,6 +98,7 @@ def test_reasons_are_one_line_in_the_panel_and_escape_leaves(hand):
     assert hand.complaints == []
 
 
+@pytest.mark.slow
 def test_a_comment_keeps_the_grade_being_typed(hand):
     desk_cast.queue_of(1)
     hand.open()
@@ -177,6 +179,7 @@ def test_the_claim_is_kept_while_the_page_is_open(hand):
     assert item.claimed_until > before
 
 
+@pytest.mark.slow
 def test_help_says_all_keys_and_closes(hand):
     desk_cast.queue_of(1)
     hand.open()
@@ -188,6 +191,7 @@ def test_help_says_all_keys_and_closes(hand):
     assert hand.value() == ""
 
 
+@pytest.mark.slow
 def test_tabs_are_links_that_keep_what_was_typed(hand):
     desk_cast.queue_of(1)
     hand.open()
@@ -199,6 +203,7 @@ def test_tabs_are_links_that_keep_what_was_typed(hand):
     assert "Yours until" in hand.page.inner_text(".rail-foot")
 
 
+@pytest.mark.slow
 def test_the_queue_is_narrowed_by_keyboard(hand):
     desk_cast.queue_of(8)
     hand.open()

@@ -58,6 +58,7 @@ def test_a_correction_takes_at_most_four_keys_besides_the_reason(chromium, live_
     hand.page.context.close()
 
 
+@pytest.mark.slow
 def test_a_correction_takes_three_clicks_of_the_mouse_and_no_key(chromium, live_site, rita):
     first, *_ = desk_cast.queue_of(2)
     hand = at_the_desk(chromium, live_site, rita, viewport={"width": 1440, "height": 900})
@@ -108,6 +109,7 @@ def test_a_correction_takes_three_taps_of_a_thumb(chromium, live_site, rita):
     page.context.close()
 
 
+@pytest.mark.slow
 def test_a_stop_is_chosen_without_script(chromium, live_site, rita):
     first, *_ = desk_cast.queue_of(2)
     page = signed_in(chromium, live_site, rita, java_script_enabled=False).new_page()

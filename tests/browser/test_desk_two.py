@@ -53,6 +53,7 @@ def test_two_people_empty_a_queue_and_each_session_is_answered_once(people):
     assert [each for hand in people for each in hand.complaints] == []
 
 
+@pytest.mark.slow
 def test_what_another_has_is_read_only_and_j_goes_on(people):
     first, second, third = desk_cast.queue_of(3)
     rita, olga = people
@@ -70,6 +71,7 @@ def test_what_another_has_is_read_only_and_j_goes_on(people):
     assert olga.where() == f"/review/{third.pk}/"
 
 
+@pytest.mark.slow
 def test_a_closed_tab_gives_its_session_back(people):
     desk_cast.queue_of(1)
     rita, olga = people
@@ -82,6 +84,7 @@ def test_a_closed_tab_gives_its_session_back(people):
     assert "Yours until" in olga.page.inner_text(".rail-foot")
 
 
+@pytest.mark.slow
 def test_a_browser_that_died_gives_its_session_back_after_five_minutes(people):
     desk_cast.queue_of(1)
     rita, olga = people
@@ -110,6 +113,7 @@ def test_a_double_submit_records_one_answer(people):
     assert ReviewAnswer.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_back_shows_what_was_graded_and_a_new_grade_is_a_new_answer(people):
     first, *_ = desk_cast.queue_of(3)
     rita, _ = people
@@ -126,6 +130,7 @@ def test_back_shows_what_was_graded_and_a_new_grade_is_a_new_answer(people):
     assert rewards.live(first).value == 0.3
 
 
+@pytest.mark.slow
 def test_a_reload_keeps_the_session_and_what_was_typed(people):
     first, *_ = desk_cast.queue_of(3)
     rita, _ = people
@@ -141,6 +146,7 @@ def test_a_reload_keeps_the_session_and_what_was_typed(people):
     assert "Yours until" in rita.page.inner_text(".rail-foot")
 
 
+@pytest.mark.slow
 def test_two_tabs_of_one_person_have_two_sessions(people):
     desk_cast.queue_of(3)
     rita, _ = people
@@ -158,6 +164,7 @@ def test_two_tabs_of_one_person_have_two_sessions(people):
     assert rita.value() == "0.3" or rita.value() == ".30"
 
 
+@pytest.mark.slow
 def test_a_stale_form_shows_the_difference_and_goes_through_on_purpose(people):
     first, *_ = desk_cast.queue_of(3)
     rita, _ = people

@@ -40,6 +40,7 @@ def test_a_question_mark_lists_the_keys_on_every_page(chromium, live_site, rita)
     page.context.close()
 
 
+@pytest.mark.slow
 def test_a_question_mark_in_a_field_is_a_question_mark(chromium, live_site, rita):
     page = signed_in(chromium, live_site, rita).new_page()
     page.goto("/sessions/")
@@ -65,6 +66,7 @@ def test_a_word_says_what_it_means_where_it_stands(chromium, live_site, rita):
     page.context.close()
 
 
+@pytest.mark.slow
 def test_without_script_a_word_and_the_keys_are_links(chromium, live_site, rita):
     page = signed_in(chromium, live_site, rita, java_script_enabled=False).new_page()
     page.goto("/sessions/")

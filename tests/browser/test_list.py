@@ -35,6 +35,7 @@ def test_the_list_follows_the_search_without_a_button_and_the_words_stay(chromiu
     page.context.close()
 
 
+@pytest.mark.slow
 def test_the_list_is_cards_on_a_phone(chromium, live_site, rita):
     options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     page = signed_in(chromium, live_site, rita, **options).new_page()

@@ -81,6 +81,7 @@ def test_a_reward_that_changes_says_from_what_to_what(context):
     assert ".70" in page.inner_text("[data-session] .rw")
 
 
+@pytest.mark.slow
 def test_a_list_says_that_sessions_came_in_and_does_not_move(context):
     review_cast.judged()
     page = context.new_page()
@@ -92,6 +93,7 @@ def test_a_list_says_that_sessions_came_in_and_does_not_move(context):
     assert page.locator("[data-live-newer]").is_hidden()
 
 
+@pytest.mark.slow
 def test_twelve_tabs_of_a_browser_ask_as_one(chromium, context):
     pages = [context.new_page() for _ in range(12)]
     for page in pages:
@@ -122,6 +124,7 @@ def test_a_site_that_does_not_answer_is_said_and_caught_up_with(context, monkeyp
     wait_for_pill(page, "Budget spent")
 
 
+@pytest.mark.slow
 def test_who_is_signed_out_meanwhile_is_told(context, monkeypatch):
     page = context.new_page()
     page.goto("/sessions/")

@@ -32,6 +32,7 @@ def judge(live_site, settings):
     cast.person("olga", "operator")
 
 
+@pytest.mark.slow
 def test_it_fits_in_every_state_and_keeps_the_content_policy(page, settings):
     now, complaints = timezone.now(), listen(page)
     log_in(page)
@@ -97,6 +98,7 @@ def test_a_policy_is_set_confirmed_where_it_costs_more_and_taken_back(page):
     assert list(JudgePolicy.objects.values_list("daily_budget_usd", flat=True)) == [2.0, 20.0, 2.0]
 
 
+@pytest.mark.slow
 def test_an_outcome_leads_to_its_attempts(page):
     quota_cast.fortnight(timezone.now())
     log_in(page)
@@ -106,6 +108,7 @@ def test_an_outcome_leads_to_its_attempts(page):
     assert "did not come back" in page.inner_text("#attempts")
 
 
+@pytest.mark.slow
 def test_an_outage_leads_to_the_sessions_that_waited(page):
     now = timezone.now()
     quota_cast.quota(QuotaState.EXHAUSTED, changed_at=now - dt.timedelta(hours=3), until=now + dt.timedelta(hours=3))

@@ -35,6 +35,7 @@ def ticked(page) -> list[bool]:
     return [box.is_checked() for box in page.query_selector_all("[name=session]")]
 
 
+@pytest.mark.slow
 def test_ticking_a_range_and_all_that_are_shown(page, olga, sessions):
     log_in(page)
     page.goto("/sessions/")
@@ -76,6 +77,7 @@ def test_many_are_corrected_as_previewed_and_undone_to_the_bit(page, olga, sessi
     assert {name: buckets(name) for name in before} == before
 
 
+@pytest.mark.slow
 def test_it_all_works_without_script(chromium, live_site, olga, sessions):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()

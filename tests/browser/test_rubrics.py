@@ -84,6 +84,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     assert complaints == []
 
 
+@pytest.mark.slow
 def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     versions.activate(sterner(olga), by=olga)
     log_in(page)
@@ -98,6 +99,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     assert "Called off" in page.inner_text(".state-line")
 
 
+@pytest.mark.slow
 def test_it_all_works_without_script(chromium, live_site, sim, olga, sessions):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()

@@ -138,6 +138,7 @@ def test_citations_jump_by_click_and_by_key(desk, indexed):
     desk.wait_for_selector("#e49004:focus")
 
 
+@pytest.mark.slow
 def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.keyboard.press("/")
@@ -160,6 +161,7 @@ def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
     assert top(desk) <= 12_001 < top(desk) + 60
 
 
+@pytest.mark.slow
 def test_what_nobody_says_is_said_not_to_be_found(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.click("[data-find-open]")
@@ -176,6 +178,7 @@ def test_hostile_text_stays_text(desk, indexed):
     expect(desk.locator("[data-find-words]")).to_have_text("1 of 1")
 
 
+@pytest.mark.slow
 def test_the_ends_are_a_key_away(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.focus(".log")
@@ -187,6 +190,7 @@ def test_the_ends_are_a_key_away(desk, indexed):
     desk.wait_for_selector("#e1.at")
 
 
+@pytest.mark.slow
 def test_the_review_desk_has_the_same_transcript(desk, indexed):
     desk.goto(f"/review/{indexed.pk}/?tab=transcript")
     assert desk.locator("[data-cite-words]").is_hidden(), "blind first: nothing is cited yet"
@@ -203,6 +207,7 @@ def test_the_review_desk_has_the_same_transcript(desk, indexed):
     assert desk.locator("#e1").count() == 1
 
 
+@pytest.mark.slow
 def test_it_works_as_part_of_a_page_too(desk, indexed):
     """Narrow review screens scroll as one."""
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
@@ -216,6 +221,7 @@ def test_it_works_as_part_of_a_page_too(desk, indexed):
     assert int(desk.locator(".ev").last.get_attribute("data-n")) > 49_300
 
 
+@pytest.mark.slow
 def test_it_works_without_script(chromium, live_site, indexed):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()

@@ -43,6 +43,7 @@ def watched(chromium, live_site, site):
     context.close()
 
 
+@pytest.mark.slow
 def test_hostile_text_and_hostile_addresses_stay_text_on_every_page(watched, site):
     """Each page with what it is usually asked, and then with an attack in everything that pages read."""
     page, watch = watched

@@ -106,6 +106,7 @@ def test_a_find_has_the_line_of_its_result_however_long_the_log_goes_on(tmp_path
     assert [(find.kind, find.line) for find in signals.found(path)] == [("commit", 7), ("red_run", 5)]
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_small_sessions():
     done = subprocess.run(
         [sys.executable, "benchmarks/signals.py", "--smoke"], capture_output=True, text=True, check=True

@@ -62,6 +62,7 @@ def read(client, rita):
     return read
 
 
+@pytest.mark.slow
 def test_large_patches_at_once_break_neither_uploads_nor_pages(serve, secret, read):  # noqa: F811
     """Each is parsed and searched before it writes, so that nobody waits for that, and none is told of a bug."""
     site = serve()
@@ -77,6 +78,7 @@ def test_large_patches_at_once_break_neither_uploads_nor_pages(serve, secret, re
     assert Settlement.objects.values("session").distinct().count() == UPLOADS
 
 
+@pytest.mark.slow
 def test_no_page_waits_while_somebody_writes_and_uploads_are_told_when_to_come_again(serve, secret, read):  # noqa: F811
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no gate")

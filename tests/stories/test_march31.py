@@ -89,6 +89,7 @@ def belief(page, of: str) -> str:
     return page.inner_text(f'[data-belief="{of}"]').split()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.worker
 def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
@@ -295,6 +296,7 @@ def test_the_history_is_the_same_every_time_and_its_second_week_is_worse():
 # --- on a terminal ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_command_lives_through_it_and_the_docs_show_what_it_prints(tmp_path):
     """Where this fails: `python docs/march31.py`."""
