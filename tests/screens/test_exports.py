@@ -5,6 +5,8 @@ import io
 import re
 
 import pytest
+from django.conf import settings as site_settings
+from django.test import override_settings
 
 from tests import addresses, poisoned
 from tests.addresses import FILE
@@ -17,13 +19,20 @@ FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 
 
+@pytest.fixture(scope="module")
+def rows(module_site, django_db_blocker):
+    """A row of everything, full of attacks: it takes eight seconds of CPU, so both tests read the same."""
+    with django_db_blocker.unblock(), override_settings():
+        quota_cast.use(site_settings)
+        return poisoned.make()[0]
+
+
 @pytest.fixture
-def files(admin_client, settings):
+def files(rows, admin_client, settings):
     """The answer of every address that gives a file, by name."""
     quota_cast.use(settings)
-    site, _tame = poisoned.make()
     names = [name for name in addresses.of_kind(FILE) if name in addresses.SCREENS]
-    return {url: admin_client.get(url) for name in names for url in addresses.urls(name, site)}
+    return {url: admin_client.get(url) for name in names for url in addresses.urls(name, rows)}
 
 
 def test_a_file_is_saved_and_never_shown_as_a_page(files):
