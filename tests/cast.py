@@ -4,9 +4,9 @@ from django.contrib.auth.models import User
 
 from grading.models import Artifact, Grade, JudgeJob, ReviewAnswer, Session
 from grading.vocabulary import Reason, Source
-from tests.site import ARMS, NOON, Site, _names, _numbers
+from tests.site import NOON, Site
 
-__all__ = ["ARMS", "NOON", "_names", "_numbers"]
+__all__ = ["NOON"]
 _site = Site()
 world, agent, person = _site.rolled_back, _site.agent, _site.person
 
