@@ -7,8 +7,6 @@ from grading.judging.core.prompt import rubric_sha256
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
 from grading.plain import plain_text
-from tests import cast
-from tests.casts import judge as judge_cast
 from tests.corpus import places, transcripts
 from tests.corpus.secrets import ALL, HARMLESS
 from tests.redaction.test_redact import leaked
@@ -20,14 +18,13 @@ pytestmark = pytest.mark.django_db
 UNTOLD = ALL["key whose beginning is missing"].text
 
 
-def session_with(text: str):
+def session_with(site, text: str):
     short = "" if text == UNTOLD else text
-    session = cast.session(title=plain_text(f"Deploy with {short}", 300))
-    log = transcripts.log(session.external_id, *places.in_places(text))
-    judge_cast.give(session, "transcript", log, f"{session.external_id}.jsonl")
-    judge_cast.give(session, "journal", f"Notes of today\n\nI used {text}\n".encode())
+    builder = site.session(title=plain_text(f"Deploy with {short}", 300))
+    session = builder.session
     patch = "--- a/.env\n+++ b/.env\n" + "".join(f"+{line}\n" for line in text.split("\n"))
-    judge_cast.give(session, "patch", patch.encode())
+    builder.with_log(transcripts.log(session.external_id, *places.in_places(text)))
+    builder.with_journal(f"Notes of today\n\nI used {text}\n").with_patch(patch.encode())
     Artifact.objects.create(
         session=session, kind=ArtifactKind.COMMIT, key=plain_text(f"abc {short}", 200), origin=Origin.FACTS
     )
@@ -45,18 +42,18 @@ def rubric_with(text: str) -> Rubric:
     return rubric
 
 
-def sent(sim, text: str) -> str:
+def sent(site, sim, text: str) -> str:
     """All that came in at the judge's end, for a session and an example that have the text everywhere."""
     rubric = rubric_with(text)
-    made = inputs.build(session_with(text), rubric, budget=60_000)
+    made = inputs.build(session_with(site, text), rubric, budget=60_000)
     client.ask(judges.first(), made, rubric)
     request = sim.calls[-1].request
     return f"{request.system}\n{request.user}"
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_secret_never_reaches_the_socket(sim, name):
-    received = sent(sim, ALL[name].text)
+def test_a_secret_never_reaches_the_socket(site, sim, name):
+    received = sent(site, sim, ALL[name].text)
     assert leaked(ALL[name], received) == []
     assert received.count("[redacted ") >= 8
     for around in ("HOME=/root", "Notes of today", "Example 1, graded 0.5", "Error: could not connect"):
@@ -64,7 +61,7 @@ def test_a_secret_never_reaches_the_socket(sim, name):
 
 
 @pytest.mark.parametrize("name", [name for name, text in HARMLESS.items() if len(text) < 250 and "\n" not in text])
-def test_what_is_no_secret_reaches_the_judge(sim, name):
-    received = sent(sim, HARMLESS[name])
+def test_what_is_no_secret_reaches_the_judge(site, sim, name):
+    received = sent(site, sim, HARMLESS[name])
     assert HARMLESS[name].replace("\t", " ") in received
     assert "[redacted " not in received
