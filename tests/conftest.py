@@ -229,6 +229,17 @@ def site(db):
     return Site()
 
 
+@pytest.fixture
+def noon() -> Iterator[None]:
+    """The clock stands still at the time when the world builder's sessions end."""
+    import time_machine
+
+    from tests.site import NOON
+
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
 @pytest.fixture(scope="module")
 def module_site(request, django_db_setup, django_db_blocker) -> Iterator:
     """A world builder whose rows stay until the module's last test: for tests that only read, each in a savepoint.

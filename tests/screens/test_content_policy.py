@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests import addresses, cast, world
+from tests import addresses, world
 from tests.addresses import ADDRESSES
 from tests.casts import quota as quota_cast
 
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 @pytest.fixture
-def site(settings):
+def rows(settings):
     quota_cast.use(settings)
     return world.make()
 
@@ -49,17 +49,17 @@ def faults(response) -> list[str]:
 
 
 @pytest.mark.parametrize("who", ["a stranger", "a viewer", "an owner"])
-def test_every_answer_carries_the_policy(site, django_user_model, who):
+def test_every_answer_carries_the_policy(site, rows, django_user_model, who):
     client = Client(raise_request_exception=False)
     if who == "a viewer":
-        client.force_login(cast.person("vera", "viewer"))
+        client.force_login(site.person("vera", "viewer"))
     if who == "an owner":
         client.force_login(django_user_model.objects.create_superuser("root"))
     wrong = {}
     for name in ADDRESSES:
-        for url in addresses.urls(name, site):
+        for url in addresses.urls(name, rows):
             wrong[url] = faults(client.get(url))
-        wrong[f"POST {name}"] = faults(client.post(addresses.url(name, site), {}))
+        wrong[f"POST {name}"] = faults(client.post(addresses.url(name, rows), {}))
     assert not {url: found for url, found in wrong.items() if found}
 
 
@@ -78,17 +78,17 @@ def test_the_page_of_an_error_of_ours_carries_it(client, settings):
     assert faults(response) == []
 
 
-def test_refusals_carry_it(client, site):
+def test_refusals_carry_it(site, client, rows):
     checked = Client(enforce_csrf_checks=True)
-    reviewer, ron = Client(), cast.person("ron", "reviewer")
+    reviewer, ron = Client(), site.person("ron", "reviewer")
     for each in (checked, reviewer):
         each.force_login(ron)
     responses = {
-        "a form without its token": checked.post(addresses.url("admin:review_answer", site), {"value": ".1"}),
+        "a form without its token": checked.post(addresses.url("admin:review_answer", rows), {"value": ".1"}),
         "another host": client.get("/", headers={"host": "elsewhere.test"}),
         "the API without a token": client.post("/api/v1/sessions"),
         "the API, unreadable": client.post(
-            "/api/v1/selections", "{", "application/json", headers={"authorization": f"Bearer {site['secret']}"}
+            "/api/v1/selections", "{", "application/json", headers={"authorization": f"Bearer {rows['secret']}"}
         ),
         "the API, unknown": client.get("/api/v1/none"),
         "another method": reviewer.put("/sessions/"),
@@ -98,9 +98,9 @@ def test_refusals_carry_it(client, site):
     assert {name: faults(response) for name, response in responses.items() if faults(response)} == {}
 
 
-def test_nothing_is_cached_that_only_some_may_see(client, site):
-    client.force_login(cast.person("vera", "viewer"))
-    responses = {name: client.get(addresses.urls(name, site)[0]) for name in addresses.SCREENS}
+def test_nothing_is_cached_that_only_some_may_see(site, client, rows):
+    client.force_login(site.person("vera", "viewer"))
+    responses = {name: client.get(addresses.urls(name, rows)[0]) for name in addresses.SCREENS}
     seen = {name: response for name, response in responses.items() if response.status_code == 200}
     assert len(seen) > 10
     assert all("no-store" in response.headers["Cache-Control"] for response in seen.values())
