@@ -64,15 +64,17 @@ from grading.models.categories import RuleAct
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
-from grading.reward import one_scale, rewards
+from grading.reward import one_scale
 from grading.signals import conditions
 from grading.signals.traits import Traits
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast, world
+from tests import world
 from tests.addresses import World
-from tests.casts import judge as judge_cast
 from tests.casts import quota as quota_cast
 from tests.corpus import transcripts, xss
+from tests.site import Site
+
+site = Site()
 
 OURS = ("grading", "bandit", "auth", "admin")
 # Columns that hold no text from outside: the program, or a hash, writes them, and it reads its own words there.
@@ -201,30 +203,28 @@ def make() -> tuple[World, set[str]]:
 def _session(number: int, olga: User) -> Session:
     """Evidence, a grade of every source, artifacts with every link, a flag and an alarm."""
     now = timezone.now()
-    made = cast.session(ended_at=now - dt.timedelta(hours=number), is_sample=number == 1, selection=_selection(number))
+    ended_at = now - dt.timedelta(hours=number)
+    builder = site.session(ended_at=ended_at, is_sample=number == 1, selection=_selection(number))
+    made = builder.session
     if number % 4 == 3:
         Session.objects.filter(pk=made.pk).update(outcome=Outcome.FAILED, category=None)
     text = "\n".join(xss.ALL.values())
-    judge_cast.give(made, "transcript", transcript(made.external_id), "conversation.jsonl")
-    judge_cast.give(made, "journal", text.encode())
-    judge_cast.give(
-        made, "patch", "\n".join(f"{'+-@ '[n % 4]}{line}" for n, line in enumerate(text.split("\n"))).encode()
-    )
+    patch = "\n".join(f"{'+-@ '[n % 4]}{line}" for n, line in enumerate(text.split("\n")))
+    builder.with_file("transcript", transcript(made.external_id), "conversation.jsonl")
+    builder.with_journal(text).with_patch(patch.encode())
     made.evidence.create(kind="facts", sha256="f" * 64, size=1, problem=Reason.LOG_SHARED)
-    cast.grade(made, Source.TRAJECTORY, 0.3, evidence=seen())
-    cast.grade(made, Source.JUDGE, 0.5, rubric="4e1c", evidence=verdict())
-    cast.grade(made, Source.JUDGE, 0.6, rubric="4e1c", evidence=verdict(purpose="second"), parallel=True)
-    cast.grade(made, Source.JOURNAL, None, Reason.NO_SIGNAL)
-    cast.grade(made, Source.CONSUMPTION, 0.6, evidence={"terms": terms()})
+    builder.graded(Source.TRAJECTORY, 0.3, evidence=seen()).judged(0.5, rubric="4e1c", evidence=verdict())
+    builder.judged(0.6, rubric="4e1c", evidence=verdict(purpose="second"), parallel=True)
+    builder.graded(Source.JOURNAL, None, Reason.NO_SIGNAL)
+    builder.graded(Source.CONSUMPTION, 0.6, evidence={"terms": terms()})
     for link in xss.LINKS.values():
         for kind in (ArtifactKind.PULL_REQUEST, ArtifactKind.CHECK_FAILED):
             key = Artifact.objects.create(session=made, kind=kind, origin=Origin.TRANSCRIPT)
             Artifact.objects.filter(pk=key.pk).update(key=f"{link} {kind}")
     if number < 2:
-        cast.grade(made, Source.HUMAN, 0.8, author=olga)
+        builder.graded(Source.HUMAN, 0.8, author=olga)
     Flag.objects.create(session=made, rule="A1", cleared_at=now if number % 3 == 1 else None)
-    rewards.settle(made)
-    return made
+    return builder.settle()
 
 
 def _shared(session: Session, owner: Session) -> None:
@@ -312,7 +312,7 @@ def _people(sessions: list[Session]) -> None:
         eve = User.objects.create_user(f"eve-{number}", password="x")
         ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})
         judge = session.grades.filter(source=Source.JUDGE).first()
-        cast.blind(session, eve, 0.5, judge=judge, effects=effects())
+        site.on(session).answered_blind(eve, 0.5, judge=judge, effects=effects())
         Reveal.objects.create(session=session, reviewer=eve, judge=judge, value=0.5)
         Comment.objects.create(session=session, author=eve)
         for page in ("review", "sessions", "history"):

@@ -10,7 +10,7 @@ import pytest
 import redis
 from django.db import transaction
 
-from grading import judging, tasks, wakeup
+from grading import tasks, wakeup
 from grading.models import Grade, JudgeAttempt, JudgeJob, PeriodicJob
 from grading.models.judging import AttemptOutcome, JobState
 from grading.vocabulary import Source
@@ -55,18 +55,18 @@ def verdicts(job):
 
 
 @pytest.mark.worker
-def test_a_commit_rings_and_the_verdict_comes(sim, worker):
+def test_a_commit_rings_and_the_verdict_comes(site, sim, worker):
     worker()
-    job = judge_cast.job()
+    job = site.judge_job()
     wait_for(lambda: is_done(job))
     assert verdicts(job) == 1
 
 
 @pytest.mark.worker
-def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(sim, worker):
+def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(site, sim, worker):
     sim.script("hang")
     victim = worker()
-    job = judge_cast.job()
+    job = site.judge_job()
     wait_for(lambda: len(sim.calls) == 1)
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait(5)
@@ -85,10 +85,10 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(si
 
 
 @pytest.mark.worker
-def test_calls_that_hang_keep_nothing_else_from_being_done(sim, worker):
+def test_calls_that_hang_keep_nothing_else_from_being_done(site, sim, worker):
     sim.mode = "hang"
     worker(WORKER_CONCURRENCY="1")
-    judge_cast.job()
+    site.judge_job()
     wait_for(lambda: len(sim.calls) == 1)
     for _ in range(30):
         wakeup.publish()
@@ -98,9 +98,9 @@ def test_calls_that_hang_keep_nothing_else_from_being_done(sim, worker):
 
 
 @pytest.mark.worker
-def test_a_worker_that_is_asked_to_end_finishes_its_calls_and_claims_nothing_more(sim, worker):
+def test_a_worker_that_is_asked_to_end_finishes_its_calls_and_claims_nothing_more(site, sim, worker):
     sim.latency = 0.5
-    jobs = [judge_cast.job() for _ in range(60)]
+    jobs = [site.judge_job() for _ in range(60)]
     going = worker()
     wait_for(lambda: len(sim.calls) >= 8)
     going.terminate()
@@ -112,8 +112,8 @@ def test_a_worker_that_is_asked_to_end_finishes_its_calls_and_claims_nothing_mor
 
 
 @pytest.mark.worker
-def test_a_flushed_broker_loses_nothing(sim, worker, redis_url):
-    jobs = [judge_cast.job() for _ in range(5)]
+def test_a_flushed_broker_loses_nothing(site, sim, worker, redis_url):
+    jobs = [site.judge_job() for _ in range(5)]
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
     worker()
@@ -126,9 +126,9 @@ def test_a_flushed_broker_loses_nothing(sim, worker, redis_url):
 
 
 @pytest.mark.django_db
-def test_a_wakeup_without_anything_due_does_nothing(sim, redis_url):
+def test_a_wakeup_without_anything_due_does_nothing(site, sim, redis_url):
     tasks.judge()
-    judge_cast.job()
+    site.judge_job()
     tasks.judge()
     tasks.judge()
     assert len(sim.calls) == 1
@@ -150,12 +150,12 @@ def test_a_broker_that_is_away_holds_nobody_up():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_rings_for_a_job_that_was_rolled_back(sim, redis_url):
+def test_nothing_rings_for_a_job_that_was_rolled_back(site, sim, redis_url):
     with transaction.atomic():
-        judging.enqueue(judge_cast.session())
+        site.session().with_work().enqueue()
         transaction.set_rollback(True)
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("celery") == 0
-    judging.enqueue(judge_cast.session())
+    site.session().with_work().enqueue()
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("celery") == 1

@@ -48,34 +48,36 @@ from grading.review import bulk
 from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
 from grading.vocabulary import Source
-from tests import cast
 from tests.addresses import World
-from tests.casts import judge as judge_cast
 from tests.casts import quota as quota_cast
+from tests.site import Site
+
+site = Site()
 
 
 def make() -> World:
     """For a site whose judge is configured and its quota gone. Bob and alice are agents, olga an operator."""
-    olga = cast.person("olga", OPERATOR)
-    session = judge_cast.session(title="Add a retry guard", ended_at=timezone.now() - dt.timedelta(hours=1))
-    cast.grade(session, Source.JUDGE, 0.5, detail="Solid.", rubric="4e1c", model="m")
-    grade = cast.grade(session, Source.HUMAN, 0.8, author=olga, detail="merged")
+    olga = site.person("olga", OPERATOR)
+    session = (
+        site.session(title="Add a retry guard", ended_at=timezone.now() - dt.timedelta(hours=1))
+        .with_work()
+        .judged(0.5, detail="Solid.", rubric="4e1c", model="m")
+        .session
+    )
+    grade = site.on(session).graded(Source.HUMAN, 0.8, author=olga, detail="merged").grade
     rewards.settle(session)
-    other = judge_cast.session(agent=cast.agent("alice"), is_sample=True, model="claude-opus-4-20250514")
-    cast.grade(other, Source.JOURNAL, 0.3)
-    rewards.settle(other)
+    others = site.session(agent="alice", is_sample=True, model="claude-opus-4-20250514")
+    other = others.with_work().graded(Source.JOURNAL, 0.3).settle()
     bulk_name = str(uuid.uuid4())
     seen = {other.pk: other.settlements.latest("revision").revision}
     bulk.submit(seen, olga, answer=Answer.GRADE, value=0.4, reason="all the same", bulk=bulk_name)
-    waiting, beside, free = (judge_cast.session() for _ in range(3))
+    waiting, beside, free = (site.session().with_work().graded(Source.JOURNAL, 0.3).settle() for _ in range(3))
     for each in (waiting, beside, free):
-        cast.grade(each, Source.JOURNAL, 0.3)
-        rewards.settle(each)
         ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": QueueEntry.PERSON, "wanted": 2})
     ReviewItem.objects.filter(session=waiting).update(
         claim="held", claimed_by=olga, claimed_until=timezone.now() + dt.timedelta(minutes=5)
     )
-    for person in (olga, cast.person("rita", REVIEWER)):
+    for person in (olga, site.person("rita", REVIEWER)):
         opinion = review.submit(beside, person, answer=Answer.GRADE, value=0.6, reason="seen it")
     held = Rubric.objects.active()
     draft, _ = versions.save(
@@ -88,8 +90,8 @@ def make() -> World:
     # An authenticated call notes the time, once a minute: not now.
     ApiToken.objects.update(last_used_at=timezone.now())
     drawn = _assignment(session)
-    told = judge_cast.session()
-    told_file = judge_cast.give(told, "journal", b"DB_PASSWORD=correct-horse-7\n")
+    told = site.session().with_work().session
+    told_file = site.on(told).with_file("journal", b"DB_PASSWORD=correct-horse-7\n").evidence
     category = Arm.objects.get(bandit__name="category", name="code")
     said = [{"field": "words", "test": "contains", "values": ["retry", "a-rather-long-word-" * 6]}]
     rule = CategoryRule.objects.create(conditions=said, category=category)

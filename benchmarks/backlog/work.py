@@ -1,6 +1,5 @@
 """The work: a site with sessions that wait for a verdict, and limits that make their number a backlog."""
 
-import io
 import json
 import statistics
 from dataclasses import dataclass
@@ -76,23 +75,17 @@ def describe(bodies: list[dict]) -> list[int]:
 
 
 def submit(size: Size) -> None:
-    from grading import intake
-    from grading.models import Agent, JudgePolicy
+    from grading.models import JudgePolicy
+    from tests.site import Site
 
     # The same work for everybody: one verdict a session.
     JudgePolicy.objects.create(reserved_share=size.reserved, repeat_share=0, second_share=0)
-    agent, rng = Agent.objects.create(name="bench"), Random(3)
+    site, rng = Site(), Random(3)
+    said = {"category": "code", "harness": "claude-code", "ended_at": sessions.ENDED}
     for number in range(size.sessions):
         name = f"bench-{number}"
-        metadata = intake.SubmittedSession(
-            session_id=name, category="code", harness="claude-code", ended_at=sessions.ENDED
-        )
-        intake.submit(
-            agent=agent,
-            metadata=metadata,
-            transcript=io.BytesIO(sessions.transcript(name, rng)),
-            journal=io.BytesIO(sessions.journal(name, rng)),
-        )
+        log, journal = sessions.transcript(name, rng), sessions.journal(name, rng)
+        site.upload(name, log, journal=journal, agent="bench", **said)
 
 
 def body(session: object) -> dict:

@@ -3,7 +3,6 @@ the simulated judge, some of them graded by a person, some of them given lessons
 """
 
 import datetime as dt
-import io
 from contextlib import suppress
 from random import Random
 
@@ -51,17 +50,21 @@ def take_in(number: int, ended_at: dt.datetime, *, words: int = 0) -> None:
     """One session, the outcome of the selection of its number, if there was one; every fourth with lessons."""
     from bandit import holdout
     from bandit.models import Selection
-    from grading import intake
-    from grading.intake.submission import SubmittedSession
     from grading.models import Agent
+    from tests.site import Site
 
     name, agent = f"s{number}x", Agent.objects.get(name=AGENTS[number % len(AGENTS)])
     decision, with_lessons = f"d{number}", number % 4 == 1
     chosen = Selection.objects.filter(bandit__name="category", agent=agent.name, decision_id=decision).exists()
     if with_lessons:
         holdout.assign("lesson", f"l{number}", LESSONS, agent=agent.name, now=ended_at - dt.timedelta(hours=1))
-    said = SubmittedSession(
-        session_id=name,
+    journal = f"# Session {name}\nSubmitted the fix; all tests pass. " + "Words of the journal. " * words
+    Site().upload(
+        name,
+        log(name),
+        journal=journal if number % 5 else None,
+        patch=patch(name) if number % 4 else None,
+        agent=agent,
         category=CATEGORIES[number % len(CATEGORIES)],
         harness="claude-code",
         ended_at=ended_at,
@@ -69,10 +72,3 @@ def take_in(number: int, ended_at: dt.datetime, *, words: int = 0) -> None:
         selection_id=decision if chosen else None,
         lessons_decision_id=f"l{number}" if with_lessons else None,
     )
-    files = {"transcript": io.BytesIO(log(name))}
-    if number % 5:
-        journal = f"# Session {name}\nSubmitted the fix; all tests pass. " + "Words of the journal. " * words
-        files["journal"] = io.BytesIO(journal.encode())
-    if number % 4:
-        files["patch"] = io.BytesIO(patch(name))
-    intake.submit(agent=agent, metadata=said, **files)

@@ -9,14 +9,14 @@ import time_machine
 
 @pytest.fixture
 def clock():
-    from tests import cast
 
-    with time_machine.travel(cast.NOON, tick=False) as traveller:
+    from tests.site import NOON
+
+    with time_machine.travel(NOON, tick=False) as traveller:
         yield traveller
 
 
 @pytest.fixture
-def olga():
-    from tests import cast
+def olga(site):
 
-    return cast.person("olga", "operator")
+    return site.person("olga", "operator")

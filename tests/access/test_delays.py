@@ -6,7 +6,6 @@ import pytest
 from axes.models import AccessAttempt
 
 from grading.access import delays
-from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -64,8 +63,8 @@ def test_a_browser_that_its_user_signed_in_with_is_not_held_up_by_a_guesser_at_t
     assert attempt(client, RIGHT).status_code == 302
 
 
-def test_a_known_browser_is_known_for_its_own_user_only_and_waits_as_well(client, olga, clock):
-    cast.person("rita", "reviewer")
+def test_a_known_browser_is_known_for_its_own_user_only_and_waits_as_well(site, client, olga, clock):
+    site.person("rita", "reviewer")
     attempt(client, RIGHT)
     client.post("/logout/")
     for _ in range(5):
@@ -83,8 +82,8 @@ def test_rotating_within_ones_own_ipv6_network_gains_nothing(client, olga, clock
     assert attempt(client, address="2001:db8:1:3::1").status_code == 200
 
 
-def test_an_account_of_ones_own_does_not_reset_the_address(client, olga, clock):
-    cast.person("eve", "viewer")
+def test_an_account_of_ones_own_does_not_reset_the_address(site, client, olga, clock):
+    site.person("eve", "viewer")
     for number in range(19):
         attempt(client, name=f"name-{number}")
     fresh = type(client)()

@@ -11,7 +11,6 @@ from django.core import mail
 from django.test import Client
 
 from grading.models import AuditEvent
-from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -19,9 +18,9 @@ PASSWORD = "seven green lamps"
 
 
 @pytest.fixture
-def olga(client, settings):
+def olga(site, client, settings):
     settings.MAIL_WORKS = True
-    olga = cast.person("olga", "operator")
+    olga = site.person("olga", "operator")
     client.force_login(olga)
     return olga
 
@@ -107,6 +106,6 @@ def test_a_role_that_is_none_is_refused(client, olga):
     assert mail.outbox == []
 
 
-def test_reviewers_invite_nobody(client, olga):
-    client.force_login(cast.person("rita", "reviewer"))
+def test_reviewers_invite_nobody(site, client, olga):
+    client.force_login(site.person("rita", "reviewer"))
     assert invite(client).status_code == 403

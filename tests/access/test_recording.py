@@ -9,7 +9,6 @@ from grading.access import watching
 from grading.access.recording import CONSOLE, record
 from grading.models import ApiToken, AuditEvent
 from grading.models.audit import AuditKind
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -23,8 +22,8 @@ def told(**chosen) -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture
-def olga():
-    olga = cast.person("olga", "operator")
+def olga(site):
+    olga = site.person("olga", "operator")
     olga.set_password(RIGHT)
     olga.save()
     return olga
@@ -100,9 +99,9 @@ def test_a_download_is_kept(client, olga):
     assert (who, what[:19]) == ("olga", "downloaded history-")
 
 
-def test_a_token_is_named_by_its_agent_and_end():
+def test_a_token_is_named_by_its_agent_and_end(site):
     request = RequestFactory().post("/api/v1/sessions", REMOTE_ADDR="192.0.2.7")
-    request.auth, _ = ApiToken.objects.issue(cast.agent())
+    request.auth, _ = ApiToken.objects.issue(site.agent())
     assert record(AuditKind.TOKEN, "asked", request=request).who == f"token bob …{request.auth.hint}"
 
 
@@ -115,12 +114,12 @@ def test_the_record_is_never_changed():
         event.delete()
 
 
-def test_operators_see_it_in_history_and_viewers_do_not(client, olga):
+def test_operators_see_it_in_history_and_viewers_do_not(site, client, olga):
     watching.failed({"username": "<b>hunter2</b>"}, RequestFactory().post("/login/", REMOTE_ADDR="192.0.2.7"))
     client.force_login(olga)
     html = flat(client.get("/history/"))
     assert "Failed to sign in as “&lt;b&gt;hunter2&lt;/b&gt;”" in html
     assert "from 192.0.2.7" in html
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     for address in ("/history/", "/history/?kind=sign-in", "/history.csv", "/history.jsonl?kind=sign-in"):
         assert "hunter2" not in client.get(address).getvalue().decode()

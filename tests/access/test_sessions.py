@@ -3,18 +3,17 @@
 import datetime as dt
 
 import pytest
-from django.conf import settings as site
+from django.conf import settings
 from django.contrib.sessions.models import Session
 
 from grading.access.sessions import SessionStore
-from tests import cast
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def inside(client, clock):
-    client.force_login(cast.person("vera", "viewer"))
+def inside(site, client, clock):
+    client.force_login(site.person("vera", "viewer"))
     return client
 
 
@@ -23,11 +22,11 @@ def is_in(client) -> bool:
 
 
 def test_the_key_in_the_database_signs_nobody_in(inside):
-    cookie = inside.cookies[site.SESSION_COOKIE_NAME].value
+    cookie = inside.cookies[settings.SESSION_COOKIE_NAME].value
     row = Session.objects.get()
     assert row.session_key != cookie
     assert is_in(inside)
-    inside.cookies[site.SESSION_COOKIE_NAME] = row.session_key
+    inside.cookies[settings.SESSION_COOKIE_NAME] = row.session_key
     assert not is_in(inside)
 
 

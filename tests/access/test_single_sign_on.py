@@ -9,7 +9,6 @@ from django.test import Client
 
 from grading.models import AuditEvent
 from grading.roles import REVIEWER
-from tests import cast
 from tests.access.provider import CLIENT, SECRET, provider
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +25,8 @@ def sso(settings):
 
 
 @pytest.fixture
-def olga():
-    olga = cast.person("olga", "operator")
+def olga(site):
+    olga = site.person("olga", "operator")
     User.objects.filter(pk=olga.pk).update(email="Olga@example.test")
     return olga
 

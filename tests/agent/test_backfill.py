@@ -21,7 +21,6 @@ from grading.evidence import store
 from grading.models import ApiToken, Session
 from grading.models.agents import TokenScope
 from grading.witness import Witness
-from tests import cast
 from tests.agent.test_hook import commit, free_port, git, repository
 from tests.agent.test_installing import CODEX, CODEX_SESSION, GPTME, Person
 from tests.casts import logs
@@ -59,9 +58,9 @@ class Old(Person):
 
 
 @pytest.fixture
-def old(tmp_path, live_site, transactional_db, settings) -> Old:
+def old(site, tmp_path, live_site, transactional_db, settings) -> Old:
     settings.ANTHROPIC_API_KEY, settings.JUDGE_MODEL = quota_cast.KEY, "claude-sonnet-5-5"
-    _row, secret = ApiToken.objects.issue(cast.agent(), scope=TokenScope.HOOK)
+    _row, secret = ApiToken.objects.issue(site.agent(), scope=TokenScope.HOOK)
     with urlopen(f"{live_site}/healthz/live", timeout=120):  # noqa: S310 - of this test
         pass  # whoever asks first waits until the site has read its own code, and a hook waits for seconds only
     return Old(tmp_path, live_site, secret)

@@ -17,7 +17,6 @@ import pytest
 from grading.intake.erasing import erase
 from grading.models import Agent, ApiToken, Session
 from grading.models.evidence import Origin
-from tests import cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import logs
 from tests.processes import wait_for
@@ -134,8 +133,8 @@ def away(tmp_path) -> Machine:
 
 
 @pytest.fixture
-def bob(transactional_db) -> Agent:
-    return cast.agent()
+def bob(site, transactional_db) -> Agent:
+    return site.agent()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 
 from grading.models import Agent, ApiToken, Session
 from grading.models.agents import TokenScope
-from tests import cast
 from tests.agent.test_hook import HOOK, Machine, free_port
 from tests.casts import logs
 from tests.processes import wait_for
@@ -72,9 +71,9 @@ def person(tmp_path) -> Person:
 
 
 @pytest.fixture
-def connected(tmp_path, live_site, transactional_db) -> Person:
+def connected(site, tmp_path, live_site, transactional_db) -> Person:
     """Somebody with a site and a token."""
-    _row, secret = ApiToken.objects.issue(cast.agent(), scope=TokenScope.HOOK)
+    _row, secret = ApiToken.objects.issue(site.agent(), scope=TokenScope.HOOK)
     return Person(tmp_path, live_site, secret)
 
 

@@ -1,7 +1,6 @@
 """The bundled sessions: they come in like any other, tell their story, and leave without a trace in the bandits."""
 
 import datetime as dt
-import io
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,6 @@ from django.utils import timezone
 
 from bandit import ledger
 from bandit.models import Bucket, Erasure, LedgerEntry
-from grading import intake
 from grading.agent import samples
 from grading.models import (
     AbstentionDraw,
@@ -31,7 +29,6 @@ from grading.review import record_correction, undo
 from grading.reward import rewards
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 
 NOW = timezone.now()
 LARGEST = 3_000_000
@@ -79,9 +76,9 @@ def test_every_sample_is_settled_and_marked():
         assert NOW - dt.timedelta(days=7) < session.ended_at < NOW
 
 
-def test_no_bandit_learns_from_a_sample_whatever_is_said_of_it():
+def test_no_bandit_learns_from_a_sample_whatever_is_said_of_it(site):
     sessions = loaded()
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     session = sessions["cross-repo-71a3"]
     record_correction(session, rita, value=0.8, reason="it opened a pull request")
     assert rewards.live(session).value == 0.8
@@ -90,16 +87,14 @@ def test_no_bandit_learns_from_a_sample_whatever_is_said_of_it():
         assert not model.objects.exists()
 
 
-def test_a_sample_that_an_earlier_version_taught_the_bandits_stays_exact_until_it_is_removed():
-    session = cast.session()
-    cast.grade(session, Source.JOURNAL, 0.4)
-    rewards.settle(session)
+def test_a_sample_that_an_earlier_version_taught_the_bandits_stays_exact_until_it_is_removed(site):
+    session = site.session().graded(Source.JOURNAL, 0.4).settle()
     Session.objects.filter(pk=session.pk).update(is_sample=True)
     session.refresh_from_db()
     before = list(Bucket.objects.order_by("pk").values())
     rewards.settle(session)
     assert list(Bucket.objects.order_by("pk").values()) == before
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     record_correction(session, rita, value=0.8, reason="it opened a pull request")
     assert list(Bucket.objects.order_by("pk").values()) != before
     samples.remove("rita")
@@ -111,15 +106,12 @@ def test_loading_twice_adds_nothing():
     assert list(samples.load(NOW + dt.timedelta(days=1))) == []
 
 
-def test_removing_leaves_only_what_is_not_a_sample(django_capture_on_commit_callbacks):
-    own = intake.submit(
-        agent=cast.agent(),
-        metadata=intake.SubmittedSession(session_id="own", category="code", ended_at=NOW),
-        journal=io.BytesIO((samples.FOLDER / "cross-repo-71a3" / "journal.md").read_bytes()),
-    ).session
+def test_removing_leaves_only_what_is_not_a_sample(site, django_capture_on_commit_callbacks):
+    journal = (samples.FOLDER / "cross-repo-71a3" / "journal.md").read_bytes()
+    own = site.upload("own", journal=journal, category="code", ended_at=NOW).session
     before = list(Bucket.objects.order_by("pk").values())
     sessions = loaded()
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     record_correction(sessions["cross-repo-71a3"], rita, value=0.8, reason="it opened a pull request")
     correction = sessions["cross-repo-71a3"].grades.last()
     undo(correction, rita, reason="too fast")
@@ -156,11 +148,11 @@ def test_the_samples_are_small_and_their_sources_named():
     assert named - {"session"} == {path.parent.name for path in samples.FOLDER.glob("*/session.json")}
 
 
-def test_samples_are_loaded_into_an_empty_site_and_stay_away_once_removed():
+def test_samples_are_loaded_into_an_empty_site_and_stay_away_once_removed(site):
     from grading.management.commands.up import first_sessions as programs
 
     assert [program.name for program in programs()] == ["samples"]
-    session = cast.session(is_sample=True)
+    session = site.session(is_sample=True).session
     assert programs() == []
     samples.remove("otto")
     assert not type(session).objects.exists()

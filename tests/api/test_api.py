@@ -14,9 +14,9 @@ from bandit.models import Selection
 from grading import intake
 from grading.models import ApiToken, Session
 from grading.vocabulary import Source
-from tests import cast
 from tests.casts import logs
 from tests.examples import examples
+from tests.site import NOON, Site
 
 SESSIONS = "/api/v1/sessions"
 
@@ -27,7 +27,7 @@ class Caller:
     """An agent with its token."""
 
     def __init__(self, name: str = "bob") -> None:
-        self.agent = cast.agent(name)
+        self.agent = Site().agent(name)
         self.token, self.secret = ApiToken.objects.issue(self.agent)
         # Tests must see what a caller sees, never an exception.
         self.client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {self.secret}"})
@@ -208,7 +208,7 @@ def test_without_a_live_token_nothing_is_told(header):
 
 
 def test_a_revoked_token_is_refused(bob):
-    ApiToken.objects.update(revoked_at=cast.NOON)
+    ApiToken.objects.update(revoked_at=NOON)
     assert_explained(bob.submit(), 401)
 
 
@@ -218,8 +218,8 @@ def test_a_token_shows_when_it_was_last_used(bob):
     assert bob.token.last_used_at is not None
 
 
-def test_a_logged_in_browser_is_not_an_agent(bob, client):
-    client.force_login(cast.person("rita", "operator"))
+def test_a_logged_in_browser_is_not_an_agent(site, bob, client):
+    client.force_login(site.person("rita", "operator"))
     assert client.get("/api/v1/bandits/category").status_code == 401
 
 

@@ -11,12 +11,10 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from grading import intake
 from grading.backups import manifest
 from grading.backups.manifest import NoBackup
 from grading.intake.erasing import erase
 from grading.models import Evidence, ExpiredBlob, Session
-from tests import cast
 from tests.backups.places import binaries
 from tests.casts import logs
 
@@ -33,12 +31,6 @@ def programs(settings, tmp_path):
 @pytest.fixture
 def folder(tmp_path) -> Path:
     return tmp_path / "backups"
-
-
-def submit(number: int, agent: str = "bob") -> Session:
-    metadata = intake.SubmittedSession(session_id=f"s-{number}", category="code", ended_at=cast.NOON)
-    log = io.BytesIO(logs.claude(f"s-{number}", logs.COMMIT))
-    return intake.submit(agent=cast.agent(agent), metadata=metadata, transcript=log).session
 
 
 def backup(folder: Path, *options: str) -> tuple[Path, str]:
@@ -67,10 +59,10 @@ def inside(backup: Path, blob: Path) -> Path:
     return backup / "evidence" / blob.parent.name / blob.name
 
 
-def test_what_has_not_changed_is_linked_to_the_backup_before(folder):
-    first = submit(1)
+def test_what_has_not_changed_is_linked_to_the_backup_before(site, folder):
+    first = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     before, _ = backup(folder)
-    submit(2)
+    site.upload("s-2", logs.claude("s-2", logs.COMMIT))
     after, said = backup(folder)
     same = [inside(each, blob_of(first)).stat().st_ino for each in (before, after)]
     assert same[0] == same[1]
@@ -79,8 +71,8 @@ def test_what_has_not_changed_is_linked_to_the_backup_before(folder):
     assert verify(before) == verify(after) == ""
 
 
-def test_it_is_for_its_owner_alone_and_says_what_to_mind(folder):
-    submit(1)
+def test_it_is_for_its_owner_alone_and_says_what_to_mind(site, folder):
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
     made, said = backup(folder)
     assert [path for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077] == []
     assert (made / "secrets" / "chance.key").read_bytes() == bytes(range(32))
@@ -95,9 +87,9 @@ def test_the_keys_can_be_left_out(folder):
     assert "holds the site's keys" not in said
 
 
-def test_one_that_was_not_finished_is_none(folder):
+def test_one_that_was_not_finished_is_none(site, folder):
     """A process that was killed left it."""
-    submit(1)
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
     made, _ = backup(folder)
     draft = folder / f".unfinished-{made.name}"
     made.rename(draft)
@@ -116,8 +108,8 @@ def test_one_that_was_not_finished_is_none(folder):
 
 
 @pytest.mark.parametrize("what", ["database", "evidence", "missing", "list"])
-def test_a_damaged_backup_says_so(folder, what):
-    session = submit(1)
+def test_a_damaged_backup_says_so(site, folder, what):
+    session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     made, _ = backup(folder)
     path = {
         "database": made / manifest.DATABASES[connection.vendor],
@@ -132,8 +124,8 @@ def test_a_damaged_backup_says_so(folder, what):
     assert path.name in verify(made)
 
 
-def test_a_file_that_the_site_has_lost_is_taken_from_the_backup_before(folder):
-    session = submit(1)
+def test_a_file_that_the_site_has_lost_is_taken_from_the_backup_before(site, folder):
+    session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     backup(folder)
     blob_of(session).unlink()
     assert "is missing from the evidence folder" in verify()
@@ -143,8 +135,8 @@ def test_a_file_that_the_site_has_lost_is_taken_from_the_backup_before(folder):
     assert verify(made) == ""
 
 
-def test_a_file_that_is_damaged_on_the_site_is_not_taken_for_whole(folder):
-    session = submit(1)
+def test_a_file_that_is_damaged_on_the_site_is_not_taken_for_whole(site, folder):
+    session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     blob = blob_of(session)
     blob.write_bytes(blob.read_bytes()[:100])
     assert blob.name[:12] in verify()
@@ -154,8 +146,8 @@ def test_a_file_that_is_damaged_on_the_site_is_not_taken_for_whole(folder):
     assert not inside(made, blob).exists()
 
 
-def test_evidence_that_has_expired_is_no_problem(folder):
-    session = submit(1)
+def test_evidence_that_has_expired_is_no_problem(site, folder):
+    session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     blob = blob_of(session)
     ExpiredBlob.objects.create(sha256=blob.name.partition(".")[0])
     blob.unlink()
@@ -164,9 +156,9 @@ def test_evidence_that_has_expired_is_no_problem(folder):
     assert verify() == verify(made) == ""
 
 
-def test_what_was_erased_is_told_beside_the_backups_without_its_name(folder, settings):
+def test_what_was_erased_is_told_beside_the_backups_without_its_name(site, folder, settings):
     settings.BACKUP_DIR = folder
-    submit(1)
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
     backup(folder)
     erase(Session.objects.all(), who="olga", why="asked for")
     (line,) = (folder / "erasures.jsonl").read_text().splitlines()
@@ -176,8 +168,8 @@ def test_what_was_erased_is_told_beside_the_backups_without_its_name(folder, set
     assert (folder / "erasures.jsonl").read_text().splitlines() == [line]
 
 
-def test_a_bucket_that_somebody_changed_is_found():
-    submit(1)
+def test_a_bucket_that_somebody_changed_is_found(site):
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE bandit_bucket SET n = n + 1, s = 0, q = 0 WHERE id = (SELECT min(id) FROM bandit_bucket)"

@@ -17,7 +17,8 @@ from grading.backups import manifest, restoring
 from grading.backups.databases import BackupProblem, stopped
 from grading.intake.erasing import erase
 from grading.models import Session
-from tests.backups.test_backups import backup, folder, programs, submit  # noqa: F401 - fixtures
+from tests.backups.test_backups import backup, folder, programs  # noqa: F401 - fixtures
+from tests.casts import logs
 from tests.databases import FOLDER
 from tests.processes import for_the_site
 
@@ -30,11 +31,11 @@ on_postgresql = pytest.mark.skipif(
 )
 
 
-def test_what_was_erased_after_the_backup_does_not_come_back(new_place, folder, settings, tmp_path):  # noqa: F811
+def test_what_was_erased_after_the_backup_does_not_come_back(site, new_place, folder, settings, tmp_path):  # noqa: F811
     settings.BACKUP_DIR = folder
-    submit(1)
-    submit(2)
-    submit(3, agent="alice")
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
+    site.upload("s-2", logs.claude("s-2", logs.COMMIT))
+    site.upload("s-3", logs.claude("s-3", logs.COMMIT), agent="alice")
     backup(folder)
     erase(Session.objects.filter(external_id="s-1"), who="olga", why="asked for")
     call_command("erase_agent", "alice", "--yes")

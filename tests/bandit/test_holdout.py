@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from bandit import holdout
 from bandit.models import Arm, ArmAlias, Assignment, Bandit, LedgerEntry, UnknownArm
 from bandit.reading import version_of
-from tests import cast
 from tests.bandit.helpers import policy
 from tests.examples import examples
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def lessons():
 
 
 def assign(decision="d-1", arms=LESSONS, **more):
-    return holdout.assign("lesson", decision, arms, **{"agent": "bob", "now": cast.NOON, **more})
+    return holdout.assign("lesson", decision, arms, **{"agent": "bob", "now": NOON, **more})
 
 
 def taken(drawn):
@@ -35,7 +35,7 @@ def test_every_lesson_is_drawn_with_the_chance_of_the_policy():
     drawn = assign(context="cross-repo")
     assert [row.arm.name for row in drawn.rows] == sorted(LESSONS)
     assert {row.chance for row in drawn.rows} == {0.75}
-    assert {(row.context, row.agent, row.created) for row in drawn.rows} == {("cross-repo", "bob", cast.NOON)}
+    assert {(row.context, row.agent, row.created) for row in drawn.rows} == {("cross-repo", "bob", NOON)}
     assert not LedgerEntry.objects.exists()
 
 
@@ -99,7 +99,7 @@ def test_without_a_holdout_all_are_taken_for_certain():
 
 def test_paused_and_retired_lessons_are_left_out_with_the_reason():
     Arm.objects.filter(name="lesson-1").update(paused=True)
-    Arm.objects.filter(name="lesson-2").update(retired_at=cast.NOON)
+    Arm.objects.filter(name="lesson-2").update(retired_at=NOON)
     drawn = assign(arms=LESSONS[:3])
     assert [row.arm.name for row in drawn.rows] == ["lesson-0"]
     assert drawn.left_out == {"lesson-1": "paused", "lesson-2": "retired on 2026-03-31"}
@@ -157,7 +157,7 @@ def test_nothing_is_drawn_for_a_session_that_is_over():
 
 def test_a_bandit_that_chooses_one_arm_holds_nothing_out():
     with pytest.raises(ValueError, match="one of its arms is chosen"):
-        holdout.assign("category", "d-1", ["code"], now=cast.NOON)
+        holdout.assign("category", "d-1", ["code"], now=NOON)
 
 
 @pytest.mark.parametrize("decision", ["", " ", "d\n1", "d" * 201])

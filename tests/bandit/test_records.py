@@ -4,7 +4,6 @@ import pytest
 
 from bandit import admin
 from bandit.models import Arm, ArmEvent
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -13,12 +12,12 @@ EVENTS = 130
 
 
 @pytest.fixture
-def viewer(client):
+def viewer(site, client):
     arm = Arm.objects.of("category").first()
     ArmEvent.objects.all().delete()
     acts = [ArmEvent(arm=arm, act=ArmEvent.Act.ADDED, by="otto", why=f"event {number}") for number in range(EVENTS)]
     ArmEvent.objects.bulk_create(acts)
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     return client
 
 

@@ -7,47 +7,47 @@ from django.utils import timezone
 
 from grading.models import ReviewItem, Session
 from grading.models.review import QueueEntry
-from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
+from tests.site import Site
+
+site = Site()
 
 ARMS = ("cross-repo", "code", "infra", "news", "triage", "research")
 
 
 def judged(value: float = 0.62, **fields) -> Session:
     """A session that a judge and its trajectory have graded."""
-    session = cast.session(**fields)
-    cast.grade(session, Source.TRAJECTORY, 0.41, detail="2 commits, 1 of 9 calls failed")
-    cast.grade(
-        session,
-        Source.JUDGE,
-        value,
-        detail="A sealed verdict.",
-        model="claude-sonnet-5-5",
-        rubric="4e1c",
-        evidence={
-            "rationale": "A focused fix, tests pass [3].",
-            "citations": [3, 5],
-            "dimensions": {"execution": value},
-        },
+    return (
+        site.session(**fields)
+        .graded(Source.TRAJECTORY, 0.41, detail="2 commits, 1 of 9 calls failed")
+        .judged(
+            value,
+            detail="A sealed verdict.",
+            model="claude-sonnet-5-5",
+            rubric="4e1c",
+            evidence={
+                "rationale": "A focused fix, tests pass [3].",
+                "citations": [3, 5],
+                "dimensions": {"execution": value},
+            },
+        )
+        .settle()
     )
-    rewards.settle(session)
-    return session
 
 
 def by_journal(value: float = 0.32, **fields) -> Session:
     """A session that only its journal has graded, provisionally."""
-    session = cast.session(**fields)
-    cast.grade(session, Source.JOURNAL, value, detail="“Submitted PR” found in the journal")
-    cast.open_judge_job(session)
-    rewards.settle(session)
-    return session
+    return (
+        site.session(**fields)
+        .graded(Source.JOURNAL, value, detail="“Submitted PR” found in the journal")
+        .with_judge_job()
+        .settle()
+    )
 
 
 def waits(session: Session, entered_as: QueueEntry = QueueEntry.SLICE, **fields) -> ReviewItem:
     """The session in the queue."""
-    chance = {"slice_probability": 0.2} if entered_as == QueueEntry.SLICE else {}
-    return ReviewItem.objects.create(session=session, entered_as=entered_as, **{**chance, **fields})
+    return site.on(session).in_queue(entered_as, **fields).item
 
 
 def queue_of(number: int, *, value: float = 0.32) -> list[Session]:

@@ -1,14 +1,12 @@
 """Logs as harnesses write them, handed in through the real intake."""
 
-import io
 import json
 from collections.abc import Iterable
 
-from grading import intake
 from grading.models import Grade, Session, Settlement
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
+from tests.site import Site
 
 Block = dict | str
 
@@ -68,20 +66,9 @@ def codex(session_id: str, *payloads: dict) -> bytes:
     return "".join(json.dumps({"timestamp": at, **line}) + "\n" for line in lines).encode()
 
 
-def submit(
-    session_id: str, log: bytes | None = None, *, journal: str = "", patch: str = "", facts=None, agent="bob", **said
-):
-    """The receipt of a session handed in with these parts."""
-    fields = {"session_id": session_id, "category": "code", "ended_at": cast.NOON, **said}
-    parts = {
-        "transcript": log or b"",
-        "journal": journal.encode(),
-        "patch": patch.encode(),
-        "facts": json.dumps(facts).encode() if facts else b"",
-    }
-    streams = {name: io.BytesIO(data) for name, data in parts.items() if data}
-    metadata = intake.SubmittedSession.model_validate(fields)
-    return intake.submit(agent=cast.agent(agent), metadata=metadata, **streams)
+def submit(name: str, log: bytes | None = None, **parts):
+    """The receipt of a session of code that came in with these parts."""
+    return Site().upload(name, log, **{"category": "code", **parts})
 
 
 def trajectory(session: Session) -> Grade:

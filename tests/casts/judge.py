@@ -1,13 +1,11 @@
 """What the tests of the judge share: a simulator that the site uses as its judge, and sessions with evidence."""
 
-import io
-import json
-
-from grading import judging
-from grading.evidence import store
 from grading.judging.allowance import budget
 from grading.models import Evidence, JudgeAttempt
-from tests import cast
+from tests.casts import logs
+from tests.site import Site
+
+site = Site()
 
 KEY = "sk-test"
 
@@ -29,60 +27,21 @@ def in_batches(settings) -> None:
 
 
 def give(session, kind, data: bytes, filename: str = "") -> Evidence:
-    stored = store.store(io.BytesIO(data))
-    return Evidence.objects.create(
-        session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename
-    )
+    return site.on(session).with_file(kind, data, filename).evidence
 
 
 def transcript(session) -> bytes:
-    """A short Claude Code session: asked to fix a bug, edits, tests, commits, says so."""
-    common = {"sessionId": session.external_id, "cwd": "/repo", "version": "2.1.0", "isSidechain": False}
-
-    def line(number, kind, content):
-        message = {"role": kind, "content": content}
-        if kind == "assistant":
-            message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
-        at = f"2026-03-31T11:{number:02d}:00.000Z"
-        return {"type": kind, "uuid": f"{session.external_id}-{number}", "timestamp": at, "message": message, **common}
-
-    def call(number, command):
-        return line(
-            number,
-            "assistant",
-            [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}],
-        )
-
-    def result(number, output):
-        return line(number + 1, "user", [{"type": "tool_result", "tool_use_id": f"t{number}", "content": output}])
-
-    lines = [
-        line(1, "user", "Fix the retry guard and commit"),
-        call(2, "uv run pytest -q"),
-        result(2, "8 passed"),
-        call(4, "git commit -am 'send a failed call once'"),
-        result(4, "[main 4c1e9b2] send a failed call once"),
-        line(6, "assistant", [{"type": "text", "text": "The guard is fixed and committed."}]),
-    ]
-    return "\n".join(json.dumps(entry) for entry in lines).encode() + b"\n"
+    return logs.worked(session.external_id)
 
 
-def session(*, with_transcript: bool = True, patch: bytes = b"", **fields):
+def session(**fields):
     """A session with something to judge."""
-    made = cast.session(**fields)
-    if with_transcript:
-        give(made, "transcript", transcript(made), f"{made.external_id}.jsonl")
-    give(made, "journal", f"Submitted PR 619. {made.external_id}".encode())
-    if patch:
-        give(made, "patch", patch)
-    return made
+    return site.session(**fields).with_work().session
 
 
 def job(**fields):
     """An open job for a session with evidence."""
-    made = judging.enqueue(session(**fields))
-    assert made is not None
-    return made
+    return site.judge_job(**fields)
 
 
 def attempts(job) -> list[JudgeAttempt]:

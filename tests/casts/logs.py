@@ -6,10 +6,16 @@ COMMIT = ("git commit -am 'Fix it'", "[main 1a2b3c4] Fix it\n 1 file changed, 2 
 
 
 def claude(
-    session_id: str, *calls: tuple[str, str], padding: int = 6_000, api_error: str = "", said: str = "Done."
+    session_id: str,
+    *calls: tuple[str, str],
+    task: str = "",
+    padding: int = 6_000,
+    api_error: str = "",
+    said: str = "Done.",
 ) -> bytes:
     """A Claude Code log: a task, then each (shell command, its output), then a last message or an API error."""
-    lines = [_line(session_id, "user", "u0", {"role": "user", "content": "Do the task. " + "x" * padding})]
+    task = task or "Do the task. " + "x" * padding
+    lines = [_line(session_id, "user", "u0", {"role": "user", "content": task})]
     for number, (command, output) in enumerate(calls):
         use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": output, "is_error": False}
@@ -21,6 +27,14 @@ def claude(
     elif said:
         lines.append(_line(session_id, "assistant", "end", _reply([{"type": "text", "text": said}], "end")))
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def worked(session_id: str) -> bytes:
+    """A short Claude Code session: asked to fix a guard, it tests, commits and reports."""
+    tested = ("uv run pytest -q", "8 passed")
+    committed = ("git commit -am 'send a failed call once'", "[main 4c1e9b2] send a failed call once")
+    task = "Fix the retry guard and commit"
+    return claude(session_id, tested, committed, task=task, said="The guard is fixed and committed.")
 
 
 def gptme(*turns: tuple[str, str]) -> bytes:

@@ -11,7 +11,9 @@ from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
-from tests import cast
+from tests.site import Site
+
+site = Site()
 
 KEY = "sk-test"
 SAID = "400: You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."
@@ -60,7 +62,7 @@ def job(at: dt.datetime, *, done: dt.datetime | None = None, session: Session | 
     """A job that came at a time, and was done at one."""
     ended = {"state": JobState.DONE, "reason": "", "finished_at": done} if done else {}
     return JudgeJob.objects.create(
-        session=session or cast.session(ended_at=at, agent=fields.pop("agent", None)),
+        session=session or site.session(ended_at=at, agent=fields.pop("agent", None) or "bob").session,
         rubric=Rubric.objects.active(),
         created_at=at,
         next_attempt_at=at,
@@ -97,7 +99,7 @@ def waiting(at: dt.datetime, value: float | None = 0.32, **fields) -> JudgeJob:
     """A session that waits for its verdict, graded by its journal or not at all."""
     held = job(at, **fields)
     if value is not None:
-        cast.grade(held.session, Source.JOURNAL, value)
+        site.on(held.session).graded(Source.JOURNAL, value)
     rewards.settle(held.session)
     return held
 
@@ -107,7 +109,7 @@ def fortnight(now: dt.datetime) -> None:
     for days in range(1, 14):
         for number in range(days % 4 + 1):
             made = now - dt.timedelta(days=days, hours=number)
-            judged(made, agent=cast.agent("alice" if number % 2 else "bob"))
+            judged(made, agent=site.agent("alice" if number % 2 else "bob"))
     owed = job(now - dt.timedelta(days=7), done=now - dt.timedelta(days=6, hours=18))
     for number in range(5):
         at = now - dt.timedelta(days=7, minutes=-50 * number)

@@ -2,40 +2,27 @@
 
 import uuid
 
-from django.db import transaction
-
 from bandit.models import Bucket
-from grading import review
 from grading.models import ReviewItem, Session
 from grading.review import shares
-from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
+from tests.site import Site
+
+site = Site()
 
 
 def judged(value: float = 0.5, source: Source = Source.JUDGE, **fields) -> Session:
-    """A session that a judge (or another source) graded, settled and looked at; its name falls into no slice unless
-    the settings say so.
-    """
-    session = cast.session(**fields)
-    cast.grade(session, source, value)
-    return settled(session)
+    """A session that was graded, settled and looked at; its name falls into no slice unless the settings say so."""
+    return site.session(**fields).graded(source, value).recheck()
 
 
 def flagged(value: float = 0.32, **fields) -> Session:
     """A session with a pull request that only its journal accounts for: rule A1 flags it."""
-    session = cast.session(**fields)
-    cast.pull_request(session)
-    cast.grade(session, Source.JOURNAL, value)
-    return settled(session)
+    return site.session(**fields).with_pull_request().graded(Source.JOURNAL, value).recheck()
 
 
 def settled(session: Session) -> Session:
-    """Settled and looked at, as intake does."""
-    with transaction.atomic():
-        rewards.settle(session)
-        review.recheck(session)
-    return session
+    return site.on(session).recheck()
 
 
 def learned() -> list[tuple]:

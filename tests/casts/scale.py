@@ -4,9 +4,11 @@ import datetime as dt
 from random import Random
 
 from grading.models import Rubric, Session
-from grading.reward import one_scale, rewards
+from grading.reward import one_scale
 from grading.vocabulary import Reason, Source
-from tests import cast
+from tests.site import NOON, Site
+
+site = Site()
 
 DAY = dt.timedelta(days=1)
 # Means of fallback and verdict of each arm: on one line of slope 1.25.
@@ -34,18 +36,17 @@ def judged(
 
 
 def _session(arm, ago, source, value, verdict, view="full", **fields) -> Session:
-    session = cast.session(category=arm, ended_at=cast.NOON - ago, **fields)
+    session = site.session(arm, ago=ago, **fields)
     if value is None:
-        cast.grade(session, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, version="trajectory/2")
+        session.graded(Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, version="trajectory/2")
     else:
         version = {Source.TRAJECTORY: "trajectory/2", Source.JOURNAL: "journal/2"}[source]
         evidence = {"view": view, "stands": True} if source == Source.TRAJECTORY else {}
-        cast.grade(session, source, value, version=version, evidence=evidence)
+        session.graded(source, value, version=version, evidence=evidence)
     if verdict is not None:
         rubric = Rubric.objects.filter(is_active=True).first()
-        cast.grade(session, Source.JUDGE, verdict, model="m-1", rubric=rubric.sha256, detail="Solid work [3].")
-    rewards.settle(session)
-    return session
+        session.judged(verdict, model="m-1", rubric=rubric.sha256, detail="Solid work [3].")
+    return session.settle()
 
 
 def pairs(each: int = 12, *, ago: dt.timedelta = DAY, seed: int = 1, **arms: tuple[float, float]) -> None:
@@ -68,7 +69,7 @@ def moves_a_lot():
         fell_back(0.9, arm="infra", ago=ago)
 
 
-def put(by, now=cast.NOON, name="category"):
+def put(by, now=NOON, name="category"):
     """Put what the pairs propose in force, as the page's button does."""
     found = one_scale.proposal(name, now)
     return one_scale.put_in_force(found, by, version=found.version, fingerprint=found.fingerprint)

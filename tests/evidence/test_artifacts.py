@@ -1,17 +1,15 @@
 """What an artifact must have to earn anything, through the real intake: text of its own that nobody had said before."""
 
 import datetime as dt
-import io
 from itertools import permutations
 
 import pytest
 
-from grading import intake
 from grading.intake import erasing
 from grading.models import ArtifactRule, ArtifactSketch, Grade, Session
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
-from tests import cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -50,11 +48,6 @@ def table(*rows: str, removed: tuple[str, ...] = ()) -> str:
     )
 
 
-def submit(patch: str, *, name: str = "", agent: str = "bob", ended_at=cast.NOON, category: str = "news") -> Session:
-    metadata = intake.SubmittedSession(session_id=name or next(cast._names), category=category, ended_at=ended_at)
-    return intake.submit(agent=cast.agent(agent), metadata=metadata, patch=io.BytesIO(patch.encode())).session
-
-
 def said(session: Session) -> Grade:
     return session.grades.filter(source=Source.CONSUMPTION).last()
 
@@ -68,11 +61,13 @@ def reasons(session: Session) -> list[str]:
 
 
 def later(days: float) -> dt.datetime:
-    return cast.NOON + dt.timedelta(days=days)
+    return NOON + dt.timedelta(days=days)
 
 
-def test_a_dozen_files_of_one_byte_earn_nothing():
-    session = submit("".join(new_file(f"{folder}/{n}.md", "x") for folder in FOLDERS for n in range(4)))
+def test_a_dozen_files_of_one_byte_earn_nothing(site):
+    session = site.upload(
+        patch="".join(new_file(f"{folder}/{n}.md", "x") for folder in FOLDERS for n in range(4)), category="news"
+    ).session
     grade = said(session)
     assert (grade.status, grade.reason, grade.value) == (Status.UNSCORED, Reason.NO_ARTIFACTS, None)
     assert reasons(session) == ["1 character of text; 200 are asked for"] * 12
@@ -83,145 +78,162 @@ def test_a_dozen_files_of_one_byte_earn_nothing():
 
 
 @pytest.mark.parametrize("lines", [MARKUP, LOREM, ("x " * 150,) * 4, ("A" * 390,) * 5])
-def test_markup_repetition_and_blobs_are_no_substance(lines):
-    assert worth(submit(new_file("knowledge/a.md", *lines))) is None
+def test_markup_repetition_and_blobs_are_no_substance(site, lines):
+    assert worth(site.upload(patch=new_file("knowledge/a.md", *lines), category="news").session) is None
 
 
-def test_the_same_text_in_twelve_files_is_one_artifact():
-    session = submit("".join(new_file(f"tasks/{n}.md", f"# Task {n}", *NOTE[2:]) for n in range(12)))
+def test_the_same_text_in_twelve_files_is_one_artifact(site):
+    session = site.upload(
+        patch="".join(new_file(f"tasks/{n}.md", f"# Task {n}", *NOTE[2:]) for n in range(12)), category="news"
+    ).session
     assert worth(session) == 0.2
     assert reasons(session) == ["a near copy of tasks/0.md"] * 11
 
 
-def test_a_real_note_a_post_and_a_task_count():
+def test_a_real_note_a_post_and_a_task_count(site):
     files = new_file("knowledge/a.md", *NOTE) + new_file("posts/a.md", *POST) + new_file("tasks/a.md", *TASK)
-    session = submit(files)
+    session = site.upload(patch=files, category="news").session
     assert worth(session) == pytest.approx(0.05 + 0.1 + 0.1 + 0.1)
     assert "left_out" not in said(session).evidence
 
 
-def test_an_operator_says_how_much_text_is_asked_for():
+def test_an_operator_says_how_much_text_is_asked_for(site):
     ArtifactRule.objects.filter(kind="task").update(least_characters=3)
-    assert worth(submit(new_file("tasks/a.md", "Call Ada"))) == 0.2
+    assert worth(site.upload(patch=new_file("tasks/a.md", "Call Ada"), category="news").session) == 0.2
 
 
-def test_rows_of_a_table_are_distinct_ideas():
-    assert worth(submit(table(*(f"| {n} | Idea: {what} | 8 |" for n, what in enumerate(IDEAS))))) == 0.5
+def test_rows_of_a_table_are_distinct_ideas(site):
+    assert (
+        worth(
+            site.upload(
+                patch=table(*(f"| {n} | Idea: {what} | 8 |" for n, what in enumerate(IDEAS))), category="news"
+            ).session
+        )
+        == 0.5
+    )
 
 
-def test_a_row_again_with_another_number_is_the_same_idea():
+def test_a_row_again_with_another_number_is_the_same_idea(site):
     rows = ("| 1 | Idea: offline maps | 8 |", "| 2 | idea - Offline Maps! | 5 |", "| 3) | **Idea**: offline maps | |")
-    session = submit(table(*rows))
+    session = site.upload(patch=table(*rows), category="news").session
     assert worth(session) == 0.3
     assert reasons(session) == ["a near copy of | 1 | Idea: offline maps | 8 |"] * 2
 
 
-def test_a_row_that_was_removed_is_no_new_one_however_often_it_returns():
+def test_a_row_that_was_removed_is_no_new_one_however_often_it_returns(site):
     removed = "| 1 | Idea: offline maps | 8 |"
-    session = submit(table(*(f"| {n} | Idea: offline maps | {n} |" for n in range(2, 6)), removed=(removed,)))
+    session = site.upload(
+        patch=table(*(f"| {n} | Idea: offline maps | {n} |" for n in range(2, 6)), removed=(removed,)), category="news"
+    ).session
     assert worth(session) is None
     assert set(reasons(session)) == {"the same as a row that was removed"}
 
 
-def test_a_row_without_words_of_its_own_is_no_idea():
-    assert worth(submit(table("| 1 | Idea | 8 |", "| 2 | Idea 2 | 7 |"))) is None
+def test_a_row_without_words_of_its_own_is_no_idea(site):
+    assert worth(site.upload(patch=table("| 1 | Idea | 8 |", "| 2 | Idea 2 | 7 |"), category="news").session) is None
 
 
 @pytest.mark.parametrize(("days", "expected"), [(1, None), (30, None), (31, 0.15)])
-def test_the_same_note_counts_again_after_thirty_days(days, expected):
+def test_the_same_note_counts_again_after_thirty_days(site, days, expected):
     note = new_file("knowledge/a.md", *NOTE)
-    first = submit(note, name="first")
-    again = submit(note.replace("a.md", "b.md"), name="again", ended_at=later(days))
+    first = site.upload("first", patch=note, category="news").session
+    again = site.upload("again", patch=note.replace("a.md", "b.md"), ended_at=later(days), category="news").session
     assert (worth(first), worth(again)) == (0.15, expected)
     if expected is None:
         assert reasons(again) == ["a near copy of knowledge/a.md of session first"]
 
 
-def test_an_idea_of_last_week_is_no_new_one():
-    submit(table("| 1 | Idea: offline maps | 8 |"))
-    again = submit(table("| 44 | Idea: offline maps | 5 |", "| 45 | Idea: rank issues | 3 |"), ended_at=later(7))
+def test_an_idea_of_last_week_is_no_new_one(site):
+    site.upload(patch=table("| 1 | Idea: offline maps | 8 |"), category="news")
+    again = site.upload(
+        patch=table("| 44 | Idea: offline maps | 5 |", "| 45 | Idea: rank issues | 3 |"),
+        ended_at=later(7),
+        category="news",
+    ).session
     assert worth(again) == 0.3
 
 
-def test_another_agents_artifact_is_not_named():
-    submit(new_file("knowledge/secret-plan.md", *NOTE), name="private-name", agent="alice")
-    session = submit(new_file("knowledge/a.md", *NOTE))
+def test_another_agents_artifact_is_not_named(site):
+    site.upload("private-name", patch=new_file("knowledge/secret-plan.md", *NOTE), agent="alice", category="news")
+    session = site.upload(patch=new_file("knowledge/a.md", *NOTE), category="news").session
     assert worth(session) is None
     assert reasons(session) == ["a near copy of what another agent's session left behind"]
     texts = (str(said(session).evidence), said(session).detail, *session.artifacts.values_list("left_out", flat=True))
     assert not any(secret in text for text in texts for secret in ("private-name", "secret-plan", "alice"))
 
 
-def test_between_agents_the_first_receipt_decides_whatever_the_times_say():
+def test_between_agents_the_first_receipt_decides_whatever_the_times_say(site):
     note = new_file("knowledge/a.md", *NOTE)
-    first = submit(note, agent="alice")
-    backdated = submit(note, agent="bob", ended_at=later(-300))
+    first = site.upload(patch=note, agent="alice", category="news").session
+    backdated = site.upload(patch=note, agent="bob", ended_at=later(-300), category="news").session
     assert (worth(first), worth(backdated)) == (0.15, None)
 
 
-def test_a_text_put_into_an_older_session_of_another_agent_is_received_when_it_comes():
-    older = submit(new_file("knowledge/a.md", *TASK), agent="bob", name="older")
-    first = submit(new_file("knowledge/a.md", *NOTE), agent="alice")
-    submit(new_file("knowledge/a.md", *NOTE), agent="bob", name="older")
+def test_a_text_put_into_an_older_session_of_another_agent_is_received_when_it_comes(site):
+    older = site.upload("older", patch=new_file("knowledge/a.md", *TASK), agent="bob", category="news").session
+    first = site.upload(patch=new_file("knowledge/a.md", *NOTE), agent="alice", category="news").session
+    site.upload("older", patch=new_file("knowledge/a.md", *NOTE), agent="bob", category="news")
     assert (worth(first), worth(older)) == (0.15, None)
 
 
-def test_a_session_that_submits_its_patch_twice_keeps_its_grade():
+def test_a_session_that_submits_its_patch_twice_keeps_its_grade(site):
     note = new_file("knowledge/a.md", *NOTE)
-    session = submit(note, name="one")
-    submit(note, name="one")
-    submit(note + new_file("tasks/a.md", *TASK), name="one")
+    session = site.upload("one", patch=note, category="news").session
+    site.upload("one", patch=note, category="news")
+    site.upload("one", patch=note + new_file("tasks/a.md", *TASK), category="news")
     assert worth(session) == pytest.approx(0.25)
     assert session.grades.filter(source=Source.CONSUMPTION).count() == 2
     assert ArtifactSketch.objects.count() == 2
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_the_order_in_which_an_agents_sessions_arrive_changes_nothing(order):
+def test_the_order_in_which_an_agents_sessions_arrive_changes_nothing(site, order):
     """Twenty days apart each: the first has the ideas, and each of the others repeats the one before it."""
     patches = [table(*(f"| {n}{row} | Idea: {what} | {row} |" for row, what in enumerate(IDEAS))) for n in range(3)]
     for n in order:
-        submit(patches[n], name=f"s{n}", ended_at=later(20 * n))
+        site.upload(f"s{n}", patch=patches[n], ended_at=later(20 * n), category="news")
     sessions = [Session.objects.get(external_id=f"s{n}") for n in range(3)]
     assert [worth(session) for session in sessions] == [0.5, None, None]
     assert [rewards.live(session).source == Source.CONSUMPTION for session in sessions] == [True, False, False]
     assert reasons(sessions[2])[0] == "a near copy of | 10 | Idea: replay failed runs | 0 | of session s1"
 
 
-def test_a_session_whose_ideas_an_earlier_one_takes_is_settled_again():
+def test_a_session_whose_ideas_an_earlier_one_takes_is_settled_again(site):
     rows = [f"| 1 | Idea: {what} | 8 |" for what in IDEAS]
-    late = submit(table(*rows), name="late", ended_at=later(2))
+    late = site.upload("late", patch=table(*rows), ended_at=later(2), category="news").session
     assert (rewards.live(late).value, rewards.live(late).source) == (0.5, Source.CONSUMPTION)
-    submit(table(*rows[:2]), name="early", ended_at=later(1))
+    site.upload("early", patch=table(*rows[:2]), ended_at=later(1), category="news")
     assert (worth(late), len(reasons(late))) == (0.3, 2)
     assert rewards.live(late).value == 0.3
 
 
-def test_a_session_gets_its_note_back_where_the_earlier_one_turns_out_to_end_later():
-    submit(new_file("knowledge/a.md", *NOTE), name="first", ended_at=later(1))
-    second = submit(new_file("knowledge/b.md", *NOTE), name="second", ended_at=later(2))
+def test_a_session_gets_its_note_back_where_the_earlier_one_turns_out_to_end_later(site):
+    site.upload("first", patch=new_file("knowledge/a.md", *NOTE), ended_at=later(1), category="news")
+    second = site.upload("second", patch=new_file("knowledge/b.md", *NOTE), ended_at=later(2), category="news").session
     assert worth(second) is None
-    submit("", name="first", ended_at=later(3))
+    site.upload("first", patch="", ended_at=later(3), category="news")
     assert worth(second) == 0.15
 
 
-def test_samples_and_real_sessions_take_nothing_from_each_other():
+def test_samples_and_real_sessions_take_nothing_from_each_other(site):
     note = new_file("knowledge/a.md", *NOTE)
-    metadata = intake.SubmittedSession(session_id="sample", category="news", ended_at=cast.NOON)
-    intake.submit(agent=cast.agent("demo"), metadata=metadata, patch=io.BytesIO(note.encode()), is_sample=True)
-    assert worth(submit(note)) == 0.15
+    site.upload(patch=note, agent="demo", is_sample=True, category="news")
+    assert worth(site.upload(patch=note, category="news").session) == 0.15
 
 
-def test_a_productive_session_gains_nothing_from_files_without_substance():
-    session = submit("".join(new_file(f"tasks/{n}.md", "x") for n in range(5)), category="code")
+def test_a_productive_session_gains_nothing_from_files_without_substance(site):
+    session = site.upload(patch="".join(new_file(f"tasks/{n}.md", "x") for n in range(5)), category="code").session
     assert said(session).reason == Reason.NOT_CONSUMPTION
-    cast.grade(session, Source.JUDGE, 0.05)
+    site.on(session).judged(0.05)
     assert rewards.settle(session).value == 0.05
 
 
-def test_erasing_who_said_it_first_gives_the_text_to_who_said_it_next():
+def test_erasing_who_said_it_first_gives_the_text_to_who_said_it_next(site):
     note = new_file("knowledge/a.md", *NOTE)
-    first, second = submit(note, name="first"), submit(note, name="second", ended_at=later(1))
+    first, second = (
+        site.upload("first", patch=note, category="news").session,
+        site.upload("second", patch=note, ended_at=later(1), category="news").session,
+    )
     assert (worth(first), worth(second)) == (0.15, None)
     erasing.erase(Session.objects.filter(pk=first.pk), who="olga", why="asked to")
     assert (worth(second), reasons(second)) == (0.15, [])

@@ -12,19 +12,18 @@ from django.core.files.storage import default_storage
 
 from grading import monitoring
 from grading.evidence import care, store
-from grading.models import Alarm, DamagedBlob, Evidence
-from tests import cast
+from grading.models import Alarm, DamagedBlob
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
 BYTES = b"what was done\n" * 5000
 
 
-def kept(content=BYTES):
+def kept(site, content=BYTES):
     """A stored file that a session's row refers to; its path."""
-    stored = store.store(io.BytesIO(content))
-    row = Evidence.objects.create(session=cast.session(), kind="journal", sha256=stored.sha256, size=stored.size)
-    return row, Path(default_storage.path(f"{stored.sha256[:2]}/{stored.sha256}.zst"))
+    row = site.session().with_file("journal", content).evidence
+    return row, Path(default_storage.path(f"{row.sha256[:2]}/{row.sha256}.zst"))
 
 
 def truncate(path):
@@ -39,12 +38,12 @@ def flip(path):
 
 def every_night():
     for night in range(care.NIGHTS):
-        care.check(cast.NOON + dt.timedelta(days=night))
+        care.check(NOON + dt.timedelta(days=night))
 
 
 @pytest.mark.parametrize("spoil", [truncate, flip, Path.unlink])
-def test_the_same_bytes_heal_what_was_damaged(spoil):
-    row, path = kept()
+def test_the_same_bytes_heal_what_was_damaged(site, spoil):
+    row, path = kept(site)
     spoil(path)
     assert store.damage(row.sha256)
     store.store(io.BytesIO(BYTES))
@@ -53,8 +52,8 @@ def test_the_same_bytes_heal_what_was_damaged(spoil):
         assert file.read() == BYTES
 
 
-def test_bytes_that_are_fine_stay_as_they_were_compressed(monkeypatch):
-    _row, path = kept()
+def test_bytes_that_are_fine_stay_as_they_were_compressed(site, monkeypatch):
+    _row, path = kept(site)
     before = path.read_bytes()
     monkeypatch.setattr(store, "LEVEL", 19)
     store.store(io.BytesIO(BYTES))
@@ -62,8 +61,8 @@ def test_bytes_that_are_fine_stay_as_they_were_compressed(monkeypatch):
     assert not list((Path(settings.MEDIA_ROOT) / "incoming").iterdir())
 
 
-def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again():
-    row, path = kept()
+def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
+    row, path = kept(site)
     every_night()
     assert not DamagedBlob.objects.exists()
     truncate(path)
@@ -72,15 +71,15 @@ def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again():
     monitoring.watch()
     alarm = Alarm.objects.get(rule="A48")
     assert row.sha256[:12] in alarm.detail
-    assert monitoring.RULES["A48"].sessions("", cast.NOON) == [row.session_id]
+    assert monitoring.RULES["A48"].sessions("", NOON) == [row.session_id]
     store.store(io.BytesIO(BYTES))
     care.healed()
     monitoring.watch(alarm.opened_at + dt.timedelta(minutes=2))
     assert Alarm.objects.get(rule="A48").resolved_at is not None
 
 
-def test_each_night_reads_its_share_and_all_is_read_once_in_thirty():
-    rows = [kept(bytes([number]) * 10)[0].sha256 for number in range(60)]
+def test_each_night_reads_its_share_and_all_is_read_once_in_thirty(site):
+    rows = [kept(site, bytes([number]) * 10)[0].sha256 for number in range(60)]
     nights = [{each for each in rows if int(each[:8], 16) % care.NIGHTS == night} for night in range(care.NIGHTS)]
     assert sum(map(len, nights)) == 60
     assert max(map(len, nights)) < 15

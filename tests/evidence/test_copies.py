@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from grading.evidence import ownership
 from grading.models import Flag, Session, SessionLog
 from grading.vocabulary import Outcome, Reason, Status
-from tests.cast import world
-from tests.casts.intake import submit
 from tests.casts.shared_records import bits, commits, hash_of, learned, log, owners, reward, session, steps, trajectory
 from tests.examples import examples
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -21,10 +20,10 @@ def codes(receipt) -> list[str]:
     return [problem.code for problem in receipt.problems]
 
 
-def test_an_exact_copy_under_a_new_id_is_paid_once():
-    submit("one", log("one", TEN))
+def test_an_exact_copy_under_a_new_id_is_paid_once(site):
+    site.upload("one", log("one", TEN))
     before = learned()
-    receipt = submit("two", log("two", TEN))
+    receipt = site.upload("two", log("two", TEN))
     assert commits("one") == [hash_of("a5"), hash_of("a10")]
     assert (trajectory("two").status, trajectory("two").reason) == (Status.UNSCORED, Reason.CARRIED)
     assert trajectory("two").detail == "All of it was carried over from one"
@@ -35,17 +34,17 @@ def test_an_exact_copy_under_a_new_id_is_paid_once():
     assert not receipt.problems[0].is_error
 
 
-def test_a_copy_takes_the_work_where_it_has_to_and_the_first_is_settled_again():
+def test_a_copy_takes_the_work_where_it_has_to_and_the_first_is_settled_again(site):
     """Of two equal logs the session that sorts first owns, whichever came first."""
-    submit("two", log("two", TEN))
+    site.upload("two", log("two", TEN))
     alone = learned()
-    submit("one", log("one", TEN))
+    site.upload("one", log("one", TEN))
     assert trajectory("two").reason == Reason.CARRIED
     assert commits("one") == [hash_of("a5"), hash_of("a10")]
     assert learned() == alone
 
 
-def test_a_log_of_which_every_line_has_a_new_session_id_is_paid_once():
+def test_a_log_of_which_every_line_has_a_new_session_id_is_paid_once(site):
     """What was paid twice: line after line under another id."""
     original = log("one", TEN)
     lines = original.splitlines(keepends=True)
@@ -53,18 +52,18 @@ def test_a_log_of_which_every_line_has_a_new_session_id_is_paid_once():
         line.replace(b'"sessionId": "one"', f'"sessionId": "two-{n}"'.encode()) for n, line in enumerate(lines)
     )
     last = f"two-{len(lines) - 1}"
-    submit("one", original)
+    site.upload("one", original)
     before = learned()
-    submit(last, rewritten)
+    site.upload(last, rewritten)
     assert commits("one") == [hash_of("a5"), hash_of("a10")]
     assert commits(last) == []
     assert learned() == before
 
 
-def test_a_fork_counts_its_own_tail_alone():
-    submit("one", log("one", TEN))
+def test_a_fork_counts_its_own_tail_alone(site):
+    site.upload("one", log("one", TEN))
     before = trajectory("one")
-    submit("fork", log("fork", TEN, steps("b", 1, 5)))
+    site.upload("fork", log("fork", TEN, steps("b", 1, 5)))
     assert trajectory("one") == before
     assert commits("fork") == [hash_of("b5")]
     assert session("fork").signals["tool_calls"] == {"shell": 5}
@@ -72,44 +71,44 @@ def test_a_fork_counts_its_own_tail_alone():
     assert (carried.session, carried.records, carried.total) == (session("one"), 21, 31)
 
 
-def test_a_resumed_log_counts_what_follows_under_its_own_id():
+def test_a_resumed_log_counts_what_follows_under_its_own_id(site):
     first = log("one", TEN)
-    submit("one", first)
+    site.upload("one", first)
     before = learned(), trajectory("one")
     tail = log("two", steps("b", 1, 5)).splitlines(keepends=True)[1:]
-    submit("two", first + b"".join(tail))
+    site.upload("two", first + b"".join(tail))
     assert commits("two") == [hash_of("b5")]
     assert trajectory("one") == before[1]
     assert ownership.carried(session("two")) == []
 
 
-def test_a_shorter_log_of_the_same_session_changes_nothing():
-    submit("one", log("one", TEN))
+def test_a_shorter_log_of_the_same_session_changes_nothing(site):
+    site.upload("one", log("one", TEN))
     before = learned(), trajectory("one"), session("one").signals
-    receipt = submit("one", log("one", TEN[:5]))
+    receipt = site.upload("one", log("one", TEN[:5]))
     assert (learned(), trajectory("one"), session("one").signals) == before
     assert codes(receipt) == []
 
 
-def test_the_whole_log_after_the_part_counts():
-    submit("one", log("one", TEN[:5]))
-    submit("one", log("one", TEN))
+def test_the_whole_log_after_the_part_counts(site):
+    site.upload("one", log("one", TEN[:5]))
+    site.upload("one", log("one", TEN))
     assert commits("one") == [hash_of("a5"), hash_of("a10")]
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_two_parts_the_larger_counts_and_the_receipt_says_so(turned):
+def test_of_two_parts_the_larger_counts_and_the_receipt_says_so(site, turned):
     both = [log("one", steps("a", 1, 5)), log("one", steps("b", 1, 10))]
     for each in reversed(both) if turned else both:
-        receipt = submit("one", each)
+        receipt = site.upload("one", each)
     assert commits("one") == [hash_of("b5"), hash_of("b10")]
     assert codes(receipt) == ["log_in_parts"]
 
 
-def test_another_agents_copy_takes_nothing_and_is_flagged():
-    submit("one", log("one", TEN))
+def test_another_agents_copy_takes_nothing_and_is_flagged(site):
+    site.upload("one", log("one", TEN))
     before = learned(), trajectory("one")
-    receipt = submit("a-copy", log("a-copy", TEN[:5]), agent="alice")
+    receipt = site.upload("a-copy", log("a-copy", TEN[:5]), agent="alice")
     assert (learned(), trajectory("one")) == (before[0], before[1])
     assert trajectory("a-copy", "alice").reason == Reason.CARRIED
     said = " ".join(str(problem) for problem in receipt.problems)
@@ -122,33 +121,33 @@ def test_another_agents_copy_takes_nothing_and_is_flagged():
     assert "session one of bob" in flag.detail
 
 
-def test_times_before_the_others_give_another_agent_nothing():
-    submit("one", log("one", TEN))
+def test_times_before_the_others_give_another_agent_nothing(site):
+    site.upload("one", log("one", TEN))
     earlier = log("early", TEN, at="2026-01-01T00:00:00.000Z")
-    submit("early", earlier, agent="alice", started_at="2026-01-01T00:00:00Z", ended_at="2026-01-01T01:00:00Z")
+    site.upload("early", earlier, agent="alice", started_at="2026-01-01T00:00:00Z", ended_at="2026-01-01T01:00:00Z")
     assert commits("one") == [hash_of("a5"), hash_of("a10")]
     assert commits("early", "alice") == []
 
 
-def test_erasing_the_owner_gives_the_work_to_the_copy():
+def test_erasing_the_owner_gives_the_work_to_the_copy(site):
     from grading.intake import erasing
 
-    submit("one", log("one", TEN))
+    site.upload("one", log("one", TEN))
     alone = learned()
-    submit("two", log("two", TEN))
+    site.upload("two", log("two", TEN))
     erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
     assert commits("two") == [hash_of("a5"), hash_of("a10")]
     assert learned() == alone
 
 
-def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended():
+def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended(site):
     from grading.intake import erasing
 
     error = {"type": "assistant", "uuid": "uuid-error", "isApiErrorMessage": True}
     text = [{"type": "text", "text": "API Error: 529 Overloaded"}]
     error["message"] = {"role": "assistant", "model": "<synthetic>", "content": text}
-    submit("one", log("one", TEN[:2], [error]))
-    submit("two", log("two", TEN[:2], [error]))
+    site.upload("one", log("one", TEN[:2], [error]))
+    site.upload("two", log("two", TEN[:2], [error]))
     assert session("one").outcome == Outcome.INFRASTRUCTURE
     erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
     assert session("two").outcome == Outcome.INFRASTRUCTURE
@@ -173,10 +172,10 @@ LOGS = {
 def test_any_order_of_one_agents_logs_gives_the_same_owners_and_bits(order, chosen):
     lived = []
     for names in (sorted(chosen), [name for name in order if name in chosen]):
-        with world():
+        with Site().rolled_back():
             for name in names:
                 own, parts = LOGS[name]
-                submit(own, log(own, parts))
+                Site().upload(own, log(own, parts))
             carried = sorted(
                 (row.session.external_id, row.total, sorted(row.carried.values())) for row in SessionLog.objects.all()
             )
@@ -184,10 +183,10 @@ def test_any_order_of_one_agents_logs_gives_the_same_owners_and_bits(order, chos
     assert lived[0] == lived[1]
 
 
-def test_a_copy_changes_the_rewards_of_nothing_else():
-    submit("one", log("one", TEN))
-    submit("five", log("five", steps("d", 1, 5)))
+def test_a_copy_changes_the_rewards_of_nothing_else(site):
+    site.upload("one", log("one", TEN))
+    site.upload("five", log("five", steps("d", 1, 5)))
     before = {name: reward(name) for name in ("one", "five")}
     for name, parts in (("two", TEN), ("three", [*TEN, *steps("b", 1, 5)])):
-        submit(name, log(name, parts))
+        site.upload(name, log(name, parts))
         assert {each: reward(each) for each in before} == before

@@ -11,7 +11,6 @@ from django.core.files.storage import default_storage
 
 from grading.evidence import store
 from grading.models import Evidence
-from tests import cast
 
 
 class Endless:
@@ -114,9 +113,9 @@ def test_a_missing_blob_is_said_in_words():
 
 
 @pytest.mark.django_db
-def test_a_blob_is_only_discarded_when_no_row_needs_it():
+def test_a_blob_is_only_discarded_when_no_row_needs_it(site):
     row = kept(b"needed")
-    row.session = cast.session()
+    row.session = site.session().session
     row.save()
     assert not store.discard(row.sha256)
     assert store.discard(kept(b"orphan").sha256)

@@ -10,8 +10,6 @@ from grading import monitoring
 from grading.evidence import ownership
 from grading.evidence.owner_rule import Claimant, CommitClaim, owner, same_commits
 from grading.models import Artifact, Flag
-from tests.cast import world
-from tests.casts.intake import submit
 from tests.casts.shared_records import (
     bits,
     commits,
@@ -28,6 +26,7 @@ from tests.casts.shared_records import (
     trajectory,
 )
 from tests.examples import examples
+from tests.site import Site
 
 PR = "https://github.com/gptme/gptme-contrib/pull/619"
 FIVE = steps("a", 1, 5)
@@ -100,12 +99,12 @@ def test_which_claims_are_of_one_commit_does_not_depend_on_their_order(found):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_commit_belongs_to_the_session_whose_log_shows_it_made(turned):
+def test_a_commit_belongs_to_the_session_whose_log_shows_it_made(site, turned):
     def said():
-        submit("aaa-said", facts=FACTS)
+        site.upload("aaa-said", facts=FACTS)
 
     def made():
-        submit("made", log("made", FIVE))
+        site.upload("made", log("made", FIVE))
 
     for act in (made, said) if turned else (said, made):
         act()
@@ -115,20 +114,20 @@ def test_a_commit_belongs_to_the_session_whose_log_shows_it_made(turned):
 
 
 @pytest.mark.django_db
-def test_a_commit_in_two_logs_that_share_no_record_is_paid_once():
-    submit("one", log("one", FIVE))
+def test_a_commit_in_two_logs_that_share_no_record_is_paid_once(site):
+    site.upload("one", log("one", FIVE))
     before = learned(), trajectory("one")
     again = [{**line, "uuid": f"other-{line['uuid']}"} for line in step("a5")]
-    submit("two", log("two", steps("b", 1, 6), again))
+    site.upload("two", log("two", steps("b", 1, 6), again))
     assert (commits("one"), commits("two")) == ([hash_of("a5")], [hash_of("b5")])
     assert trajectory("one") == before[1]
 
 
 @pytest.mark.django_db
-def test_a_pull_request_in_two_logs_is_paid_once():
-    submit("one", log("one", opened(PR, "p")))
+def test_a_pull_request_in_two_logs_is_paid_once(site):
+    site.upload("one", log("one", opened(PR, "p")))
     before = learned()
-    submit("two", log("two", opened(f"{PR}", "q"), steps("b", 1, 4)))
+    site.upload("two", log("two", opened(f"{PR}", "q"), steps("b", 1, 4)))
     assert owner_of(PR) == {"bob/one"}
     assert ownership.foreign(session("two")).pull_requests == {PR}
     assert set(before) <= set(learned()) or learned() != before
@@ -136,9 +135,9 @@ def test_a_pull_request_in_two_logs_is_paid_once():
 
 
 @pytest.mark.django_db
-def test_another_agents_claim_takes_nothing_and_is_flagged_for_people_alone():
-    submit("one", facts=FACTS)
-    receipt = submit("zwei", log("zwei", FIVE), facts=FACTS, agent="alice", started_at="2026-01-01T00:00:00Z")
+def test_another_agents_claim_takes_nothing_and_is_flagged_for_people_alone(site):
+    site.upload("one", facts=FACTS)
+    receipt = site.upload("zwei", log("zwei", FIVE), facts=FACTS, agent="alice", started_at="2026-01-01T00:00:00Z")
     assert owner_of(hash_of("a5")) == {"bob/one", "alice/one"}
     assert commits("zwei", "alice") == []
     said = " ".join(str(problem) for problem in receipt.problems)
@@ -150,21 +149,21 @@ def test_another_agents_claim_takes_nothing_and_is_flagged_for_people_alone():
 
 
 @pytest.mark.django_db
-def test_an_agents_own_session_is_named_in_the_receipt():
-    submit("one", facts=FACTS)
-    receipt = submit("two", facts=FACTS)
+def test_an_agents_own_session_is_named_in_the_receipt(site):
+    site.upload("one", facts=FACTS)
+    receipt = site.upload("two", facts=FACTS)
     assert [problem.code for problem in receipt.problems] == ["owned_by_another_session"] * 2
     assert "belongs to session one" in receipt.problems[0].got
 
 
 @pytest.mark.django_db
-def test_erasing_the_owner_gives_the_commit_to_the_next():
+def test_erasing_the_owner_gives_the_commit_to_the_next(site):
     from grading.intake import erasing
     from grading.models import Session
 
-    submit("one", facts=FACTS)
-    submit("two", facts=FACTS)
-    submit("three", facts=FACTS)
+    site.upload("one", facts=FACTS)
+    site.upload("two", facts=FACTS)
+    site.upload("three", facts=FACTS)
     erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
     assert owner_of(hash_of("a5")) == {"bob/three"}
 
@@ -189,8 +188,8 @@ def test_any_order_of_one_agents_arrivals_gives_the_same_owners_and_bits(order):
 @cache
 def after_arrivals(order):
     """The bits and owners once these of PARTS have come, in this order."""
-    with world():
+    with Site().rolled_back():
         for name in order:
             own, parts, facts = PARTS[name]
-            submit(own, None if parts is None else log(own, parts), facts=facts)
+            Site().upload(own, None if parts is None else log(own, parts), facts=facts)
         return bits(), owners()

@@ -7,8 +7,6 @@ import pytest
 from grading.evidence import ownership
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason
-from tests.cast import world
-from tests.casts.intake import submit
 from tests.casts.shared_records import bits, commits, hash_of, learned, log, reward, session, step, steps, trajectory
 
 pytestmark = pytest.mark.django_db
@@ -17,31 +15,31 @@ MAIN = steps("a", 1, 5)
 SIDE = steps("s", 1, 5)
 
 
-def main() -> None:
-    submit("parent", log("parent", MAIN))
+def main(site) -> None:
+    site.upload("parent", log("parent", MAIN))
 
 
-def under_the_parent() -> None:
-    submit("parent", log("parent", SIDE, sidechain=True))
+def under_the_parent(site) -> None:
+    site.upload("parent", log("parent", SIDE, sidechain=True))
 
 
-def under_its_own_id() -> None:
-    submit("agent-a1", log("parent", SIDE, sidechain=True))
+def under_its_own_id(site) -> None:
+    site.upload("agent-a1", log("parent", SIDE, sidechain=True))
 
 
 @pytest.mark.parametrize("acts", list(itertools.permutations([main, under_the_parent])))
-def test_a_subagents_log_under_its_parents_id_is_part_of_it(acts):
+def test_a_subagents_log_under_its_parents_id_is_part_of_it(site, acts):
     for act in acts:
-        act()
+        act(site)
     assert sorted(commits("parent")) == sorted([hash_of("a5"), hash_of("s5")])
     assert session("parent").signals["user_turns"] == 1
     assert session("parent").signals["tool_calls"] == {"shell": 10}
 
 
 @pytest.mark.parametrize("acts", list(itertools.permutations([main, under_its_own_id])))
-def test_a_subagents_session_gives_its_work_to_its_parent(acts):
+def test_a_subagents_session_gives_its_work_to_its_parent(site, acts):
     for act in acts:
-        act()
+        act(site)
     assert sorted(commits("parent")) == sorted([hash_of("a5"), hash_of("s5")])
     child = session("agent-a1")
     assert ownership.part_of(child) == session("parent")
@@ -53,42 +51,42 @@ def test_a_subagents_session_gives_its_work_to_its_parent(acts):
     assert reward("agent-a1") is None
 
 
-def test_any_order_and_both_ways_give_the_same_bits():
+def test_any_order_and_both_ways_give_the_same_bits(site):
     lived = []
     for acts in itertools.permutations([main, under_the_parent, under_its_own_id]):
-        with world():
+        with site.rolled_back():
             for act in acts:
-                act()
+                act(site)
             lived.append((bits(), sorted(commits("parent"))))
     assert lived == [lived[0]] * 6
     assert lived[0][1] == sorted([hash_of("a5"), hash_of("s5")])
 
 
-def test_what_the_parents_log_has_of_its_subagent_counts_once():
+def test_what_the_parents_log_has_of_its_subagent_counts_once(site):
     lines = [{**line, "isSidechain": True} for line in itertools.chain.from_iterable(map(step, SIDE))]
-    submit("parent", log("parent", MAIN, lines))
+    site.upload("parent", log("parent", MAIN, lines))
     before = learned(), commits("parent")
-    under_its_own_id()
+    under_its_own_id(site)
     assert (learned(), commits("parent")) == before
 
 
-def test_a_subagent_whose_parent_never_comes_is_graded_by_itself():
-    under_its_own_id()
+def test_a_subagent_whose_parent_never_comes_is_graded_by_itself(site):
+    under_its_own_id(site)
     assert commits("agent-a1") == [hash_of("s5")]
     assert reward("agent-a1") is not None
 
 
-def test_a_copy_of_the_parents_log_takes_nothing_from_it_and_its_subagents():
-    main()
-    under_its_own_id()
+def test_a_copy_of_the_parents_log_takes_nothing_from_it_and_its_subagents(site):
+    main(site)
+    under_its_own_id(site)
     before = learned(), commits("parent")
-    submit("zz-copy", log("zz-copy", MAIN))
+    site.upload("zz-copy", log("zz-copy", MAIN))
     assert (learned(), commits("parent")) == before
     assert trajectory("zz-copy").reason == Reason.CARRIED
 
 
-def test_sessions_that_claim_to_have_started_each_other_are_each_on_their_own():
-    submit("x", log("y", SIDE, sidechain=True))
-    submit("y", log("x", MAIN, sidechain=True))
+def test_sessions_that_claim_to_have_started_each_other_are_each_on_their_own(site):
+    site.upload("x", log("y", SIDE, sidechain=True))
+    site.upload("y", log("x", MAIN, sidechain=True))
     assert ownership.part_of(session("x")) is None
     assert ownership.part_of(session("y")) is None

@@ -20,7 +20,6 @@ from grading.evidence.transcripts.lines import FOLDED, OPEN_CALLS, lines
 from grading.intake import erasing
 from grading.models import Evidence, Session
 from grading.templatetags.gradingsite_tags import cited, place
-from tests import cast
 from tests.casts import logs
 from tests.casts.page import flat
 from tests.transcript import Transcript
@@ -189,13 +188,13 @@ def test_where_no_worker_comes_the_next_asker_builds(redis_url, monkeypatch):
 
 
 @pytest.mark.worker
-def test_a_worker_makes_the_index(redis_url, start_worker, settings, monkeypatch):
+def test_a_worker_makes_the_index(site, redis_url, start_worker, settings, monkeypatch):
     monkeypatch.setattr(wakeup, "_silent_until", 0)
     state = Path(os.environ["GRADINGSITE_STATE"])
     settings.MEDIA_ROOT, settings.TRANSCRIPT_CACHE = state / "evidence", state / "cache" / "transcripts"
     start_worker()
     row = long()
-    row.session = cast.session()
+    row.session = site.session().session
     row.save()
     transcripts.announce(row)
     wait_for_index(row)
@@ -334,8 +333,8 @@ def test_the_cache_may_be_deleted_at_any_time(folder):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_erasing_a_session_erases_its_index(folder):
-    session, other = cast.session(), cast.session()
+def test_erasing_a_session_erases_its_index(site, folder):
+    session, other = site.session().session, site.session().session
     for each in (session, other):
         row = said(f"secret of {each.pk}")
         row.session = each
@@ -371,14 +370,14 @@ def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder):
 
 
 @pytest.fixture
-def viewer(client, db):
-    client.force_login(cast.person("vera", "viewer"))
+def viewer(site, client, db):
+    client.force_login(site.person("vera", "viewer"))
     return client
 
 
 @pytest.fixture
-def session(db):
-    session = cast.session()
+def session(site, db):
+    session = site.session().session
     row = said(*(f"line {number}" for number in range(1, 251)), "<script>alert(1)</script>")
     row.session = session
     row.save()
@@ -442,16 +441,16 @@ def test_bad_addresses_are_answered_in_words(viewer, session, query, status, wor
 
 
 @pytest.mark.parametrize("path", ["events/?from=1", "events/find/?q=x"])
-def test_a_session_without_transcript_says_so(viewer, path):
-    answer = viewer.get(f"/sessions/{cast.session().pk}/{path}")
+def test_a_session_without_transcript_says_so(site, viewer, path):
+    answer = viewer.get(f"/sessions/{site.session().session.pk}/{path}")
     assert (answer.status_code, "No transcript that could be used" in flat(answer)) == (404, True)
     assert viewer.get(f"/sessions/987654/{path}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["events/?from=1", "events/find/?q=x"])
-def test_only_those_who_may_see_sessions_see_events(client, session, path):
+def test_only_those_who_may_see_sessions_see_events(site, client, session, path):
     assert client.get(f"/sessions/{session.pk}/{path}").status_code == 302
-    client.force_login(cast.person("nobody", "viewer"))
+    client.force_login(site.person("nobody", "viewer"))
     assert client.post(f"/sessions/{session.pk}/{path}").status_code == 405
 
 

@@ -16,10 +16,10 @@ from django.test import Client
 from grading.health.liveness import Component
 from grading.models import Alarm, Heartbeat, Notice
 from gradingsite import broker
-from tests import cast
 from tests.casts.notice import WebServer, serving
 from tests.infra.test_supervisor import children_of, wait_until_dead
 from tests.processes import for_the_site, started, wait_for
+from tests.site import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.worker, pytest.mark.django_db(transaction=True)]
 
@@ -37,7 +37,7 @@ class Programs:
         self.environment = {**for_the_site(), "PORT": self.port, "HEARTBEAT_SECONDS": "1", **environment}
         self.stack, self.running = stack, {}
         viewer = Client()
-        viewer.force_login(cast.person("vera", "viewer"))
+        viewer.force_login(Site().person("vera", "viewer"))
         self.cookies = {f"sessionid_{self.port}": viewer.cookies[settings.SESSION_COOKIE_NAME].value}
 
     def start(self, name, command):

@@ -1,22 +1,20 @@
 """What the replayed incidents share: sessions through intake itself, a worker's turn, worlds to compare."""
 
 import datetime as dt
-import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading import intake, judging
+from grading import judging
 from grading.judging.allowance import budget
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import JobState
 from grading.simulator import Simulator
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.casts import logs
+from tests.site import Site
 
 
 @contextmanager
@@ -31,18 +29,12 @@ def simulated(settings) -> Iterator[Simulator]:
         yield running
 
 
-def submit(session_id: str, *, log: bytes | None = None, patch: str = "", facts: dict | None = None, **said) -> Session:
-    """A session as an agent hands it in: by default with a log of its own, of one test run and one commit."""
-    fields = {"session_id": session_id, "category": "cross-repo", "ended_at": cast.NOON, **said}
-    parts = {
-        "transcript": logs.claude(session_id, ("pytest -q", "8 passed"), logs.COMMIT) if log is None else log,
-        "journal": f"# {session_id}\n\nSubmitted the fix upstream.\n".encode(),
-        "patch": patch.encode(),
-        "facts": json.dumps(facts).encode() if facts else b"",
-    }
-    streams = {name: io.BytesIO(data) for name, data in parts.items() if data}
-    metadata = intake.SubmittedSession.model_validate(fields)
-    return intake.submit(agent=cast.agent(), metadata=metadata, **streams).session
+def submit(session_id: str, *, log: bytes | None = None, **parts) -> Session:
+    """A session as an agent hands it in: by default with a log of its own, of one test run and one commit;
+    b"" stands for no log."""
+    log = logs.claude(session_id, ("pytest -q", "8 passed"), logs.COMMIT) if log is None else log or None
+    journal = f"# {session_id}\n\nSubmitted the fix upstream.\n"
+    return Site().upload(session_id, log, journal=journal, **parts).session
 
 
 def work() -> int:

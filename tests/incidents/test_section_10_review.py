@@ -17,8 +17,6 @@ from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, calibration, promises, queue
 from grading.reward import explain, rewards
 from grading.vocabulary import Source
-from tests import cast
-from tests.cast import world
 from tests.casts.review import learned
 from tests.incidents.helpers import alarms, submit
 
@@ -28,27 +26,24 @@ PAGES = ("/", "/sessions/", "/bandits/category/", "/quota/", "/alarms/", "/setti
 GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
 
 
-def judged(value: float, **grader):
-    session = cast.session(ended_at=timezone.now())
-    cast.grade(session, Source.JUDGE, value, **{**GRADER, **grader})
-    rewards.settle(session)
-    return session
+def judged(site, value: float, **grader):
+    return site.session(ended_at=timezone.now()).judged(value, **{**GRADER, **grader}).settle()
 
 
 # --- I146: human flags measure shock ---------------------------------------------------------------------------------
 
 
-def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at():
+def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at(site):
     """I146, what people flag measures shock: impossible. A judge is compared with people on the random slice only, with
     its chance on record; forty flagged sessions calibrate nothing, one detector more moves nothing.
 
     The incident's own: 73 % of what people flag is one class, so their grades say nothing of the rest.
     """
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     for _ in range(40):
-        session = judged(0.9)
+        session = judged(site, 0.9)
         Flag.objects.create(session=session, rule="A1", detail="a shock")
-        cast.blind(session, rita, 0.1, slice_probability=None, stratum="flagged")
+        site.on(session).answered_blind(rita, 0.1, slice_probability=None, stratum="flagged")
     assert ReviewAnswer.objects.filter(blind_value__isnull=False).count() == 40
     assert calibration.calibrations() == []
     assert calibration.in_use().blind == 0
@@ -56,42 +51,42 @@ def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at():
     assert "0 of 20 blind grades" in alarms("A30")[0]
 
 
-def test_i146_one_detector_more_changes_no_figure_of_the_judge():
+def test_i146_one_detector_more_changes_no_figure_of_the_judge(site):
     """In the slice the judge is .1 too kind; what a detector puts up besides is .8 off and moves nothing."""
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     for number in range(20):
-        cast.blind(judged(0.6), rita, 0.5, stratum="flagged" if number % 10 == 0 else "")
+        site.on(judged(site, 0.6)).answered_blind(rita, 0.5, stratum="flagged" if number % 10 == 0 else "")
     (before,) = calibration.calibrations()
     for _ in range(30):
-        cast.blind(judged(0.9), rita, 0.1, slice_probability=None, stratum="flagged")
+        site.on(judged(site, 0.9)).answered_blind(rita, 0.1, slice_probability=None, stratum="flagged")
     (after,) = calibration.calibrations()
     assert (after.whole, after.strata) == (before.whole, before.strata)
     assert before.whole.bias.mean == pytest.approx(0.1)
 
 
-def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway():
+def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway(site):
     """Leaving it out would make the slice a sample of what no rule found."""
-    cast.blind(judged(0.6), cast.person("rita", "reviewer"), 0.5, stratum="flagged")
+    site.on(judged(site, 0.6)).answered_blind(site.person("rita", "reviewer"), 0.5, stratum="flagged")
     assert calibration.in_use().blind == 1
 
 
 # --- I147: no human ground truth at all ------------------------------------------------------------------------------
 
 
-def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_every_page(client):
+def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_every_page(site, client):
     """I147, no human ground truth at all: told (A30), and on every page. Below twenty blind grades of the slice a
     grader is called uncalibrated; bias and error come with a 90 % interval.
     """
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     client.force_login(rita)
-    judged(0.7)
+    judged(site, 0.7)
     for number in range(20):
         monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
         assert f"{number} of 20 blind grades" in alarms("A30")[0]
         if number in {0, 19}:
             for path in PAGES:
                 assert f"uncalibrated: {number} of 20 blind grades" in client.get(path).content.decode(), path
-        cast.blind(judged(0.7), rita, 0.6)
+        site.on(judged(site, 0.7)).answered_blind(rita, 0.6)
     monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
     assert alarms("A30") == []
     for path in PAGES:
@@ -99,22 +94,22 @@ def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_ev
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"route": "gateway"}, {"rubric": "b" * 64}, {"version": "2"}])
-def test_i147_another_model_route_rubric_or_digest_is_another_grader_and_starts_at_nothing(client, change):
-    rita = cast.person("rita", "reviewer")
+def test_i147_another_model_route_rubric_or_digest_is_another_grader_and_starts_at_nothing(site, client, change):
+    rita = site.person("rita", "reviewer")
     for _ in range(20):
-        cast.blind(judged(0.7), rita, 0.6)
+        site.on(judged(site, 0.7)).answered_blind(rita, 0.6)
     client.force_login(rita)
     assert "uncalibrated" not in client.get("/").content.decode()
-    judged(0.7, **change)
+    judged(site, 0.7, **change)
     assert "uncalibrated: 0 of 20 blind grades" in client.get("/").content.decode()
     monitoring.watch()
     assert len(alarms("A30")) == 1
 
 
-def test_i147_the_agreement_of_a_grader_comes_with_its_interval():
-    rita = cast.person("rita", "reviewer")
+def test_i147_the_agreement_of_a_grader_comes_with_its_interval(site):
+    rita = site.person("rita", "reviewer")
     for number in range(20):
-        cast.blind(judged(0.5 + number % 5 / 20), rita, 0.5)
+        site.on(judged(site, 0.5 + number % 5 / 20)).answered_blind(rita, 0.5)
     (found,) = calibration.calibrations()
     assert found.is_calibrated
     assert found.whole.error.mean == pytest.approx(0.1)
@@ -124,12 +119,12 @@ def test_i147_the_agreement_of_a_grader_comes_with_its_interval():
 # --- I148: a verdict without the identity of what it judged ----------------------------------------------------------
 
 
-def test_i148_a_correction_says_which_evidence_and_which_settlement_it_judged():
+def test_i148_a_correction_says_which_evidence_and_which_settlement_it_judged(site):
     """I148, a verdict without the identity of what it judged: impossible. Each correction keeps the hash of the
     evidence and the settlement it saw; evidence that comes after opens the item again, and the grade holds
     meanwhile.
     """
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     seen = rewards.live(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the patch")
     assert answer.settlement == seen
@@ -143,9 +138,9 @@ def test_i148_a_correction_says_which_evidence_and_which_settlement_it_judged():
     }
 
 
-def test_i148_new_evidence_asks_again_and_the_grade_stays_until_somebody_answers():
+def test_i148_new_evidence_asks_again_and_the_grade_stays_until_somebody_answers(site):
     """The incident's own: the head of the last attempt was borrowed, and the work dispatched again every 15 minutes."""
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the journal")
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     item = ReviewItem.objects.get(session=session)
@@ -157,8 +152,8 @@ def test_i148_new_evidence_asks_again_and_the_grade_stays_until_somebody_answers
     assert ReviewItem.objects.get(session=session).state == ItemState.DONE
 
 
-def test_i148_the_same_evidence_again_asks_nobody():
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+def test_i148_the_same_evidence_again_asks_nobody(site):
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the journal")
     for _ in range(3):
         submit("s1", log=b"")
@@ -168,14 +163,13 @@ def test_i148_the_same_evidence_again_asks_nobody():
 # --- I149: checked one commit, merged another ------------------------------------------------------------------------
 
 
-def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference():
+def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference(site):
     """I149, one commit checked and another merged: impossible. A form carries settlement and evidence; stale, it is
     refused with both values, both sources, the sentence and the evidence added since.
     """
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     opened = rewards.live(session)
-    cast.grade(session, Source.JUDGE, 0.9)
-    rewards.settle(session)
+    site.on(session).judged(0.9).settle()
     before = learned()
     with pytest.raises(review.StaleReview) as refused:
         answers.submit(session, rita, answer=Answer.ACCEPT, seen_revision=opened.revision)
@@ -187,8 +181,8 @@ def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference
     assert (ReviewAnswer.objects.count(), learned()) == (0, before)
 
 
-def test_i149_a_form_opened_before_new_evidence_is_refused_even_where_the_reward_is_the_same():
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+def test_i149_a_form_opened_before_new_evidence_is_refused_even_where_the_reward_is_the_same(site):
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     opened, evidence = rewards.live(session), review.evidence_version(session)
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     seen = {"seen_revision": rewards.live(session).revision, "seen_evidence": evidence}
@@ -212,12 +206,12 @@ FORGED = {
 
 
 @pytest.fixture
-def agent(client):
+def agent(site, client):
     """An agent's calls, in a site with a reviewer."""
-    _row, secret = ApiToken.objects.issue(cast.agent())
+    _row, secret = ApiToken.objects.issue(site.agent())
     client.defaults["HTTP_AUTHORIZATION"] = f"Bearer {secret}"
     client.defaults["HTTP_X_REMOTE_USER"] = client.defaults["REMOTE_USER"] = "rita"
-    cast.person("rita", "reviewer")
+    site.person("rita", "reviewer")
     return client
 
 
@@ -262,10 +256,10 @@ def test_i150_a_token_opens_no_page_on_which_people_answer(agent):
     assert humans() == [0, 0, 0, 0]
 
 
-def test_i150_no_grade_of_a_person_without_a_person(db):
-    session = cast.session()
+def test_i150_no_grade_of_a_person_without_a_person(site, db):
+    session = site.session().session
     with pytest.raises(IntegrityError), transaction.atomic():
-        cast.grade(session, Source.HUMAN, 1.0, detail=SAID)
+        site.on(session).graded(Source.HUMAN, 1.0, detail=SAID)
 
 
 def test_i150_a_persons_account_is_what_the_person_typed_and_nothing_else(agent, django_user_model):
@@ -290,27 +284,26 @@ def test_i150_a_persons_account_is_what_the_person_typed_and_nothing_else(agent,
 # --- I151: known-wrong history left in place -------------------------------------------------------------------------
 
 
-def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_never_was():
+def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_never_was(site):
     """I151, a history known to be wrong left in place: repaired exactly. Twelve of sixty sessions of two months
     corrected: the buckets of the history in which the error never was; each preview is what saving does.
 
     Sixty sessions of two months, twelve of them wrong: the correction is the counterfactual, bit for bit, and what
     the page says before each is what it does.
     """
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     days = [timezone.now() - dt.timedelta(days=number) for number in range(60)]
     arms = ("code", "infra", "cross-repo")
 
     def lived(*, wrong: bool):
         for number, day in enumerate(days):
-            session = cast.session(category=arms[number % 3], external_id=f"i151 {wrong} {number}", ended_at=day)
+            session = site.session(arms[number % 3], external_id=f"i151 {wrong} {number}", ended_at=day).session
             if number % 5 == 0 and not wrong:
                 review.record_correction(session, rita, value=0.8)
                 continue
-            cast.grade(session, Source.JUDGE, 0.1 if number % 5 == 0 else 0.6, **GRADER)
-            rewards.settle(session)
+            site.on(session).judged(0.1 if number % 5 == 0 else 0.6, **GRADER).settle()
 
-    with world():
+    with site.rolled_back():
         lived(wrong=False)
         wanted = learned()
     lived(wrong=True)
@@ -325,11 +318,11 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
 # --- I152: fix and fallout in separate places ------------------------------------------------------------------------
 
 
-def test_i152_one_correction_names_every_dependent_that_it_changed():
+def test_i152_one_correction_names_every_dependent_that_it_changed(site):
     """I152, fix and fallout in separate places: repaired exactly. An answer lists each arm of each bandit, each flag
     and each alarm that it changed, before and after; an undo lists them too; a late harm is credited to its own day.
     """
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     facts = {"pull_requests": ["https://example.test/owner/repo/pull/1"]}
     session = submit("s1", log=b"", facts=facts)
     shown = rewards.live(session)
@@ -352,8 +345,8 @@ def test_i152_one_correction_names_every_dependent_that_it_changed():
         assert told["share_after"] == now.share_of_next_100(told["arm"])
 
 
-def test_i152_an_undo_names_them_too_and_leaves_every_consumer_as_it_was():
-    rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
+def test_i152_an_undo_names_them_too_and_leaves_every_consumer_as_it_was(site):
+    rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
     before = learned()
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="merged")
     undone = answers.undo(answer, rita, "it was reverted")
@@ -364,8 +357,8 @@ def test_i152_an_undo_names_them_too_and_leaves_every_consumer_as_it_was():
     ]
 
 
-def test_i152_a_harm_that_shows_weeks_later_corrects_the_day_it_belongs_to():
-    rita = cast.person("rita", "reviewer")
+def test_i152_a_harm_that_shows_weeks_later_corrects_the_day_it_belongs_to(site):
+    rita = site.person("rita", "reviewer")
     session = submit("s1", log=b"", ended_at=timezone.now() - dt.timedelta(weeks=5))
     answers.submit(session, rita, answer=Answer.GRADE, value=0.0, reason="merged too early: reverted")
     days = {row[6] for row in learned()}

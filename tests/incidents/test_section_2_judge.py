@@ -18,11 +18,10 @@ from grading.models import Grade, Rubric
 from grading.review import calibration, shares
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
-from tests.cast import world
 from tests.casts import logs
 from tests.casts.page import flat
 from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +42,7 @@ def test_i34_the_log_in_a_shared_slot_is_refused_and_never_reaches_the_judge(sim
     """I34, the judge read a shared "last log": impossible. The slot's foreign log is refused and never sent; both
     orders of arrival give the same grades.
     """
-    session = submit("71a3", log=OPERATOR, started_at=cast.NOON - dt.timedelta(minutes=34))
+    session = submit("71a3", log=OPERATOR, started_at=NOON - dt.timedelta(minutes=34))
     work()
     (call,) = sim.calls
     assert "uptime" not in call.request.user
@@ -51,9 +50,9 @@ def test_i34_the_log_in_a_shared_slot_is_refused_and_never_reaches_the_judge(sim
     assert session.grades.get(source=Source.TRAJECTORY).reason == Reason.LOG_OVERWRITTEN
 
 
-def test_i34_sessions_get_identical_grades_in_whichever_order_they_finish(sim):
+def test_i34_sessions_get_identical_grades_in_whichever_order_they_finish(site, sim):
     def lived(names):
-        with world():
+        with site.rolled_back():
             for name in names:
                 submit(name)
                 submit(name, log=OPERATOR)
@@ -67,11 +66,11 @@ def test_i34_sessions_get_identical_grades_in_whichever_order_they_finish(sim):
 # --- I35: quota exhausted, nobody told -------------------------------------------------------------------------------
 
 
-def test_i35_quota_exhausted_is_loud_and_repaired_exactly(sim):
+def test_i35_quota_exhausted_is_loud_and_repaired_exactly(site, sim):
     """I35, quota gone and nobody told: alarm (A2) at the first session, repaired exactly. The buckets are those of a
     history that never failed. Worker, browser and the rest: `tests/stories/test_seed_001.py`.
     """
-    with world():
+    with site.rolled_back():
         for number in range(3):
             submit(f"s{number}")
         assert work() == 3
@@ -107,17 +106,16 @@ def loud(number):
 SONNET = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "digest/1"}
 
 
-def verdict(value, **fields):
+def verdict(site, value, **fields):
     """A judge's grade of a session of its own, settled."""
     identity = SONNET | {name: fields.pop(name) for name in SONNET.keys() & fields.keys()}
     ran_on = fields.pop("session_model", "")
-    session = cast.session(**{"ended_at": timezone.now(), "model": ran_on, **fields})
-    grade = cast.grade(session, Source.JUDGE, value, **identity)
-    rewards.settle(session)
-    return grade
+    builder = site.session(**{"ended_at": timezone.now(), "model": ran_on, **fields}).judged(value, **identity)
+    builder.settle()
+    return builder.grade
 
 
-def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apart(sim):
+def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apart(site, sim):
     """I36, the model's name as the grader's identity: impossible. Model, route, rubric and version of the digest stand
     on each grade and are a grader of their own in the bandit; a report averages one grader and names it.
     """
@@ -127,16 +125,16 @@ def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apar
     assert (grade.model, grade.route) == ("claude-sonnet-5-5", sim.url.removeprefix("http://"))
     assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, VERSION)
     for change in ({"route": "gateway"}, {"rubric": "b" * 64}, {"model": "claude-haiku-5-5"}, {}):
-        verdict(0.5, **change)
+        verdict(site, 0.5, **change)
     assert Grader.objects.filter(source="judge", context="").count() == 1 + 4
 
 
-def test_i36_a_report_averages_one_grader_only_and_names_it(client):
-    rita = cast.person("rita", "reviewer")
+def test_i36_a_report_averages_one_grader_only_and_names_it(site, client):
+    rita = site.person("rita", "reviewer")
     for value in (0.1, 0.2, 0.3):
-        cast.blind(verdict(value, route="gateway").session, rita, 0.9)
+        site.on(verdict(site, value, route="gateway").session).answered_blind(rita, 0.9)
     for value in (0.8, 0.9):
-        cast.blind(verdict(value, rubric="b" * 64).session, rita, 0.9)
+        site.on(verdict(site, value, rubric="b" * 64).session).answered_blind(rita, 0.9)
     found = calibration.of(calibration.in_use().grader)
     assert str(found.grader) == "claude-sonnet-5-5 at api rubric bbbb"
     assert found.whole.n == 2
@@ -148,31 +146,31 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(client):
     assert "random slice and claude-sonnet-5-5 only" in html
 
 
-def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each():
+def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each(site):
     """I37, the raw scores of three judges mixed: told (A27) at twenty of each. Raw values are kept by grader, and one
     judge's shift comes out of its sums exactly.
     """
     for number in range(20):
-        verdict(0.53 + 0.01 * (number % 3))
+        verdict(site, 0.53 + 0.01 * (number % 3))
         if number == 19:
             monitoring.watch()
             assert not alarms("A27")
-        verdict(0.68 + 0.01 * (number % 3), model="claude-haiku-5-5")
+        verdict(site, 0.68 + 0.01 * (number % 3), model="claude-haiku-5-5")
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     (said,) = alarms("A27")
     assert "claude-haiku-5-5 at api, rubric aaaa, digest/1 gives 0.69 (20)" in said
     assert monitoring.RULES["A27"].severity is monitoring.Severity.ADVISORY
 
 
-def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_taken_out_exactly():
+def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_taken_out_exactly(site):
     """What a normalisation at read needs: S' = b·S + a·n within the grader."""
 
     def lived(shift):
-        with world():
+        with site.rolled_back():
             for number in range(12):
                 arm = ("code", "triage")[number % 2]
-                verdict(0.4 + 0.01 * number, category=arm, ended_at=cast.NOON)
-                verdict(0.3 + 0.01 * number + shift, category=arm, ended_at=cast.NOON, model="claude-haiku-5-5")
+                verdict(site, 0.4 + 0.01 * number, category=arm, ended_at=NOON)
+                verdict(site, 0.3 + 0.01 * number + shift, category=arm, ended_at=NOON, model="claude-haiku-5-5")
             rows = Bucket.objects.filter(bandit__name="category", n__gt=0)
             return {(row.arm.name, row.grader.model): (row.n, row.s) for row in rows}
 
@@ -183,20 +181,20 @@ def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_tak
         assert plain[arm, model] == (n, s - taken_out)
 
 
-def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift():
+def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift(site):
     """I38, the judge's provider switched: alarm (A27, A10), which names the grader as the cause."""
     for number in range(20):
-        verdict(0.5 + 0.02 * (number % 5))
+        verdict(site, 0.5 + 0.02 * (number % 5))
     for number in range(20):
-        verdict(0.65 + 0.02 * (number % 5), route="openrouter")
+        verdict(site, 0.65 + 0.02 * (number % 5), route="openrouter")
     monitoring.watch()
     assert "The grader identity changed, and the level with it" in alarms("A27")[0]
 
 
-def test_i38_two_graders_at_one_level_raise_nothing():
+def test_i38_two_graders_at_one_level_raise_nothing(site):
     for number in range(25):
-        verdict(0.5 + 0.02 * (number % 5))
-        verdict(0.52 + 0.02 * (number % 5), route="openrouter")
+        verdict(site, 0.5 + 0.02 * (number % 5))
+        verdict(site, 0.52 + 0.02 * (number % 5), route="openrouter")
     monitoring.watch()
     assert not alarms("A27")
 
@@ -233,25 +231,24 @@ def test_i41_a_fixed_share_gets_a_second_family_drawn_with_the_sites_key_beside_
         assert rewards.live(session).grade.model == "claude-sonnet-5-5"
 
 
-def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_one_judges_a_fifth():
+def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_one_judges_a_fifth(site):
     """I41, one family of judges grades its own: told (A16). A fixed share, drawn with the site's key, gets a second
     family beside the chain.
     """
     for number in range(50):
-        verdict(0.01 * number)
+        verdict(site, 0.01 * number)
     monitoring.watch()
     assert "50 of 50 verdicts in 14 days come from the claude family" in alarms("A16")[0]
     for number in range(13):
-        session = cast.session(ended_at=timezone.now())
-        cast.grade(session, Source.JUDGE, 0.01 * number, model="openai/gpt-6", parallel=True)
+        site.session(ended_at=timezone.now()).judged(0.01 * number, model="openai/gpt-6", parallel=True)
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     assert not alarms("A16")
 
 
-def test_i41_a_judge_that_favours_its_own_family_is_an_advisory():
+def test_i41_a_judge_that_favours_its_own_family_is_an_advisory(site):
     for number in range(20):
-        verdict(0.567 + 0.001 * number, session_model="claude-opus-4-6")
-        verdict(0.508 + 0.001 * number, session_model="gpt-5.2-codex")
+        verdict(site, 0.567 + 0.001 * number, session_model="claude-opus-4-6")
+        verdict(site, 0.508 + 0.001 * number, session_model="gpt-5.2-codex")
     monitoring.watch()
     assert "its own family 0.58 on average (20), others 0.52 (20)" in alarms("A16")[0]
 
@@ -275,10 +272,10 @@ def test_i42_asking_every_night_asks_once(sim):
     assert not alarms("A15")
 
 
-def test_i42_a_grade_of_the_same_inputs_and_identity_is_stored_once():
-    held = verdict(0.5)
+def test_i42_a_grade_of_the_same_inputs_and_identity_is_stored_once(site):
+    held = verdict(site, 0.5)
     with pytest.raises(IntegrityError), transaction.atomic():
-        cast.grade(held.session, Source.JUDGE, 0.6, **SONNET, inputs_sha256=held.inputs_sha256)
+        site.on(held.session).judged(0.6, **SONNET, inputs_sha256=held.inputs_sha256)
 
 
 def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(sim):
@@ -313,24 +310,24 @@ def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
         ([0.3 + 0.02 * step for step in range(25)], False),
     ],
 )
-def test_i43_a_judge_without_resolution_is_an_alarm_after_fifty_verdicts(values, raises):
+def test_i43_a_judge_without_resolution_is_an_alarm_after_fifty_verdicts(site, values, raises):
     """I43, a judge that cannot tell sessions apart: alarm (A26) at fifty verdicts. Fewer than ten values, or a spread
     under .05, by grader.
     """
     wanted = itertools.cycle(values)
     for _ in range(49):
-        verdict(next(wanted))
+        verdict(site, next(wanted))
     monitoring.watch()
     assert not alarms("A26")
-    verdict(next(wanted))
+    verdict(site, next(wanted))
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     assert bool(alarms("A26")) is raises
 
 
-def test_i43_two_graders_together_do_not_hide_each_other():
+def test_i43_two_graders_together_do_not_hide_each_other(site):
     for number in range(50):
-        verdict(0.2 + 0.01 * number)
-        verdict(0.5, model="claude-haiku-5-5")
+        verdict(site, 0.2 + 0.01 * number)
+        verdict(site, 0.5, model="claude-haiku-5-5")
     monitoring.watch()
     (said,) = alarms("A26")
     assert said.startswith("claude-haiku-5-5 at api")
@@ -408,9 +405,9 @@ def test_i45_the_judge_is_told_of_the_fault(sim):
     assert "mandatory check failed: review (the change that was asked for is not in the diff)" in call.request.user
 
 
-def test_i45_the_check_passed_later_lifts_the_veto_to_the_last_bit(sim):
+def test_i45_the_check_passed_later_lifts_the_veto_to_the_last_bit(site, sim):
     def lived(*checks):
-        with world():
+        with site.rolled_back():
             for facts in checks:
                 submit("71a3", facts=facts)
             sim.script({"score": 0.9})
@@ -420,11 +417,11 @@ def test_i45_the_check_passed_later_lifts_the_veto_to_the_last_bit(sim):
     assert lived(FAULT, FIXED) == lived(FIXED) != lived(FAULT)
 
 
-def test_i45_an_exit_status_lifts_nothing():
+def test_i45_an_exit_status_lifts_nothing(site):
     """Status 0 is no grade, whatever the harness that ignored its reviewer makes of it."""
 
     def lived(exit_code):
-        with world():
+        with site.rolled_back():
             session = submit("71a3", facts={"exit_code": exit_code})
             return rewards.live(session).value, learned()
 

@@ -13,14 +13,14 @@ from bandit.models import Bandit, Bucket
 from bandit.selection import posterior_of
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
-from tests import cast
 from tests.bandit.helpers import policy, reward
 from tests.casts import lesson as lesson_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-DAY = cast.NOON.date()
+DAY = NOON.date()
 
 
 def taught(n: int, *, since: int = 0, source: str = "judge", **means: float) -> None:
@@ -31,7 +31,7 @@ def taught(n: int, *, since: int = 0, source: str = "judge", **means: float) -> 
             reward(f"{arm}-{source}-{i}-{since}", day=DAY - dt.timedelta(days=since + i), source=source, **{arm: value})
 
 
-def mean(arm: str, now: dt.datetime = cast.NOON, bandit: str = "category") -> float:
+def mean(arm: str, now: dt.datetime = NOON, bandit: str = "category") -> float:
     return posterior_of(bandit, now).arms[arm].mean
 
 
@@ -59,7 +59,7 @@ def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
     """
     taught(20, source="trajectory", code=0.7, infra=0.5)
     taught(20, source="journal", since=1, code=0.3)
-    shown = policies.preview("category", {"weights": {"journal": 0.0}}, cast.NOON)
+    shown = policies.preview("category", {"weights": {"journal": 0.0}}, NOON)
     assert shown.after.arms["code"].mean > shown.before.arms["code"].mean + 0.02
     assert mean("code") == shown.before.arms["code"].mean
     policies.put_in_force("category", {"weights": {"journal": 0.0}}, version=2, by="otto")
@@ -86,7 +86,7 @@ def test_i72_a_memory_of_a_day_is_refused_with_the_number():
     """
     with pytest.raises(ValidationError, match=r"remembers 2\.0 days"):
         policies.put_in_force("category", {"half_life_days": 1}, version=2, by="otto")
-    assert policies.preview("category", {"half_life_days": 3}, cast.NOON).memory.days > 3
+    assert policies.preview("category", {"half_life_days": 3}, NOON).memory.days > 3
 
 
 def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
@@ -94,10 +94,10 @@ def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
     for bit.
     """
     taught(20, since=1, code=0.45, infra=0.6)
-    code = posterior_of("category", cast.NOON).arms["code"]
+    code = posterior_of("category", NOON).arms["code"]
     for i in range(120):
         reward(f"today-{i}", day=DAY, infra=0.9)
-    after = posterior_of("category", cast.NOON).arms["code"]
+    after = posterior_of("category", NOON).arms["code"]
     assert (after.alpha, after.beta) == (code.alpha, code.beta)
 
 
@@ -113,7 +113,7 @@ def test_i74_a_drought_lifts_no_weak_arm_to_the_prior():
     for i in range(1, 61):
         day = DAY + dt.timedelta(days=i)
         reward(f"meanwhile-{i}", day=day, code=0.6)
-    assert abs(mean("cross-repo", cast.NOON + dt.timedelta(days=60)) - held) < 0.01
+    assert abs(mean("cross-repo", NOON + dt.timedelta(days=60)) - held) < 0.01
 
 
 def test_i75_a_sceptical_arm_is_adaptive_and_an_optimistic_one_is_named():
@@ -134,7 +134,7 @@ def test_i76_no_arm_stands_at_fifteen_thousand_observations():
     )
     taught(100, code=0.55)
     policy(half_life_days=100_000, long_run_half_life_days=100_000, evidence_cap=300, evidence_scale=6)
-    found = posterior_of("category", cast.NOON).arms["code"]
+    found = posterior_of("category", NOON).arms["code"]
     assert found.alpha + found.beta == pytest.approx(312)
 
 
@@ -150,11 +150,11 @@ def test_i78_every_bandit_learns_from_the_ledger_in_the_same_settling():
     assert dict(Bucket.objects.values_list("bandit__name", "n")) == learnt
 
 
-def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
+def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(site, client):
     """I79, an internal counter read as success: impossible. Productive, raw and read means, infrastructure failures and
     the very rewards stand side by side.
     """
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     for i in range(4):
         lesson_cast.session(0.9 if i < 2 else 0.1, at=timezone.now() - dt.timedelta(days=i + 1))
     html = flat(client.get("/bandits/category/"))
@@ -170,21 +170,19 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, record=0.5, evidence=6.0)
     assert said(AdviceKind.STARVED, leader, novelty)
     taught(200, code=0.7, infra=0.3)
-    chances = posterior_of("category", cast.NOON).chances
+    chances = posterior_of("category", NOON).chances
     assert min(chances.values()) >= 0.03 / len(chances) - 1e-12
 
 
-def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly():
+def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly(site):
     """I82, infrastructure scars arms: impossible, repaired exactly. An outcome of infrastructure has no reward; one
     that is found later takes it back to the bit.
     """
     taught(5, **{"cross-repo": 0.6})
-    before = posterior_of("category", cast.NOON).posterior.version
-    session = cast.session()
-    cast.grade(session, Source.TRAJECTORY, 0.05)
-    rewards.settle(session)
-    assert posterior_of("category", cast.NOON).posterior.version != before
+    before = posterior_of("category", NOON).posterior.version
+    session = site.session().graded(Source.TRAJECTORY, 0.05).settle()
+    assert posterior_of("category", NOON).posterior.version != before
     session.outcome, session.outcome_reason = Outcome.INFRASTRUCTURE, "the provider was out"
     session.save()
     rewards.settle(session)
-    assert posterior_of("category", cast.NOON).posterior.version == before
+    assert posterior_of("category", NOON).posterior.version == before

@@ -16,7 +16,6 @@ from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.simulator import Mode
 from grading.vocabulary import Reason
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 from tests.incidents.helpers import alarms, answers, regained, simulated, submit, work
@@ -32,28 +31,28 @@ def sim(settings, db, redis_url):
         yield running
 
 
-def page(client, path="/"):
-    client.force_login(cast.person(f"vera{path}", "viewer"))
+def page(site, client, path="/"):
+    client.force_login(site.person(f"vera{path}", "viewer"))
     return flat(client.get(path))
 
 
 # --- I90: quota shown as health --------------------------------------------------------------------------------------
 
 
-def test_i90_an_open_quota_is_not_shown_as_a_judge_that_answers(sim, client):
+def test_i90_an_open_quota_is_not_shown_as_a_judge_that_answers(site, sim, client):
     """I90, quota shown as health: impossible. An open quota whose judge fails is shown as failing; limits carry the
     time they were learned.
     """
     answers(sim, GOOD, Mode.DROP, Mode.DROP, Mode.DROP)
     assert quota.current().state == QuotaState.OPEN
-    html = page(client)
+    html = page(site, client)
     assert "Judge failing" in html
     assert "Judge open" not in html
     assert "Not fully." in html
     sim.mode = GOOD
     work()
     monitoring.refresh()
-    assert "Judge open" in page(client, "/quota/")
+    assert "Judge open" in page(site, client, "/quota/")
 
 
 def test_i90_what_is_known_of_a_quota_says_when_it_was_learned(sim):
@@ -76,13 +75,13 @@ def test_i91_a_key_s_outage_closes_that_key_only(sim, settings):
     assert not alarms("A2")
 
 
-def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_own(sim):
+def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_own(site, sim):
     """I91, the quota of the wrong key: impossible, and an alarm (A28) after three days. A row is a key's own; out,
     unasked and waited for is an alarm even if the outage was acknowledged.
     """
     with time_machine.travel(timezone.now(), tick=True) as clock:
         answers(sim, regained(days=20))
-        monitoring.acknowledge(monitoring.open_alarms().get(), cast.person("otto", "operator"))
+        monitoring.acknowledge(monitoring.open_alarms().get(), site.person("otto", "operator"))
         clock.shift(dt.timedelta(days=2, hours=23))
         judging.sweep()
         assert not alarms("A28")
@@ -242,8 +241,8 @@ def test_i94_two_of_the_last_ten_answered_calls_raise_though_each_was_made_good(
 # --- what an alarm says, and when it keeps quiet ---------------------------------------------------------------------
 
 
-def test_a_pause_is_its_operator_s_business_for_a_day_and_worth_a_word_after(sim):
-    otto = cast.person("otto", "operator")
+def test_a_pause_is_its_operator_s_business_for_a_day_and_worth_a_word_after(site, sim):
+    otto = site.person("otto", "operator")
     submit("71a3")
     with time_machine.travel(timezone.now(), tick=True) as clock:
         quota.pause(by=otto, note="maintenance")
@@ -269,9 +268,9 @@ def test_an_unknown_answer_is_an_alarm_at_once_in_the_api_s_own_words(sim, mood)
     assert "Its sessions are without a verdict" in said
 
 
-def test_another_kind_of_unknown_answer_is_not_hidden_by_an_acknowledged_one(sim):
+def test_another_kind_of_unknown_answer_is_not_hidden_by_an_acknowledged_one(site, sim):
     answers(sim, Mode.BAD_REQUEST)
-    monitoring.acknowledge(monitoring.open_alarms().get(), cast.person("otto", "operator"))
+    monitoring.acknowledge(monitoring.open_alarms().get(), site.person("otto", "operator"))
     answers(sim, Mode.UNKNOWN_MODEL)
     fresh = monitoring.open_alarms().filter(acknowledged_at=None)
     assert sorted(fresh.values_list("rule", flat=True)) == ["A2", "A25"]
@@ -286,10 +285,10 @@ def test_an_unknown_answer_s_alarm_ends_with_the_verdict(sim):
 # --- I99: the guard itself -------------------------------------------------------------------------------------------
 
 
-def test_i99_advisories_stay_off_the_other_pages(client):
+def test_i99_advisories_stay_off_the_other_pages(site, client):
     """I99, the guard that always fires: in part. Rules of an advisory's weight stay off other pages; nothing lists
     rules that are open most of the time.
     """
     Alarm.objects.create(rule="A16", about="share", detail="50 of 50 verdicts")
-    assert "50 of 50 verdicts" not in page(client)
-    assert "Advisory." in page(client, "/alarms/")
+    assert "50 of 50 verdicts" not in page(site, client)
+    assert "Advisory." in page(site, client, "/alarms/")

@@ -11,17 +11,17 @@ from bandit.models import Arm, Assignment, Bandit, Bucket, LedgerEntry, UnknownA
 from bandit.selection import NothingEligible, complete, posterior_of, select
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
-from tests import cast
 from tests.bandit.helpers import reward
 from tests.casts import lesson as lesson_cast
 from tests.incidents.helpers import submit
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-SOON = cast.NOON + dt.timedelta(minutes=5)
+SOON = NOON + dt.timedelta(minutes=5)
 
 
-def decide(number: int, *, bandit: str = "category", at: dt.datetime = cast.NOON, **said):
+def decide(number: int, *, bandit: str = "category", at: dt.datetime = NOON, **said):
     return select(bandit=bandit, decision_id=f"d{number}", supply=said.pop("supply", None), now=at, **said)
 
 
@@ -61,12 +61,12 @@ def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_dr
     for number in range(3):
         decision = decide(number, bandit="harness", supply={"codex": 1})
         complete(decision, observation=f"s{number}", executed_arm="gptme", now=SOON)
-        reward(f"s{number}", bandit="harness", day=cast.NOON.date(), gptme=0.5)
+        reward(f"s{number}", bandit="harness", day=NOON.date(), gptme=0.5)
     learnt = dict(Bucket.objects.filter(bandit__name="harness").values_list("arm__name", "n"))
     assert learnt == {"gptme": 3}
     with pytest.raises(NothingEligible, match="substituted: its last 3 sessions today were run by gptme"):
         decide(3, bandit="harness", supply={"codex": 1})
-    assert decide(4, bandit="harness", supply={"codex": 1}, at=cast.NOON + dt.timedelta(days=1)).arm.name == "codex"
+    assert decide(4, bandit="harness", supply={"codex": 1}, at=NOON + dt.timedelta(days=1)).arm.name == "codex"
 
 
 def test_i86_a_grade_lands_on_the_run_that_it_names():
@@ -108,9 +108,9 @@ def test_i89_sessions_that_nobody_decided_for_count_as_well():
     The bandit knew of 3 runs of an arm, the store of 19, 18 of them dead.
     """
     for number in range(19):
-        lesson_cast.session(0.1, at=cast.NOON - dt.timedelta(days=number))
+        lesson_cast.session(0.1, at=NOON - dt.timedelta(days=number))
     assert Session.objects.filter(category__name="cross-repo").count() == 19
-    assert posterior_of("category", cast.NOON).arms["cross-repo"].evidence[0].n == 19
+    assert posterior_of("category", NOON).arms["cross-repo"].evidence[0].n == 19
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -158,7 +158,7 @@ def test_i102_a_new_arm_is_on_probation_until_it_has_worked():
     with pytest.raises(NothingEligible, match="on probation: 1 of 1 sessions used today"):
         decide(2, **asked)
     for number in range(3):
-        reward(f"ran-{number}", bandit="harness", day=cast.NOON.date(), **{"new-engine": 0.5})
+        reward(f"ran-{number}", bandit="harness", day=NOON.date(), **{"new-engine": 0.5})
     assert decide(3, **{**asked, "context": "code"}).arm.name == "new-engine"
 
 
@@ -167,11 +167,11 @@ def test_i104_a_policy_is_switched_off_as_easily_as_on():
 
     Routing by time of day cost .13 to .28 until a preset date of review.
     """
-    before = posterior_of("category", cast.NOON).posterior
+    before = posterior_of("category", NOON).posterior
     policies.put_in_force("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
     earlier = policies.earlier_of(Bandit.objects.named("category"), 1)
     policies.put_in_force("category", policies.numbers_of(earlier), version=3, by="otto")
-    after = posterior_of("category", cast.NOON).posterior
+    after = posterior_of("category", NOON).posterior
     assert (before.alpha.tobytes(), before.beta.tobytes()) == (after.alpha.tobytes(), after.beta.tobytes())
 
 
@@ -197,8 +197,8 @@ def test_i107_outcomes_that_are_null_are_no_outcomes():
     340 of 340 outcomes were null, and the experiment looked delivered.
     """
     for number in range(5):
-        lesson_cast.session(None, at=cast.NOON - dt.timedelta(days=number), read_the_diff=None)
-    (found,) = lessons.read(Arm.objects.resolve("lesson", "read-the-diff").bandit, cast.NOON).lessons
+        lesson_cast.session(None, at=NOON - dt.timedelta(days=number), read_the_diff=None)
+    (found,) = lessons.read(Arm.objects.resolve("lesson", "read-the-diff").bandit, NOON).lessons
     assert (found.rewards, found.without_reward) == (0, 5)
     assert found.figures().effect.difference is None
 
@@ -212,7 +212,7 @@ def test_i108_the_cohort_is_fixed_when_the_work_begins():
     lesson_cast.lesson("read-the-diff")
     first = lesson_cast.draw("run-1", "read-the-diff")["read-the-diff"]
     policies.put_in_force("lesson", {"holdout": 0.5}, version=2, by="otto")
-    again = lesson_cast.draw("run-1", "read-the-diff", at=cast.NOON + dt.timedelta(hours=3))["read-the-diff"]
+    again = lesson_cast.draw("run-1", "read-the-diff", at=NOON + dt.timedelta(hours=3))["read-the-diff"]
     assert (again.pk, again.taken, again.chance) == (first.pk, first.taken, 0.6)
-    assert Assignment.objects.get().created < cast.NOON
+    assert Assignment.objects.get().created < NOON
     assert not ledger.history("run-1").exists()

@@ -11,18 +11,17 @@ from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, obser
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
 from bandit.selection import posterior_of
 from grading.reward import lessons, rewards
-from grading.vocabulary import Source
-from tests import cast
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-TODAY = cast.NOON.date().toordinal()
+TODAY = NOON.date().toordinal()
 
 
 def days_ago(n: float) -> dt.datetime:
-    return cast.NOON - dt.timedelta(days=n)
+    return NOON - dt.timedelta(days=n)
 
 
 def trials(with_it, without, *, over=40) -> Trials:
@@ -52,7 +51,7 @@ def around(mean: float, n: int, seed: int = 7) -> list[float]:
 
 def read(name: str) -> lessons.LessonFigures:
     arm = Arm.objects.select_related("bandit__baseline").get(bandit__name="lesson", name=name)
-    return lessons.overview(arm.bandit, cast.NOON, closely=arm).of(arm)
+    return lessons.overview(arm.bandit, NOON, closely=arm).of(arm)
 
 
 def test_i109_ten_lessons_do_not_share_a_session_alike():
@@ -60,11 +59,11 @@ def test_i109_ten_lessons_do_not_share_a_session_alike():
     policy's version; sum and floor stand on the page.
     """
     lesson_cast.session(0.9, at=days_ago(1), used=1.0, **{f"idle_{n}": 0.0 for n in range(9)})
-    arms_of = posterior_of("lesson", cast.NOON).arms
+    arms_of = posterior_of("lesson", NOON).arms
     assert arms_of["used"].mean > arms_of["idle-0"].mean > 0.5
     assert {"used": 1.0, "idle-0": pytest.approx(0.3)} == {name: read(name).credit for name in ("used", "idle-0")}
     policies.put_in_force("lesson", {"salience_floor": 1.0}, version=2, by="otto")
-    again = posterior_of("lesson", cast.NOON).arms
+    again = posterior_of("lesson", NOON).arms
     assert again["used"].mean == pytest.approx(again["idle-0"].mean)
 
 
@@ -102,13 +101,13 @@ def test_i112_a_lesson_has_no_credit_of_its_category():
     for n in range(1, 16):
         lesson_cast.session(0.7, category="code", at=days_ago(n), in_code=None)
         lesson_cast.session(0.3, category="content", at=days_ago(n), in_content=None)
-    found = posterior_of("lesson", cast.NOON).arms
+    found = posterior_of("lesson", NOON).arms
     assert found["in-code"].mean == pytest.approx(found["in-content"].mean, abs=0.1)
     raw = {entry.arm.name: entry.value for entry in LedgerEntry.objects.filter(bandit__name="lesson")}
     assert raw == {"in-code": 0.7, "in-content": 0.3}
 
 
-def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws(client):
+def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws(site, client):
     """I113, I114, a figure over what is left out, and lessons that were archived long ago: impossible. One function
     decides for draws and for the headline alike; history stays.
 
@@ -117,7 +116,7 @@ def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws
     for name in ("kept", "ghost"):
         lesson_cast.session(0.5, at=days_ago(1), **{name: None})
     arms.retire(Arm.objects.resolve("lesson", "ghost"), by="otto")
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     page = client.get("/bandits/lesson/").context
     assert [row.arm.name for row in page["rows"]] == ["kept"]
     assert [arm.name for arm, _why, _lesson in page["left_out"]] == ["ghost"]
@@ -158,7 +157,7 @@ def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():
     assert (read("read-the-diff").given, read("read-the-diff").without_reward) == (6, 4)
 
 
-def test_i119_a_harness_is_never_blamed_for_its_models():
+def test_i119_a_harness_is_never_blamed_for_its_models(site):
     """I119, a harness blamed for its models: impossible. The arm is harness and model together; a harness alone stands
     for sessions whose model has no name.
 
@@ -167,9 +166,7 @@ def test_i119_a_harness_is_never_blamed_for_its_models():
     names = Bandit.objects.get(name="model")
     cheap, dear = (Arm.objects.create(bandit=names, name=name) for name in ("small-1", "large-1"))
     for n, (model, value) in enumerate([(cheap, 0.4), (dear, 0.7), (None, 0.5)]):
-        session = cast.session(model_arm=model, ended_at=days_ago(n + 1))
-        cast.grade(session, Source.JUDGE, value)
-        rewards.settle(session)
+        site.session(model_arm=model, ended_at=days_ago(n + 1)).judged(value).settle()
     learnt = Bucket.objects.filter(bandit__name="harness").values_list("arm__name", "n")
     assert dict(learnt) == {"claude-code/small-1": 1, "claude-code/large-1": 1, "claude-code": 1}
 
@@ -188,19 +185,20 @@ def test_i120_a_category_with_few_sessions_says_insufficient():
     assert enough == {"code": True, "content": False}
 
 
-def test_i121_a_day_of_floors_is_no_bad_day():
+def test_i121_a_day_of_floors_is_no_bad_day(site):
     """I121, a predictor confidently wrong: in part. The floors behind its "Monday effect" are no rewards. There is no
     predictor here to validate.
 
     A "Monday effect" of .136 over 121 sessions was the eve of an outage: floors that counted as grades.
     """
     for n in range(30):
-        session = cast.session(ended_at=days_ago(1) + dt.timedelta(minutes=n))
-        cast.grade(session, Source.JUDGE, None, reason="quota_exhausted")
+        session = (
+            site.session(ended_at=days_ago(1) + dt.timedelta(minutes=n)).judged(None, reason="quota_exhausted").session
+        )
         settlement = rewards.settle(session)
         assert (settlement.source, settlement.weight) == ("floor", 0)
     assert not Bucket.objects.rewards().exists()
-    assert posterior_of("category", cast.NOON).arms["cross-repo"].mean == 0.5
+    assert posterior_of("category", NOON).arms["cross-repo"].mean == 0.5
 
 
 def test_i122_five_rows_of_one_afternoon_are_insufficient():

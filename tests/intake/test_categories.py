@@ -17,14 +17,12 @@ from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob,
 from grading.models.agents import TokenScope
 from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
-from grading.reward import rewards
 from grading.signals.conditions import InvalidCondition, Matcher
 from grading.signals.traits import Traits
-from grading.vocabulary import Source
-from tests import cast
-from tests.casts.intake import called, calls, claude, submit
+from tests.casts.intake import called, calls, claude
 from tests.examples import examples
 from tests.redteam.test_chance import Agent
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +50,7 @@ def log(name, task="Go through the inbox. ", **fields):
 def bits():
     """Everything that the bandits know: their sums, and what is read of them."""
     sums = Bucket.objects.exclude(n=0).order_by("bandit", "arm", "grader", "effective_day")
-    read = {row.name: posterior_of(row.name, cast.NOON) for row in Bandit.objects.that_learn()}
+    read = {row.name: posterior_of(row.name, NOON) for row in Bandit.objects.that_learn()}
     columns = ("bandit", "arm", "grader", "effective_day", "n", "s", "q", "cost", "costed", "productive")
     return list(sums.values_list(*columns)), repr(read)
 
@@ -64,54 +62,47 @@ def bits_by_grader():
     return sorted((bandit, arm, names[grader], *rest) for bandit, arm, grader, *rest in sums), read
 
 
-def graded(value=0.7, **fields):
+def graded(site, value=0.7, **fields):
     """A settled session without a category unless told; each is of the harness claude-code."""
-    session = cast.session(**{"category": None, **fields})
-    cast.grade(session, Source.JUDGE, value, model="judge")
-    rewards.settle(session)
-    return session
+    return site.session(**{"category": None, **fields}).judged(value, model="judge").settle()
 
 
 # --- whose word holds
 
 
-def test_a_rule_gives_a_new_session_its_category_and_says_why():
+def test_a_rule_gives_a_new_session_its_category_and_says_why(site):
     made = rule()
-    session = submit("s-1", log("s-1"), category=None).session
+    session = site.upload("s-1", log("s-1"), category=None).session
     said = given.given(session)
     assert (session.category.name, said.origin, said.is_inferred) == ("triage", "rule", True)
     assert said.why == "rule 1: the task says “Go through the inbox. " + "x" * 39 + "…”"
     assert CategoryWord.objects.get().rule == made
 
 
-def test_nobodys_word_is_no_category():
+def test_nobodys_word_is_no_category(site):
     rule("words", "contains", "newsletter")
-    session = submit("s-1", log("s-1"), category=None).session
+    session = site.upload("s-1", log("s-1"), category=None).session
     assert session.category is None
     assert given.given(session) is None
 
 
-def test_the_agents_own_word_holds_until_a_rule_says_another():
+def test_the_agents_own_word_holds_until_a_rule_says_another(site):
     agent = Agent("eve")
-    session = submit("s-1", log("s-1"), category="code", agent="eve").session
+    session = site.upload("s-1", log("s-1"), category="code", agent="eve").session
     assert session.category_from == "runner"  # handed in at the site itself
     own = agent.send("s-2", category="news", journal="Read the news.").session
     assert (own.category.name, own.category_from) == ("news", "agent")
 
 
 @pytest.mark.parametrize("parts", [["both"], ["word", "log"]])
-def test_an_agent_cannot_choose_its_category_above_a_rule(parts):
-    from grading import intake
+def test_an_agent_cannot_choose_its_category_above_a_rule(site, parts):
     from grading.intake.first_word import Speaker
 
     rule()
     eve = Agent("eve")
     for part in parts:
-        metadata = intake.SubmittedSession.model_validate({"session_id": "s-1", "category": "code"})
-        files = {} if part == "word" else {"transcript": __import__("io").BytesIO(log("s-1"))}
-        session = intake.submit(
-            agent=eve.token.agent, metadata=metadata, speaker=Speaker(token=eve.token), **files
-        ).session
+        said = {"category": "code", "ended_at": None, "speaker": Speaker(token=eve.token)}
+        session = site.upload("s-1", None if part == "word" else log("s-1"), agent=eve.token.agent, **said).session
     assert (session.category.name, session.category_from) == ("triage", "rule")
 
 
@@ -134,8 +125,8 @@ def test_a_decision_that_another_session_closed_gives_no_category():
     assert receipt.session.category is None
 
 
-def test_a_person_outranks_everybody():
-    runner, reviewer = Agent("eve", TokenScope.RUNNER), cast.person("ana", "reviewer")
+def test_a_person_outranks_everybody(site):
+    runner, reviewer = Agent("eve", TokenScope.RUNNER), site.person("ana", "reviewer")
     session = runner.send("s-1", category="news", journal="Done.").session
     changes.set_by_hand([session.pk], arm("code"), reviewer)
     session = runner.send("s-1", category="infra").session
@@ -143,19 +134,19 @@ def test_a_person_outranks_everybody():
     assert [word.category.name for word in given.words_of(session)] == ["news", "code", "infra"]
 
 
-def test_a_rule_made_later_leaves_a_categorised_session_alone():
-    session = submit("s-1", log("s-1"), category="code").session
+def test_a_rule_made_later_leaves_a_categorised_session_alone(site):
+    session = site.upload("s-1", log("s-1"), category="code").session
     Session.objects.update(category_from="")
     CategoryWord.objects.all().delete()  # as on a site that was upgraded
     rule()
     longer = claude("s-1", *calls(WRITE, WRITE, task="Go through the inbox. "))
-    session = submit("s-1", longer, category=None).session
+    session = site.upload("s-1", longer, category=None).session
     assert session.category.name == "code"
     assert not CategoryWord.objects.exists()
 
 
 @pytest.mark.parametrize(("witness", "origin"), [("observed", "runner"), ("claimed", "agent"), ("unknown", "agent")])
-def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submissions(witness, origin):
+def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submissions(site, witness, origin):
     scope = {"observed": TokenScope.RUNNER, "claimed": TokenScope.AGENT, "unknown": TokenScope.UNSCOPED}[witness]
     session = Agent("eve", scope).send("s-1", category="news", journal="Done.").session
     CategoryWord.objects.all().delete()
@@ -164,7 +155,7 @@ def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submission
     said = given.given(session)
     assert (said.origin, said.why) == (origin, given.BEFORE)
     changes.undo(
-        changes.set_by_hand([session.pk], arm("code"), cast.person("ana", "reviewer")), cast.person("b", "viewer")
+        changes.set_by_hand([session.pk], arm("code"), site.person("ana", "reviewer")), site.person("b", "viewer")
     )
     session.refresh_from_db()
     assert (session.category.name, session.category_from) == ("news", origin)
@@ -173,8 +164,8 @@ def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submission
 # --- what a log shows, and conditions on it
 
 
-def test_traits_are_what_the_log_shows():
-    session = submit("s-1", log("s-1", gitBranch="fix/retry-loop"), category=None).session
+def test_traits_are_what_the_log_shows(site):
+    session = site.upload("s-1", log("s-1", gitBranch="fix/retry-loop"), category=None).session
     traits = Traits.from_dict(session.traits.data)
     assert traits.harness == "claude-code"
     assert traits.repositories == ("repo",)
@@ -184,9 +175,9 @@ def test_traits_are_what_the_log_shows():
     assert traits.task.startswith("Go through the inbox. xxx")
 
 
-def test_a_logs_secrets_are_not_kept_in_its_traits():
+def test_a_logs_secrets_are_not_kept_in_its_traits(site):
     key = "AKIA" + "Q7RZ2XN4PLM6KD3V"
-    session = submit("s-1", log("s-1", task=f"Use {key} for the inbox. "), category=None).session
+    session = site.upload("s-1", log("s-1", task=f"Use {key} for the inbox. "), category=None).session
     assert key not in str(SessionTraits.objects.get(session=session).data)
 
 
@@ -261,10 +252,10 @@ def test_no_pattern_breaks_the_search_and_its_own_text_is_found(values, task):
 # --- what rules would catch
 
 
-def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one():
+def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one(site):
     for number, task in enumerate(["inbox news ", "news ", "inbox ", "nothing "]):
-        submit(f"s-{number}", log(f"s-{number}", task=task), category=None)
-    submit("s-9", log("s-9", task="inbox "), category="code")
+        site.upload(f"s-{number}", log(f"s-{number}", task=task), category=None)
+    site.upload("s-9", log("s-9", task="inbox "), category="code")
     rows = [rule(category="triage"), rule("words", "contains", "news", category="news")]
     found = reach.uncategorised(rows)
     assert (found.total, found.count, found.left) == (4, 3, 1)
@@ -272,14 +263,14 @@ def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one():
     assert found.rules[1].earlier == {1: 1}
 
 
-def test_a_rule_that_is_off_catches_nothing():
-    submit("s-1", log("s-1"), category=None)
+def test_a_rule_that_is_off_catches_nothing(site):
+    site.upload("s-1", log("s-1"), category=None)
     assert reach.uncategorised([rule(is_on=False)]).count == 0
-    assert submit("s-2", log("s-2"), category=None).session.category is None
+    assert site.upload("s-2", log("s-2"), category=None).session.category is None
 
 
-def test_logs_from_before_are_read_for_the_rules():
-    session = submit("s-1", log("s-1"), category=None).session
+def test_logs_from_before_are_read_for_the_rules(site):
+    session = site.upload("s-1", log("s-1"), category=None).session
     SessionTraits.objects.all().delete()
     assert reading.unread().count() == 1
     assert reach.uncategorised([rule()]).count == 0
@@ -292,31 +283,31 @@ def test_logs_from_before_are_read_for_the_rules():
 # --- setting, applying, undoing
 
 
-def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_others_to_them():
-    site = cast.person("ana", "operator")
+def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_others_to_them(site):
+    ana = site.person("ana", "operator")
     for number, category in enumerate([None, None, "code"]):
-        submit(f"s-{number}", log(f"s-{number}"), category=category)
+        site.upload(f"s-{number}", log(f"s-{number}"), category=category)
     eve = Agent("eve")
     other = eve.send("s-e", category="code", journal="Done.").session
     reading.keep(other, Traits(task="inbox"))
     rule()
-    assert changes.apply_rules(site, expected=2).total == 2
+    assert changes.apply_rules(ana, expected=2).total == 2
     assert dict(Session.objects.values_list("external_id", "category__name")) == {
         "s-0": "triage", "s-1": "triage", "s-2": "code", "s-e": "code",
     }  # fmt: skip
     with pytest.raises(ChangeRefused, match="catch no session"):
-        changes.apply_rules(site)
+        changes.apply_rules(ana)
     with pytest.raises(ChangeRefused, match="1 sessions now, and 5"):
-        changes.apply_rules(site, others=True, expected=5)
-    changes.apply_rules(site, others=True, expected=1)
+        changes.apply_rules(ana, others=True, expected=5)
+    changes.apply_rules(ana, others=True, expected=1)
     other.refresh_from_db()
     assert (other.category.name, other.category_from) == ("triage", "rule")
     assert Session.objects.get(external_id="s-2").category.name == "code"
 
 
-def test_a_category_that_is_set_moves_the_reward_there_and_asks_no_judge(settings):
+def test_a_category_that_is_set_moves_the_reward_there_and_asks_no_judge(site, settings):
     settings.ANTHROPIC_API_KEY, settings.JUDGE_MODEL = "key", "claude-opus-4-6"
-    session, reviewer = graded(), cast.person("ana", "reviewer")
+    session, reviewer = graded(site), site.person("ana", "reviewer")
     changes.set_by_hand([session.pk], arm("code"), reviewer, reason="It wrote code.")
     entry = Bucket.objects.get(bandit__name="category", n__gt=0)
     assert (entry.arm.name, entry.s) == ("code", 700_000)
@@ -324,16 +315,16 @@ def test_a_category_that_is_set_moves_the_reward_there_and_asks_no_judge(setting
     assert session.state.__class__.objects.get(session=session).category == arm("code").pk
 
 
-def test_the_same_form_sent_twice_is_one_change():
-    session, reviewer = graded(), cast.person("ana", "reviewer")
+def test_the_same_form_sent_twice_is_one_change(site):
+    session, reviewer = graded(site), site.person("ana", "reviewer")
     name = "8a8b7c1e-0000-4000-8000-000000000001"
     for _ in range(2):
         changes.set_by_hand([session.pk], arm("code"), reviewer, name=name)
     assert CategoryChange.objects.count() == CategoryWord.objects.count() == 1
 
 
-def test_a_change_of_many_is_finished_by_a_worker(monkeypatch):
-    sessions, reviewer = [graded() for _ in range(5)], cast.person("ana", "reviewer")
+def test_a_change_of_many_is_finished_by_a_worker(site, monkeypatch):
+    sessions, reviewer = [graded(site) for _ in range(5)], site.person("ana", "reviewer")
     before = bits()
     monkeypatch.setattr(changes, "SYNC_LIMIT", 2)
     change = changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
@@ -347,17 +338,17 @@ def test_a_change_of_many_is_finished_by_a_worker(monkeypatch):
     assert bits() == before
 
 
-def test_what_is_undone_cannot_be_undone_again():
-    session, reviewer = graded(), cast.person("ana", "reviewer")
+def test_what_is_undone_cannot_be_undone_again(site):
+    session, reviewer = graded(site), site.person("ana", "reviewer")
     change = changes.set_by_hand([session.pk], arm("code"), reviewer)
     changes.undo(change, reviewer)
     with pytest.raises(ChangeRefused, match="undone already"):
         changes.undo(change, reviewer)
 
 
-def test_the_preview_is_what_then_holds():
-    reviewer = cast.person("ana", "reviewer")
-    sessions = [graded(0.2 + number / 10, category=None if number % 2 else "infra") for number in range(6)]
+def test_the_preview_is_what_then_holds(site):
+    reviewer = site.person("ana", "reviewer")
+    sessions = [graded(site, 0.2 + number / 10, category=None if number % 2 else "infra") for number in range(6)]
     now = timezone.now()
     told = preview.preview({each.pk: arm("code") for each in sessions}, now)
     changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
@@ -369,13 +360,14 @@ def test_the_preview_is_what_then_holds():
     assert told.sessions == {"code": 6}
 
 
-def test_undoing_in_any_order_leaves_every_bit_as_it_was():
+def test_undoing_in_any_order_leaves_every_bit_as_it_was(site):
     """What people set and take back, in random orders, over words of agents, runners and rules."""
-    people = [cast.person("ana", "reviewer"), cast.person("bo", "operator")]
+    people = [site.person("ana", "reviewer"), site.person("bo", "operator")]
     sessions = [
-        submit(f"s-{n}", log(f"s-{n}"), category=category).session for n, category in enumerate([None, "code", None])
+        site.upload(f"s-{n}", log(f"s-{n}"), category=category).session
+        for n, category in enumerate([None, "code", None])
     ]
-    sessions += [graded(0.3), graded(0.9, category="news"), graded(0.5, category="infra")]
+    sessions += [graded(site, 0.3), graded(site, 0.9, category="news"), graded(site, 0.5, category="infra")]
     rule()
     before, words = bits(), dict(Session.objects.values_list("pk", "category"))
     for seed in range(3):
@@ -414,8 +406,8 @@ def listed():
     return [(row.conditions[0]["values"][0], row.category.name, row.is_on) for row in rows]
 
 
-def test_an_edit_of_the_rules_is_undone_whatever_came_after_it():
-    olga = cast.person("olga", "operator")
+def test_an_edit_of_the_rules_is_undone_whatever_came_after_it(site):
+    olga = site.person("olga", "operator")
     rule("words", "contains", "old", category="news")  # from before edits were kept
     added = edits.make(olga, RuleAct.ADD, draft("inbox"))
     own = CategoryRule.objects.get(pk=added.edit["rule"])
@@ -438,20 +430,20 @@ def test_an_edit_of_the_rules_is_undone_whatever_came_after_it():
         changes.undo(deleted, olga)
 
 
-def test_an_edit_that_changes_nothing_is_none():
-    olga, own = cast.person("olga", "operator"), rule()
+def test_an_edit_that_changes_nothing_is_none(site):
+    olga, own = site.person("olga", "operator"), rule()
     for act in (RuleAct.UP, RuleAct.DOWN, RuleAct.ON):
         assert edits.make(olga, act, own) is None
     assert edits.make(olga, RuleAct.CHANGE, draft("inbox", "triage", own)) is None
     assert not CategoryChange.objects.exists()
 
 
-def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made():
-    olga = cast.person("olga", "operator")
+def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made(site):
+    olga = site.person("olga", "operator")
     own = rule("words", "contains", "inbox", category="triage")
     edits.make(olga, RuleAct.CHANGE, draft("inbox", "news", own))
     last = edits.make(olga, RuleAct.OFF, own)
-    none = submit("s-1", log("s-1"), category=None).session
+    none = site.upload("s-1", log("s-1"), category=None).session
     assert none.category is None
     changes.undo(last, olga)
     none.refresh_from_db()
@@ -463,10 +455,10 @@ def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made():
     assert none.category_words.standing().get().rule == own
 
 
-def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone():
-    olga, ana = cast.person("olga", "operator"), cast.person("ana", "reviewer")
+def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone(site):
+    olga, ana = site.person("olga", "operator"), site.person("ana", "reviewer")
     edits.make(olga, RuleAct.ADD, draft("inbox", "news"))
-    first = submit("s-1", log("s-1"), category=None).session
+    first = site.upload("s-1", log("s-1"), category=None).session
     changes.set_by_hand([first.pk], arm("code"), ana)
     changes.undo(CategoryChange.objects.exclude(edit={}).get(), olga)
     first.refresh_from_db()
@@ -479,10 +471,10 @@ def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone():
 WORDS = ("inbox", "news", "retry")
 
 
-def lived(rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ...]:
+def lived(site, rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ...]:
     """Edits, sessions and what people set, in a random order; without those that are to be undone, or undoing them."""
-    rng, olga = random.Random(rng_seed), cast.person("olga", "operator")
-    ana, made, rows = cast.person("ana", "reviewer"), {}, {}
+    rng, olga = random.Random(rng_seed), site.person("olga", "operator")
+    ana, made, rows = site.person("ana", "reviewer"), {}, {}
     for step in range(14):
         kind, word, category = rng.random(), rng.choice(WORDS), rng.choice(["code", "news", "triage", "infra"])
         pick, beside, act = rng.random(), rng.random(), rng.choice(list(RuleAct))
@@ -490,9 +482,8 @@ def lived(rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ..
         known = sorted(rows)
         if kind < 0.45:
             task = f"Look at the {word} now. "
-            session = submit(f"s-{step}", log(f"s-{step}", task=task), category=None).session
-            cast.grade(session, Source.JUDGE, 0.1 + step / 20, model="judge")
-            rewards.settle(session)
+            session = site.upload(f"s-{step}", log(f"s-{step}", task=task), category=None).session
+            site.on(session).judged(0.1 + step / 20, model="judge").settle()
         elif kind < 0.55:
             chosen = list(Session.objects.order_by("pk").values_list("pk", flat=True))[:: 1 + int(pick * 3)]
             if chosen and not skipped:
@@ -522,16 +513,16 @@ def lived(rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ..
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_undone_edits_in_any_order_leave_every_bit_of_a_history_without_them(seed):
+def test_undone_edits_in_any_order_leave_every_bit_of_a_history_without_them(site, seed):
     undone = set(random.Random(seed).sample(range(14), 7))
-    with cast.world():
-        expected = lived(seed, undone, is_made=False)
-    assert lived(seed, undone, is_made=True) == expected
+    with site.rolled_back():
+        expected = lived(site, seed, undone, is_made=False)
+    assert lived(site, seed, undone, is_made=True) == expected
     assert expected[1]
 
 
-def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories():
-    sessions = [graded(0.4, category="code"), graded(0.6)]
+def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories(site):
+    sessions = [graded(site, 0.4, category="code"), graded(site, 0.6)]
     before = bits()
     for each in sessions:
         given.given(each)

@@ -10,18 +10,16 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from django.conf import settings as site
+from django.conf import settings as site_settings
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from bandit.models import Bucket, Erasure, Grader, LedgerEntry, Selection
 from bandit.selection import select
-from grading import intake
 from grading.access.recording import record
 from grading.evidence import store
 from grading.models import Agent, ApiToken, AuditEvent, Evidence, Session
 from grading.models.audit import AuditKind
-from tests import cast
 from tests.corpus import transcripts as logs
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the files are put in order outside of any
@@ -31,20 +29,14 @@ SESSIONS = "60"
 ENDED = dt.datetime(2026, 3, 31, 11, 0, 30, tzinfo=dt.UTC)
 
 
-def submitted(agent: str, number: int, words: str = "plain"):
+def submitted(site, agent: str, number: int, words: str = "plain"):
     name = f"{words}-id-{number}"
     patch = f"--- /dev/null\n+++ b/{words}-path-{number}.py\n@@ -0,0 +1 @@\n+x = '{words}-patch'\n"
     journal = BytesIO(f"{words}-journal {number}. Submitted a pull request. ".encode() * 4)
     journal.name = f"{words}-file.md"
-    return intake.submit(
-        agent=cast.agent(agent),
-        metadata=intake.SubmittedSession(
-            session_id=name, title=f"{words}-title {number}", ended_at=ENDED, category="code"
-        ),
-        transcript=BytesIO(logs.log(name, ("user", f"{words}-task {number}"), ("Bash", {"command": "ls"}, "a b"))),
-        journal=journal,
-        patch=BytesIO(patch.encode()),
-    ).session
+    log = logs.log(name, ("user", f"{words}-task {number}"), ("Bash", {"command": "ls"}, "a b"))
+    said = {"title": f"{words}-title {number}", "ended_at": ENDED, "category": "code"}
+    return site.upload(name, log, journal=journal, patch=patch, agent=agent, **said).session
 
 
 def buckets() -> list[tuple[object, ...]]:
@@ -54,11 +46,11 @@ def buckets() -> list[tuple[object, ...]]:
     return list(rows.values_list("bandit", "arm", "effective_day", "grader__agent", "grader__source", "n", "s", "q"))
 
 
-def test_an_agent_leaves_nothing_behind_and_moves_nobody_else():
-    submitted("alice", 1)
+def test_an_agent_leaves_nothing_behind_and_moves_nobody_else(site):
+    submitted(site, "alice", 1)
     before = buckets()
     for number in range(3):
-        submitted("zyxbob", number, "zyxword")
+        submitted(site, "zyxbob", number, "zyxword")
     agent = Agent.objects.get(name="zyxbob")
     ApiToken.objects.issue(agent, note="zyxword-note")
     record(AuditKind.TOKEN, "made a token for zyxbob", who="olga")
@@ -75,17 +67,17 @@ def test_an_agent_leaves_nothing_behind_and_moves_nobody_else():
     call_command("audit_ledger")
 
 
-def test_another_agents_bytes_that_are_the_same_stay():
-    kept = submitted("alice", 1)
+def test_another_agents_bytes_that_are_the_same_stay(site):
+    kept = submitted(site, "alice", 1)
     row = kept.evidence.get(kind="journal")
-    other = cast.session(agent=cast.agent("bob"))
+    other = site.session(agent="bob").session
     Evidence.objects.create(session=other, kind="journal", sha256=row.sha256, size=row.size)
     call_command("erase_agent", "bob", "--yes")
     assert store.is_kept(row.sha256)
 
 
-def test_nothing_is_erased_unasked():
-    session = submitted("bob", 1)
+def test_nothing_is_erased_unasked(site):
+    session = submitted(site, "bob", 1)
     with pytest.raises(CommandError, match="nothing was erased"):
         call_command("erase_agent", "bob")
     with pytest.raises(CommandError, match="unknown are nobody"):
@@ -95,9 +87,9 @@ def test_nothing_is_erased_unasked():
     assert Agent.objects.filter(name="bob").exists()
 
 
-def test_an_export_holds_everything_and_is_for_its_owner_alone(tmp_path):
-    session = submitted("bob", 1, "zyxword")
-    submitted("alice", 1, "others")
+def test_an_export_holds_everything_and_is_for_its_owner_alone(site, tmp_path):
+    session = submitted(site, "bob", 1, "zyxword")
+    submitted(site, "alice", 1, "others")
     _row, secret = ApiToken.objects.issue(session.agent)
     file = tmp_path / "bob.zip"
     call_command("export_agent", "bob", str(file))
@@ -124,12 +116,14 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from grading.models import Agent
 from tests.intake.test_forgetting import submitted
+from tests.site import Site
+site = Site()
 Agent.objects.create(name="alice"); Agent.objects.create(name="zyxbob")
-submitted("alice", 1)
+submitted(site, "alice", 1)
 from grading.evidence import transcripts
 from grading.models import Evidence
 for number in range(int(sys.argv[1])):
-    submitted("zyxbob", number, "zyxword")
+    submitted(site, "zyxbob", number, "zyxword")
 for row in Evidence.objects.filter(kind="transcript")[:20]:
     transcripts.page(row, 1)
 call_command("erase_agent", "zyxbob", "--yes", "--why", "zyxbob")
@@ -144,12 +138,12 @@ def test_no_byte_of_it_is_left_in_the_sites_folder(tmp_path):
         "REDIS_URL": "redis://127.0.0.1:1/0",
         "LOG_LEVEL": "ERROR",
         "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(site.BASE_DIR),
+        "PYTHONPATH": str(site_settings.BASE_DIR),
     }
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, SESSIONS],
         env=environment,
-        cwd=site.BASE_DIR,
+        cwd=site_settings.BASE_DIR,
         capture_output=True,
         text=True,
         check=False,

@@ -28,9 +28,8 @@ from grading.models import (
 from grading.models.evidence import ArtifactKind
 from grading.reward import sources
 from grading.signals.artifacts import RULE_FIELDS
-from tests import cast
 from tests.casts import logs
-from tests.intake.test_intake import SHA, submit
+from tests.intake.test_intake import SHA
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,11 +57,11 @@ def arm(name: str, bandit: str = "category") -> Arm:
     return Arm.objects.resolve(bandit, name)
 
 
-def look(**probes) -> glance.Glance:
-    return glance.look(cast.agent().pk, "new", probes)
+def look(site, **probes) -> glance.Glance:
+    return glance.look(site.agent().pk, "new", probes)
 
 
-def test_it_is_what_the_tables_say():
+def test_it_is_what_the_tables_say(site):
     """To the last bit of a weight, and in the order in which they come by themselves."""
     ArtifactRule.objects.create(kind="third", path_glob="**/x", weight=1 / 3, scale=0.1 + 0.2)
     ArtifactRule.objects.create(kind="A-b", path_glob="**/y", weight=1 / 3, new_files_only=True)
@@ -75,7 +74,7 @@ def test_it_is_what_the_tables_say():
     JudgePolicy.objects.create(repeat_share=0.5)
     latest = JudgePolicy.objects.create(repeat_share=1 / 3)
     JudgeKey.objects.put("a-key-of-mine", "https://judge.example", User.objects.create(username="olga"))
-    seen = look()
+    seen = look(site)
     assert seen.artifact_rules == tuple(ArtifactRule.objects.values_list(*RULE_FIELDS))
     rules = CategoryRule.objects.filter(is_on=True)
     with glance.holding(seen):
@@ -86,12 +85,12 @@ def test_it_is_what_the_tables_say():
     assert held == [(row.pk, row.position, row.conditions, row.category, row.changed_at) for row in rules]
 
 
-def test_arms_are_found_by_names_and_aliases_and_merged_ones_are_left_to_others():
+def test_arms_are_found_by_names_and_aliases_and_merged_ones_are_left_to_others(site):
     category = Bandit.objects.named("category")
     ArmAlias.objects.create(bandit=category, arm=arm("code"), alias="coding")
     merge(arm("news"), arm("code"), by="olga")
     asked = {("category", "code"), ("category", "coding"), ("category", "news"), ("harness", "nobody")}
-    seen = glance.look(cast.agent().pk, "new", {}, asked)
+    seen = glance.look(site.agent().pk, "new", {}, asked)
     assert ("category", "news") not in seen.arms
     assert seen.arms["harness", "nobody"] is None
     row = arm("code")
@@ -101,8 +100,8 @@ def test_arms_are_found_by_names_and_aliases_and_merged_ones_are_left_to_others(
         assert found.revision == Bandit.objects.get(pk=category.pk).revision
 
 
-def test_what_others_have_is_seen_and_the_key_that_comes_next():
-    receipt = submit(transcript=logs.claude("71a3", logs.COMMIT), facts={"commits": [{"sha": SHA}]})
+def test_what_others_have_is_seen_and_the_key_that_comes_next(site):
+    receipt = site.upload("71a3", logs.claude("71a3", logs.COMMIT), facts={"commits": [{"sha": SHA}]})
     mine = {
         glance.PARENT: ["71a3"],
         glance.ANCHORS: list(RecordAnchor.objects.values_list("record", flat=True)),
@@ -111,21 +110,21 @@ def test_what_others_have_is_seen_and_the_key_that_comes_next():
     }
     SessionLog.objects.filter(session=receipt.session).update(parent="71a3")
     with transaction.atomic():
-        seen = look(**mine)
+        seen = look(site, **mine)
         assert seen.elsewhere == mine.keys()
         assert not seen.free
         others = {glance.PARENT: ["x"], glance.ANCHORS: [1], glance.LOOKUPS: ["0"], glance.FILES: ["0" * 64]}
-        assert look(**others).free == {what: frozenset(asked) for what, asked in others.items()}
+        assert look(site, **others).free == {what: frozenset(asked) for what, asked in others.items()}
         known = glance.look(receipt.session.agent_id, "71a3", {})
         assert (known.session, known.following) == (receipt.session.pk, None)
-    assert submit("another").session.pk >= seen.following > receipt.session.pk
+    assert site.upload("another").session.pk >= seen.following > receipt.session.pk
 
 
-def test_every_upload_goes_by_the_rules_as_they_are(settings):
+def test_every_upload_goes_by_the_rules_as_they_are(site, settings):
     """Whoever changes them in another process changes them for the next."""
     settings.ANTHROPIC_API_KEY = ""
     for number in range(2):
-        submit(f"before {number}", transcript=logs.claude(f"before {number}", logs.COMMIT))
+        site.upload(f"before {number}", logs.claude(f"before {number}", logs.COMMIT))
     conditions = [{"field": "harness", "test": "contains", "values": ["claude"]}]
 
     def change() -> None:
@@ -134,31 +133,31 @@ def test_every_upload_goes_by_the_rules_as_they_are(settings):
         JudgePolicy.objects.create(repeat_share=1, second_share=1)
 
     elsewhere(change)
-    session = submit("after", transcript=logs.claude("after", logs.COMMIT), metadata={"category": None}).session
+    session = site.upload("after", logs.claude("after", logs.COMMIT), category=None).session
     assert (session.category.name, session.category_from) == ("triage", "rule")
     assert (session.shares.repeat, session.shares.second) == (1, 1)
     assert sources.look(session).rules == ()
     assert audit.audit() == []
 
 
-def test_rewards_go_to_where_an_arm_was_merged_meanwhile():
-    submit("one", transcript=logs.claude("one", logs.COMMIT))
+def test_rewards_go_to_where_an_arm_was_merged_meanwhile(site):
+    site.upload("one", logs.claude("one", logs.COMMIT))
     elsewhere(lambda: merge(arm("cross-repo"), arm("code"), by="olga"))
-    session = submit("two", transcript=logs.claude("two", logs.COMMIT)).session
+    session = site.upload("two", logs.claude("two", logs.COMMIT)).session
     rewarded = LedgerEntry.objects.filter(observation=session.observation, bandit__name="category")
     assert {entry.arm.name for entry in rewarded} == {"code"}
     assert audit.audit() == []
 
 
-def test_graders_of_an_agent_that_was_erased_are_made_again():
+def test_graders_of_an_agent_that_was_erased_are_made_again(site):
     """A process that has given rewards of an agent knows rows that another one deletes with it."""
     for number in range(2):
-        submit(f"s{number}", agent=cast.agent("bob"), transcript=logs.claude(f"s{number}", logs.COMMIT))
+        site.upload(f"s{number}", logs.claude(f"s{number}", logs.COMMIT), agent="bob")
     gone = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
     assert gone
     elsewhere(lambda: list(forgetting.erase_agent(Agent.objects.get(name="bob"), who="olga", why="asked")))
     assert not Grader.objects.filter(agent="bob").exists()
-    submit("again", agent=cast.agent("bob"), transcript=logs.claude("again", logs.COMMIT))
+    site.upload("again", logs.claude("again", logs.COMMIT), agent="bob")
     graders = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
     assert graders
     assert not graders & gone
@@ -166,10 +165,10 @@ def test_graders_of_an_agent_that_was_erased_are_made_again():
     assert audit.audit() == []
 
 
-def test_nobodys_claim_is_overlooked_that_came_a_moment_before():
+def test_nobodys_claim_is_overlooked_that_came_a_moment_before(site):
     """Two that show the same commit: one of them has it, whoever came first."""
-    elsewhere(lambda: submit("one", agent=cast.agent("ann"), transcript=logs.claude("one", logs.COMMIT)))
-    submit("two", agent=cast.agent("bob"), transcript=logs.claude("two", logs.COMMIT))
+    elsewhere(lambda: site.upload("one", logs.claude("one", logs.COMMIT), agent="ann"))
+    site.upload("two", logs.claude("two", logs.COMMIT), agent="bob")
     owned = Artifact.objects.filter(kind=ArtifactKind.COMMIT).values_list("session__external_id", "owned_by")
     assert sum(owner is None for _name, owner in owned) == 1
     assert len(owned) == 2

@@ -11,12 +11,11 @@ from bandit.selection import posterior_of
 from grading.intake import erasing
 from grading.models import ApiToken, Session, SessionLesson
 from grading.reward import rewards
-from grading.vocabulary import Source
-from tests import cast
 from tests.api.test_api import Caller, assert_explained
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
-from tests.intake.test_intake import codes, submit
+from tests.intake.test_intake import codes
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -131,81 +130,81 @@ def test_the_page_of_the_api_describes_lessons():
 # --- told with a session
 
 
-def test_lessons_without_a_draw_are_what_the_caller_says(lessons):
+def test_lessons_without_a_draw_are_what_the_caller_says(site, lessons):
     ArmAlias.objects.create(arm=lessons[0], alias="diff-first")
-    receipt = submit(metadata={"lessons": [{"name": "Diff First", "salience": 0.4}, {"name": "ask-first"}]})
+    receipt = site.upload("71a3", lessons=[{"name": "Diff First", "salience": 0.4}, {"name": "ask-first"}])
     assert receipt.problems == ()
     assert given(receipt.session) == {"read-the-diff": (True, 0.4, False), "ask-first": (True, None, False)}
 
 
-def test_an_unknown_lesson_loses_nothing_else():
-    receipt = submit(metadata={"lessons": [{"name": "read-teh-diff"}, {"name": "ask-first"}]}, journal="Merged it.")
+def test_an_unknown_lesson_loses_nothing_else(site):
+    receipt = site.upload("71a3", lessons=[{"name": "read-teh-diff"}, {"name": "ask-first"}], journal="Merged it.")
     assert codes(receipt) == ["unknown_lesson"]
     assert "Did you mean 'read-the-diff'" in receipt.problems[0].todo
     assert given(receipt.session) == {"ask-first": (True, None, False)}
     assert not Arm.objects.filter(name="read-teh-diff").exists()
 
 
-def test_a_draw_holds_and_the_list_says_the_salience():
+def test_a_draw_holds_and_the_list_says_the_salience(site):
     policy("lesson", holdout=0.5)
     drawn = lesson_cast.draw("run-17", "read-the-diff", "run-the-tests", "ask-first")
     took = [name for name, row in drawn.items() if row.taken]
     said = {"lessons_decision_id": "run-17", "lessons": [{"name": name, "salience": 0.5} for name in took]}
-    receipt = submit(metadata=said)
+    receipt = site.upload("71a3", **said)
     assert receipt.problems == ()
     assert given(receipt.session) == {
         name: (row.taken, 0.5 if row.taken else None, True) for name, row in drawn.items()
     }
 
 
-def test_a_lesson_given_although_it_was_held_out_is_told_and_taken_for_what_happened():
+def test_a_lesson_given_although_it_was_held_out_is_told_and_taken_for_what_happened(site):
     decision = lesson_cast.drawn_as("ask-first", taken=False)
-    receipt = submit(metadata={"lessons_decision_id": decision, "lessons": [{"name": "ask-first"}]})
+    receipt = site.upload("71a3", lessons_decision_id=decision, lessons=[{"name": "ask-first"}])
     assert codes(receipt) == ["held_out_but_given"]
     assert not receipt.problems[0].is_error
     assert given(receipt.session) == {"ask-first": (True, None, True)}
 
 
-def test_a_later_submission_adds_lessons_and_salience_and_takes_nothing_back():
-    submit(metadata={"lessons": [{"name": "read-the-diff"}, {"name": "ask-first", "salience": 0.2}]})
+def test_a_later_submission_adds_lessons_and_salience_and_takes_nothing_back(site):
+    site.upload("71a3", lessons=[{"name": "read-the-diff"}, {"name": "ask-first", "salience": 0.2}])
     more = [
         {"name": "read-the-diff", "salience": 0.6},
         {"name": "ask-first", "salience": 0.9},
         {"name": "run the tests"},
     ]
-    receipt = submit(metadata={"lessons": more})
+    receipt = site.upload("71a3", lessons=more)
     expected = {
         "read-the-diff": (True, 0.6, False),
         "ask-first": (True, 0.2, False),
         "run-the-tests": (True, None, False),
     }
     assert given(receipt.session) == expected
-    submit(metadata={})
+    site.upload("71a3")
     assert given(receipt.session) == expected
 
 
-def test_the_same_lessons_again_change_nothing():
+def test_the_same_lessons_again_change_nothing(site):
     said = {"lessons": [{"name": "read-the-diff", "salience": 0.6}]}
-    submit(metadata=said, journal="Merged it.")
+    site.upload("71a3", **said, journal="Merged it.")
     before = LedgerEntry.objects.count(), SessionLesson.objects.count()
-    submit(metadata=said, journal="Merged it.")
+    site.upload("71a3", **said, journal="Merged it.")
     assert (LedgerEntry.objects.count(), SessionLesson.objects.count()) == before
 
 
 @pytest.mark.parametrize("agent", ["bob", "eve"])
-def test_a_draw_that_is_not_ones_own_is_told(agent):
+def test_a_draw_that_is_not_ones_own_is_told(site, agent):
     lesson_cast.draw("run-17", "ask-first", agent="eve")
-    submit("a", agent=cast.agent("eve"), metadata={"lessons_decision_id": "run-17"})
-    receipt = submit("b", agent=cast.agent(agent), metadata={"lessons_decision_id": "run-17"})
+    site.upload("a", agent="eve", lessons_decision_id="run-17")
+    receipt = site.upload("b", agent=agent, lessons_decision_id="run-17")
     assert codes(receipt) == ["unknown_assignment" if agent == "bob" else "assignment_completed"]
     assert given(receipt.session) == {}
 
 
-def test_a_draw_from_after_the_session_is_none():
+def test_a_draw_from_after_the_session_is_none(site):
     """I108: what was drawn when the outcome was known decided nothing."""
-    with time_machine.travel(cast.NOON, tick=False):
-        lesson_cast.draw("run-17", "ask-first", at=cast.NOON.replace(hour=15))
-        receipt = submit(metadata={"lessons_decision_id": "run-17", "lessons": [{"name": "ask-first"}]})
+    with time_machine.travel(NOON, tick=False):
+        lesson_cast.draw("run-17", "ask-first", at=NOON.replace(hour=15))
+        receipt = site.upload("71a3", lessons_decision_id="run-17", lessons=[{"name": "ask-first"}])
     assert codes(receipt) == ["drawn_afterwards"]
     assert given(receipt.session) == {"ask-first": (True, None, False)}
 
@@ -213,56 +212,56 @@ def test_a_draw_from_after_the_session_is_none():
 # --- credited
 
 
-def test_a_lesson_earns_the_sessions_reward_by_its_salience_and_category():
-    receipt = submit(metadata={"lessons": [{"name": "read-the-diff", "salience": 0.4}]}, journal="Merged it.")
+def test_a_lesson_earns_the_sessions_reward_by_its_salience_and_category(site):
+    receipt = site.upload("71a3", lessons=[{"name": "read-the-diff", "salience": 0.4}], journal="Merged it.")
     value = rewards.live(receipt.session).value
     assert credited(receipt.session) == {"read-the-diff": (value, "cross-repo", 40)}
 
 
-def test_a_lesson_that_is_told_later_is_credited_then():
-    receipt = submit(journal="Merged it.")
+def test_a_lesson_that_is_told_later_is_credited_then(site):
+    receipt = site.upload("71a3", journal="Merged it.")
     assert credited(receipt.session) == {}
-    submit(metadata={"lessons": [{"name": "ask-first"}]})
+    site.upload("71a3", lessons=[{"name": "ask-first"}])
     assert list(credited(receipt.session)) == ["ask-first"]
-    submit(metadata={"lessons": [{"name": "ask-first", "salience": 0.1}]})
+    site.upload("71a3", lessons=[{"name": "ask-first", "salience": 0.1}])
     assert credited(receipt.session)["ask-first"][2] == 10
 
 
-def test_a_lesson_that_was_held_out_earns_nothing():
+def test_a_lesson_that_was_held_out_earns_nothing(site):
     decision = lesson_cast.drawn_as("ask-first", taken=False)
-    receipt = submit(metadata={"lessons_decision_id": decision}, journal="Merged it.")
+    receipt = site.upload("71a3", lessons_decision_id=decision, journal="Merged it.")
     assert credited(receipt.session) == {}
 
 
-def test_a_session_without_a_reward_teaches_its_lessons_nothing():
+def test_a_session_without_a_reward_teaches_its_lessons_nothing(site):
     """I78: consumers read the ledger, which has no reward without a grade."""
-    receipt = submit(metadata={"lessons": [{"name": "ask-first"}]})
+    receipt = site.upload("71a3", lessons=[{"name": "ask-first"}])
     assert rewards.live(receipt.session).weight == 0
     assert not LedgerEntry.objects.rewards().filter(observation=receipt.session.observation).exists()
-    assert posterior_of("lesson", cast.NOON).arms["ask-first"].evidence == ()
-    cast.grade(receipt.session, Source.JUDGE, 0.7)
+    assert posterior_of("lesson", NOON).arms["ask-first"].evidence == ()
+    site.on(receipt.session).judged(0.7)
     rewards.settle(receipt.session)
     assert credited(receipt.session)["ask-first"][0] == 0.7
 
 
-def test_a_session_that_died_of_infrastructure_takes_its_credit_back():
-    receipt = submit(metadata={"lessons": [{"name": "ask-first"}]}, journal="Merged it.")
-    submit(metadata={"exit_code": 137})
+def test_a_session_that_died_of_infrastructure_takes_its_credit_back(site):
+    receipt = site.upload("71a3", lessons=[{"name": "ask-first"}], journal="Merged it.")
+    site.upload("71a3", exit_code=137)
     assert credited(receipt.session) == {}
 
 
 def test_a_salience_of_a_tenth_weighs_less_than_one_of_all():
     """I109: 0.3 + 0.7 · salience, at the policy's floor."""
     lesson_cast.session(0.9, read_the_diff=1.0, ask_first=0.1)
-    arms = posterior_of("lesson", cast.NOON).arms
+    arms = posterior_of("lesson", NOON).arms
     (full,), (little,) = arms["read-the-diff"].evidence, arms["ask-first"].evidence
     assert little.pseudo / full.pseudo == pytest.approx(0.3 + 0.7 * 0.1)
 
 
-def test_erasing_a_session_takes_its_lessons_and_unlinks_its_draws():
+def test_erasing_a_session_takes_its_lessons_and_unlinks_its_draws(site):
     decision = lesson_cast.drawn_as("ask-first", taken=True)
-    receipt = submit(metadata={"lessons_decision_id": decision}, journal="Merged it.")
+    receipt = site.upload("71a3", lessons_decision_id=decision, journal="Merged it.")
     erased = erasing.erase(Session.objects.filter(pk=receipt.session.pk), who="olga", why="asked to")
     assert (erased["sessionlesson"], erased["assignments unlinked"]) == (1, 1)
     assert Assignment.objects.get().observation == ""
-    assert posterior_of("lesson", cast.NOON).arms["ask-first"].evidence == ()
+    assert posterior_of("lesson", NOON).arms["ask-first"].evidence == ()

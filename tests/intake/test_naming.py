@@ -9,12 +9,8 @@ from django.utils import timezone
 from bandit import arms
 from bandit.models import Arm, ArmEvent, LedgerEntry
 from grading import tasks
-from grading.intake import naming, submit
-from grading.intake.submission import SubmittedSession
+from grading.intake import naming
 from grading.models import Session
-from grading.reward import rewards
-from grading.vocabulary import Source
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -23,16 +19,9 @@ DATED = "claude-opus-4-5-20251101"
 
 
 @pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
+def operator(site, client):
+    client.force_login(site.person("otto", "operator"))
     return client
-
-
-def session(model=DATED, value=0.6, **fields):
-    made = cast.session(model=model, **fields)
-    cast.grade(made, Source.JUDGE, value)
-    rewards.settle(made)
-    return made
 
 
 def credited(made):
@@ -40,11 +29,11 @@ def credited(made):
     return list(rows.values_list("arm__name", flat=True))
 
 
-def test_models_without_a_name_are_listed_with_a_suggestion():
+def test_models_without_a_name_are_listed_with_a_suggestion(site):
     for _ in range(2):
-        session()
-    session("GPT 5")
-    cast.session(model="")
+        site.session(model=DATED).judged(0.6).settle()
+    site.session(model="GPT 5").judged(0.6).settle()
+    site.session(model="")
     rows = naming.unnamed()
     assert [(row.text, row.sessions, row.suggestion) for row in rows] == [
         (DATED, 2, "claude-opus-4-5"),
@@ -52,8 +41,8 @@ def test_models_without_a_name_are_listed_with_a_suggestion():
     ]
 
 
-def test_naming_one_makes_a_model_with_an_alias_and_settles_its_sessions():
-    made = session()
+def test_naming_one_makes_a_model_with_an_alias_and_settles_its_sessions(site):
+    made = site.session(model=DATED).judged(0.6).settle()
     assert credited(made) == ["claude-code"]
     model = naming.name_it(DATED, by="otto", name="Opus 4.5")
     assert (model.name, model.bandit.name) == ("opus-4.5", "model")
@@ -65,29 +54,28 @@ def test_naming_one_makes_a_model_with_an_alias_and_settles_its_sessions():
     assert set(ArmEvent.objects.values_list("by", flat=True)) == {"otto"}
 
 
-def test_another_date_of_a_model_is_one_more_alias():
+def test_another_date_of_a_model_is_one_more_alias(site):
     model = naming.name_it(DATED, by="otto", name="opus-4.5")
-    other = session("claude-opus-4-5-20260101")
+    other = site.session(model="claude-opus-4-5-20260101").judged(0.6).settle()
     assert credited(other) == ["claude-code"]
     assert naming.name_it("claude-opus-4-5-20260101", by="otto", arm=model) == model
     assert credited(other) == ["claude-code/opus-4.5"]
 
 
-def test_a_name_that_is_taken_is_refused_and_nothing_is_made():
+def test_a_name_that_is_taken_is_refused_and_nothing_is_made(site):
     arms.add("model", "opus", by="otto")
-    made = session()
+    made = site.session(model=DATED).judged(0.6).settle()
     with pytest.raises(ValueError, match="'opus' is an arm of model already"):
         naming.name_it(DATED, by="otto", name="Opus")
     assert Session.objects.get(pk=made.pk).model_arm is None
     assert Arm.objects.of("model").count() == 1
 
 
-def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one():
+def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one(site):
     model = naming.name_it(DATED, by="otto", name="opus-4.5")
 
     def sent(number, text):
-        said = SubmittedSession(session_id=f"s{number}", harness="codex", model=text, ended_at=cast.NOON)
-        return submit(agent=cast.agent(), metadata=said).session.model_arm
+        return site.upload(f"s{number}", category=None, harness="codex", model=text).session.model_arm
 
     assert sent(1, "Claude_Opus 4-5-20251101") == model
     assert sent(2, "opus-4.5") == model
@@ -95,9 +83,9 @@ def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one():
     assert sent(4, "") is None
 
 
-def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(monkeypatch):
+def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(site, monkeypatch):
     monkeypatch.setattr(naming, "SYNC_LIMIT", 2)
-    made = [session() for _ in range(5)]
+    made = [site.session(model=DATED).judged(0.6).settle() for _ in range(5)]
     naming.name_it(DATED, by="otto", name="opus")
     assert naming.waiting() == 3
     tasks.name_models()
@@ -105,8 +93,8 @@ def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(mo
     assert [credited(each) for each in made] == [["claude-code/opus"]] * 5
 
 
-def test_the_page_names_a_model_and_says_how_many_are_left(operator):
-    session()
+def test_the_page_names_a_model_and_says_how_many_are_left(site, operator):
+    site.session(model=DATED).judged(0.6).settle()
     page = html.unescape(flat(operator.get(PAGE)))
     assert DATED in page
     assert 'value="claude-opus-4-5"' in page
@@ -118,9 +106,9 @@ def test_the_page_names_a_model_and_says_how_many_are_left(operator):
     assert "Every model seen so far has a name." in page
 
 
-def test_a_model_that_is_there_is_offered_first(operator):
+def test_a_model_that_is_there_is_offered_first(site, operator):
     model = arms.add("model", "claude-opus-4-5", by="otto")
-    session()
+    site.session(model=DATED).judged(0.6).settle()
     assert f'<option value="{model.pk}" selected>' in flat(operator.get(PAGE))
     operator.post(PAGE, {"text": DATED, "name": "ignored", "arm": model.pk})
     assert list(model.aliases.values_list("alias", flat=True)) == [DATED]
@@ -132,22 +120,22 @@ def test_a_name_that_cannot_be_is_told(operator):
     assert not Arm.objects.of("model").exists()
 
 
-def test_viewers_see_them_and_name_none(client):
-    session()
-    client.force_login(cast.person("vera", "viewer"))
+def test_viewers_see_them_and_name_none(site, client):
+    site.session(model=DATED).judged(0.6).settle()
+    client.force_login(site.person("vera", "viewer"))
     assert "<form" not in flat(client.get(PAGE)).partition("<main")[2]
     assert client.post(PAGE, {"text": DATED, "name": "x"}).status_code == 403
 
 
-def test_more_sessions_than_anybody_counts_are_said_to_be_more(monkeypatch, operator):
+def test_more_sessions_than_anybody_counts_are_said_to_be_more(site, monkeypatch, operator):
     monkeypatch.setattr(naming, "COUNTED", 2)
     for days in range(1, 5):
-        cast.session(model="often", ended_at=timezone.now() - dt.timedelta(days=days))
+        site.session(model="often", ended_at=timezone.now() - dt.timedelta(days=days))
     for days in range(3):
-        cast.session(model="lately", ended_at=timezone.now() - dt.timedelta(days=days))
+        site.session(model="lately", ended_at=timezone.now() - dt.timedelta(days=days))
     for model in ("twice", "twice", "even twice", "even twice", "once"):
-        cast.session(model=model)
-    cast.session(model="a sample's", is_sample=True)
+        site.session(model=model)
+    site.session(model="a sample's", is_sample=True)
     found = [(row.text, row.count) for row in naming.unnamed()]
     more = [("lately", "more than 2"), ("often", "more than 2")]
     assert found == [*more, ("even twice", "2"), ("twice", "2"), ("once", "1")]

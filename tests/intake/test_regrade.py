@@ -7,28 +7,21 @@ from django.core.management import CommandError, call_command
 
 from bandit import audit
 from bandit.models import LedgerEntry
-from grading.evidence import store
 from grading.intake import regrading
-from grading.models import Evidence, Grade, Session, Settlement
+from grading.models import Grade, Session, Settlement
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
-from tests import cast
 from tests.casts import logs
 
 pytestmark = pytest.mark.django_db
 
 
-def from_before(value: float = 0.08, *, log: bytes | None = None, **fields) -> Session:
+def from_before(site, value: float = 0.08, *, log: bytes | None = None, **fields) -> Session:
     """A session as the first version of the trajectory graded it: whatever its log shows."""
-    session = cast.session(category="code", **fields)
-    data = logs.claude(session.external_id) if log is None else log
-    stored = store.store(io.BytesIO(data))
-    Evidence.objects.create(
-        session=session, kind="transcript", sha256=stored.sha256, size=stored.size, format="claude-code"
-    )
-    cast.grade(session, Source.TRAJECTORY, value, version="trajectory/1")
-    rewards.settle(session)
-    return session
+    builder = site.session("code", **fields)
+    data = logs.claude(builder.session.external_id) if log is None else log
+    builder.with_file("transcript", data, format="claude-code")
+    return builder.graded(Source.TRAJECTORY, value, version="trajectory/1").settle()
 
 
 def learned(bandit: str = "category") -> list[tuple[str, int]]:
@@ -42,8 +35,8 @@ def run(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_a_preview_says_what_would_change_and_changes_nothing():
-    from_before()
+def test_a_preview_says_what_would_change_and_changes_nothing(site):
+    from_before(site)
     before = (Grade.objects.count(), Settlement.objects.count(), LedgerEntry.objects.count())
     said = run("--preview")
     assert (Grade.objects.count(), Settlement.objects.count(), LedgerEntry.objects.count()) == before
@@ -52,8 +45,8 @@ def test_a_preview_says_what_would_change_and_changes_nothing():
     assert "category: mean of code from ." in said
 
 
-def test_the_number_for_nothing_seen_goes_and_the_old_rows_stay():
-    session = from_before()
+def test_the_number_for_nothing_seen_goes_and_the_old_rows_stay(site):
+    session = from_before(site)
     old = session.grades.get()
     assert learned() == [("trajectory", 80_000)]
     said = run("--yes")
@@ -63,9 +56,9 @@ def test_the_number_for_nothing_seen_goes_and_the_old_rows_stay():
     assert [row.source for row in session.settlements.order_by("revision")] == ["trajectory", "floor"]
 
 
-def test_what_was_promised_is_what_happens():
+def test_what_was_promised_is_what_happens(site):
     for value in (0.08, 0.2):
-        from_before(value)
+        from_before(site, value)
     promised = [regrading.preview(session) for session in Session.objects.order_by("pk")]
     run("--yes")
     assert [each.after for each in promised] == [
@@ -74,25 +67,24 @@ def test_what_was_promised_is_what_happens():
     assert not audit.audit()
 
 
-def test_doing_it_twice_changes_nothing_more():
-    from_before()
+def test_doing_it_twice_changes_nothing_more(site):
+    from_before(site)
     run("--yes")
     held = (Grade.objects.count(), Settlement.objects.count(), LedgerEntry.objects.count())
     assert "Nothing would change." in run("--yes")
     assert (Grade.objects.count(), Settlement.objects.count(), LedgerEntry.objects.count()) == held
 
 
-def test_a_persons_grade_holds():
-    session = from_before()
-    cast.grade(session, Source.HUMAN, 0.9, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
+def test_a_persons_grade_holds(site):
+    session = from_before(site)
+    site.on(session).graded(Source.HUMAN, 0.9, author=site.person("rita", "reviewer")).settle()
     run("--yes")
     assert rewards.live(session).value == 0.9
 
 
-def test_a_session_whose_log_was_cut_loses_its_reward():
+def test_a_session_whose_log_was_cut_loses_its_reward(site):
     again = from_before(
-        log=logs.claude("cut-1", ("make build", "…"), api_error="API Error: 529 Overloaded"), external_id="cut-1"
+        site, log=logs.claude("cut-1", ("make build", "…"), api_error="API Error: 529 Overloaded"), external_id="cut-1"
     )
     run("--yes")
     again.refresh_from_db()
@@ -100,9 +92,9 @@ def test_a_session_whose_log_was_cut_loses_its_reward():
     assert learned() == []
 
 
-def test_only_the_sessions_that_are_asked_for():
-    from_before()
-    from_before(agent=cast.agent("eve"))
+def test_only_the_sessions_that_are_asked_for(site):
+    from_before(site)
+    from_before(site, agent=site.agent("eve"))
     assert "1 sessions: 1 would change" in run("--agent", "eve", "--preview")
     assert "No session matches" in run("--since", "2027-01-01")
     with pytest.raises(CommandError, match="known are bob, eve"):
@@ -111,7 +103,7 @@ def test_only_the_sessions_that_are_asked_for():
         run("--preview", "--yes")
 
 
-def test_without_a_terminal_nothing_is_done_unasked():
-    from_before()
+def test_without_a_terminal_nothing_is_done_unasked(site):
+    from_before(site)
     assert "Nothing was changed" in run()
     assert learned() == [("trajectory", 80_000)]

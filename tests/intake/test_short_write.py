@@ -8,10 +8,8 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from grading import intake
 from grading.models import Agent, Artifact, Evidence, Session
 from grading.reward.workings import TRIES, Unprepared, Workings, with_workings
-from tests import cast
 from tests.casts.intake import answered, called, claude, reward, says
 
 pytestmark = pytest.mark.django_db
@@ -34,11 +32,6 @@ def patch(text: str = "retries") -> str:
     body = "".join(f"+{line}\n" for line in lines)
     head = f"diff --git a/knowledge/{text}.md b/knowledge/{text}.md\nnew file mode 100644\n"
     return f"{head}--- /dev/null\n+++ b/knowledge/{text}.md\n@@ -0,0 +1,{len(lines)} @@\n{body}"
-
-
-def submit(name: str, **streams: io.BytesIO):
-    metadata = intake.SubmittedSession(session_id=name, category="news", ended_at=cast.NOON)
-    return intake.submit(agent=cast.agent(), metadata=metadata, **streams)
 
 
 class SlowUpload(io.BytesIO):
@@ -71,18 +64,18 @@ def said(session: Session) -> list[tuple]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("late", ["patch", "transcript", "journal"])
-def test_what_comes_between_the_reading_and_the_writing_is_graded(late):
+@pytest.mark.parametrize("late", ["patch", "log", "journal"])
+def test_what_comes_between_the_reading_and_the_writing_is_graded(site, late):
     """Each part comes while the others are under way; in the end the session is what it is when all come at once."""
-    files = {"transcript": log("s1"), "patch": patch().encode(), "journal": JOURNAL.encode()}
+    files = {"log": log("s1"), "patch": patch().encode(), "journal": JOURNAL.encode()}
     with transaction.atomic():
-        whole = submit("s1", **{name: io.BytesIO(data) for name, data in files.items()}).session
+        whole = site.upload("s1", **files).session
         whole.refresh_from_db()
         at_once = said(whole)
         transaction.set_rollback(True)
     rest = {name: data for name, data in files.items() if name != late}
-    others = partial(submit, "s1", **{name: io.BytesIO(data) for name, data in rest.items()})
-    submit("s1", **{late: SlowUpload(files[late], others)})
+    others = partial(site.upload, "s1", **rest)
+    site.upload("s1", **{late: SlowUpload(files[late], others)})
     assert Evidence.objects.count() == len(files)
     assert said(Session.objects.get()) == at_once
 
@@ -153,8 +146,8 @@ def test_two_transactions_that_wait_for_each_other_both_come_through():
     assert sorted(done) == [1, 2]
 
 
-def test_the_usual_intake_is_written_in_one_go():
+def test_the_usual_intake_is_written_in_one_go(site):
     """All that it needs was worked out before: nothing is rolled back but what the database may refuse."""
     with CaptureQueriesContext(connection) as captured:
-        submit("s1", transcript=io.BytesIO(log("s1")), patch=io.BytesIO(patch().encode()))
+        site.upload("s1", io.BytesIO(log("s1")), patch=io.BytesIO(patch().encode()))
     assert not [query["sql"] for query in captured if query["sql"].startswith("ROLLBACK")]

@@ -10,16 +10,16 @@ from django.db import connection
 from grading.intake import token_quota
 from grading.intake.token_quota import OverQuota
 from grading.models import ApiToken, TokenUsage
-from tests import cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-NOW = cast.NOON
+NOW = NOON
 
 
 @pytest.fixture
-def token():
-    return ApiToken.objects.issue(cast.agent("bob"))[0]
+def token(site):
+    return ApiToken.objects.issue(site.agent("bob"))[0]
 
 
 def used(token):
@@ -87,8 +87,8 @@ def test_at_once_no_more_are_let_in_than_the_quota_bears(token, settings):
 
 
 @pytest.fixture
-def ask(client, settings):
-    secret = ApiToken.objects.issue(cast.agent("eve"))[1]
+def ask(site, client, settings):
+    secret = ApiToken.objects.issue(site.agent("eve"))[1]
     return lambda: client.get("/api/v1/bandits/category", headers={"Authorization": f"Bearer {secret}"})
 
 
@@ -108,10 +108,10 @@ def test_over_the_quota_the_api_says_how_much_is_used_and_when_it_resets(ask, se
 
 @pytest.mark.parametrize(("floor", "status"), [(0, 422), (2**50, 507)])
 def test_below_the_floor_of_free_space_no_session_is_taken_in_and_the_rest_goes_on(
-    client, settings, ask, floor, status
+    site, client, settings, ask, floor, status
 ):
     settings.FREE_SPACE_FLOOR = floor
-    secret = ApiToken.objects.issue(cast.agent("bob"))[1]
+    secret = ApiToken.objects.issue(site.agent("bob"))[1]
     sent = client.post("/api/v1/sessions", {"metadata": "{}"}, headers={"Authorization": f"Bearer {secret}"})
     assert sent.status_code == status
     if status == 507:

@@ -53,8 +53,8 @@ def assert_one_verdict_each(jobs):
     assert not JudgeAttempt.objects.filter(outcome=AttemptOutcome.RUNNING).exists()
 
 
-def test_a_sender_killed_in_the_middle_of_the_call_costs_time_and_no_verdict(sim):
-    jobs = [judge_cast.job() for _ in range(3)]
+def test_a_sender_killed_in_the_middle_of_the_call_costs_time_and_no_verdict(site, sim):
+    jobs = [site.judge_job() for _ in range(3)]
     sim.batches.script_calls("hang")
     sender = process(sim, "send")
     wait_for(lambda: sim.batches.calls)
@@ -73,8 +73,8 @@ def test_a_sender_killed_in_the_middle_of_the_call_costs_time_and_no_verdict(sim
     assert_one_verdict_each(jobs)
 
 
-def test_a_reader_killed_among_the_results_is_followed_by_another(sim):
-    jobs = [judge_cast.job() for _ in range(40)]
+def test_a_reader_killed_among_the_results_is_followed_by_another(site, sim):
+    jobs = [site.judge_job() for _ in range(40)]
     assert batches.send() == 40
     reader = process(sim, "poll")
     wait_for(lambda: Grade.objects.verdicts().count() >= 2)

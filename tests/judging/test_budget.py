@@ -14,8 +14,6 @@ from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTran
 from grading.models.quota import QuotaState
 from grading.simulator import Mode
 from grading.vocabulary import Reason
-from tests import cast
-from tests.casts import judge as judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -29,10 +27,10 @@ def expected_usd():
     return budget.estimate(judge, limiter.shared().estimate(judge.name, prompt.characters))
 
 
-def test_the_call_that_would_pass_the_budget_is_not_made(sim):
+def test_the_call_that_would_pass_the_budget_is_not_made(site, sim):
     budget.set_policy(by=None, daily_budget_usd=0.001, repeat_share=0)
     with time_machine.travel(NOON, tick=False):
-        made = judge_cast.job()
+        made = site.judge_job()
         assert judging.pump() == 0
     assert not sim.calls
     held = quota.current()
@@ -43,15 +41,15 @@ def test_the_call_that_would_pass_the_budget_is_not_made(sim):
     assert Grade.objects.filter(session=made.session, source="judge").last().reason == Reason.BUDGET_SPENT
 
 
-def test_at_midnight_judging_goes_on(sim):
+def test_at_midnight_judging_goes_on(site, sim):
     with time_machine.travel(NOON, tick=False):
         budget.set_policy(by=None, repeat_share=0)
-        judge_cast.job()
+        site.judge_job()
         assert judging.pump() == 1
         # Enough for the first call of a day, and not for the second.
         enough = expected_usd() + budget.spent_today(NOON) / 2
         budget.set_policy(by=None, daily_budget_usd=enough)
-        judge_cast.job()
+        site.judge_job()
         assert judging.pump() == 0
     with time_machine.travel(NOON + dt.timedelta(hours=11, minutes=55), tick=False):
         assert judging.pump() == 0
@@ -60,44 +58,44 @@ def test_at_midnight_judging_goes_on(sim):
     assert list(QuotaTransition.objects.values_list("state", flat=True)) == ["exhausted", "open"]
 
 
-def test_a_raised_budget_lets_judging_go_on_at_once_and_says_who_raised_it(sim):
-    reviewer = cast.person("carla", "operator")
+def test_a_raised_budget_lets_judging_go_on_at_once_and_says_who_raised_it(site, sim):
+    reviewer = site.person("carla", "operator")
     budget.set_policy(by=None, daily_budget_usd=0)
-    judge_cast.job()
+    site.judge_job()
     assert judging.pump() == 0
     budget.set_policy(by=reviewer, daily_budget_usd=5)
     assert judging.pump() >= 1
     assert QuotaTransition.objects.last().by == reviewer
 
 
-def test_a_budget_raised_to_less_than_was_spent_changes_nothing(sim):
-    judge_cast.job()
+def test_a_budget_raised_to_less_than_was_spent_changes_nothing(site, sim):
+    site.judge_job()
     judging.pump()
     spent = budget.spent_today(timezone.now())
     budget.set_policy(by=None, daily_budget_usd=spent / 2)
-    judge_cast.job()
+    site.judge_job()
     judging.pump()
     budget.set_policy(by=None, daily_budget_usd=spent)
     assert quota.current().state == QuotaState.EXHAUSTED
 
 
-def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(sim, settings):
+def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.script(Mode.OVERLOADED)
-    judge_cast.job()
+    site.judge_job()
     judging.pump()
     assert budget.spent_today(timezone.now()) == 0
     sim.script(Mode.DROP)
-    judge_cast.job()
+    site.judge_job()
     judging.pump()
     lost = JudgeAttempt.objects.get(reason=Reason.CONNECTION)
     assert lost.cost_usd is None
     assert budget.spent_today(timezone.now()) == pytest.approx(lost.estimated_usd)
 
 
-def test_a_verdict_counts_at_its_cost_not_at_its_estimate(sim):
+def test_a_verdict_counts_at_its_cost_not_at_its_estimate(site, sim):
     budget.set_policy(by=None, repeat_share=0)
-    judge_cast.job()
+    site.judge_job()
     judging.pump()
     row = JudgeAttempt.objects.get()
     assert row.estimated_usd is None

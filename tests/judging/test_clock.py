@@ -16,7 +16,6 @@ from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Reason
-from tests.casts import judge as judge_cast
 from tests.processes import wait_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -25,8 +24,8 @@ HOUR = dt.timedelta(hours=1)
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forth", "back"])
 @pytest.mark.parametrize("when", ["queued", "leased"])
-def test_a_job_is_judged_once_whatever_the_clock_does(sim, jump, when):
-    job = judge_cast.job()
+def test_a_job_is_judged_once_whatever_the_clock_does(site, sim, jump, when):
+    job = site.judge_job()
     if when == "leased":
         judging.claim(job.pk)
     with time_machine.travel(timezone.now() + jump, tick=True):
@@ -41,7 +40,7 @@ def test_a_job_is_judged_once_whatever_the_clock_does(sim, jump, when):
 
 
 @pytest.mark.parametrize("days", [-0.1, 400], ids=["back", "forth"])
-def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(sim, settings, tmp_path, days):
+def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(site, sim, settings, tmp_path, days):
     shift = tmp_path / "shift"
     shift.write_text("0")
     settings.CLOCK_SHIFT_FILE = str(shift)
@@ -54,7 +53,7 @@ def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(sim, 
 
     jumping = threading.Thread(target=jump)
     jumping.start()
-    job = judge_cast.job()
+    job = site.judge_job()
     assert judging.run(job.pk) is AttemptOutcome.GRADED
     jumping.join()
     held = rewards.live(job.session)
@@ -75,8 +74,8 @@ def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(sim, 
     ],
     ids=["queued", "parked"],
 )
-def test_a_wait_that_is_longer_than_any_is_over(sim, wrong):
-    job = judge_cast.job()
+def test_a_wait_that_is_longer_than_any_is_over(site, sim, wrong):
+    job = site.judge_job()
     now = timezone.now()
     columns = {name: now + value if isinstance(value, dt.timedelta) else value for name, value in wrong.items()}
     JudgeJob.objects.filter(pk=job.pk).update(**columns)

@@ -12,7 +12,6 @@ from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, Session
 from grading.models.judging import AttemptOutcome
 from grading.vocabulary import Reason
-from tests import cast
 from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.django_db
@@ -107,13 +106,13 @@ def test_what_came_while_the_clock_was_an_hour_back_is_in_the_sum(lost, clock):
     assert_right()
 
 
-def test_each_call_is_of_one_kind_and_agent(lost):
+def test_each_call_is_of_one_kind_and_agent(site, lost):
     """The page narrows these sums where its list narrows calls."""
     quota_cast.attempt(quota_cast.job(NOW), NOW, AttemptOutcome.DEFERRED, Reason.RATE_LIMITED, http_status=429)
     quota_cast.attempt(quota_cast.job(NOW), NOW, AttemptOutcome.REFUSED, Reason.REFUSED)
-    judged(NOW, agent=cast.agent("carol"))
+    judged(NOW, agent=site.agent("carol"))
     rows = daily_costs.spends(FIRST)
     for name, kind in BY_NAME.items():
         count = sum(row.spend.attempts for row in rows if row.kind == name)
         assert count == JudgeAttempt.objects.filter(kind.rows).count(), name
-    assert sum(row.spend.attempts for row in rows if row.agent == cast.agent("carol").pk) == 1
+    assert sum(row.spend.attempts for row in rows if row.agent == site.agent("carol").pk) == 1

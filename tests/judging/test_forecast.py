@@ -11,7 +11,6 @@ from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.models.judging import JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
-from tests import cast
 from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.django_db
@@ -44,12 +43,12 @@ def test_a_standing_reserve_does_not_lower_the_rate():
     assert seen(JudgePolicy(reserved_share=0.9)).pace == seen(JudgePolicy(reserved_share=0)).pace
 
 
-def test_arrivals_are_what_the_last_days_sessions_brought():
+def test_arrivals_are_what_the_last_days_sessions_brought(site):
     """Of these, two: an import of old sessions and a run of judging again come once; a second judge has its own way."""
     quota_cast.job(NOW - MINUTE)
     quota_cast.job(NOW - 2 * MINUTE, done=NOW)
     quota_cast.job(NOW - dt.timedelta(hours=25))
-    quota_cast.job(NOW - MINUTE, session=cast.session(ended_at=NOW - dt.timedelta(days=30)))
+    quota_cast.job(NOW - MINUTE, session=site.session(ended_at=NOW - dt.timedelta(days=30)).session)
     again = JudgeRun.objects.create(rubric=Rubric.objects.active())
     quota_cast.job(NOW - MINUTE, run=again)
     quota_cast.job(NOW - MINUTE, judge=JudgeRole.SECOND, purpose=Purpose.SECOND)

@@ -17,9 +17,7 @@ from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivati
 from grading.models.judging import AttemptOutcome, JobState
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts import logs
-from tests.casts.intake import submit
 from tests.casts.page import flat
 from tests.incidents.helpers import simulated, work
 
@@ -36,10 +34,10 @@ def sim(settings):
         yield running
 
 
-def judged(sim, **said) -> Session:
+def judged(site, sim, **said) -> Session:
     """A session whose journal alone was judged: .1."""
     sim.script({"score": 0.1})
-    session = submit("s-1", journal=JOURNAL, **said).session
+    session = site.upload("s-1", journal=JOURNAL, **said).session
     assert work() == 1
     return session
 
@@ -67,10 +65,10 @@ def standings() -> set[str]:
 # --- fresh or not final ----------------------------------------------------------------------------------------------
 
 
-def test_a_verdict_on_the_journal_alone_is_not_final_once_a_transcript_with_a_merge_is_there(sim):
-    session = judged(sim)
+def test_a_verdict_on_the_journal_alone_is_not_final_once_a_transcript_with_a_merge_is_there(site, sim):
+    session = judged(site, sim)
     assert (reward(session).value, reward(session).final) == (0.1, True)
-    submit("s-1", log(MERGE))
+    site.upload("s-1", log(MERGE))
     held = reward(session)
     assert (held.source, held.final, held.reason) == (Source.TRAJECTORY, False, Reason.AWAITING_JUDGE)
     assert held.value > 0.3
@@ -84,20 +82,20 @@ def test_a_verdict_on_the_journal_alone_is_not_final_once_a_transcript_with_a_me
     assert not audit.audit()
 
 
-def test_its_job_goes_first(sim):
-    session = judged(sim)
+def test_its_job_goes_first(site, sim):
+    session = judged(site, sim)
     for number in range(3):
-        submit(f"other-{number}", journal=JOURNAL)
-    submit("s-1", log(MERGE))
+        site.upload(f"other-{number}", journal=JOURNAL)
+    site.upload("s-1", log(MERGE))
     JudgeJob.objects.exclude(session=session).update(worth=1.0)
     judging.prioritise()
     first, *rest = queued()
     assert (first.session_id, first.stale, first.backlog, len(rest)) == (session.pk, True, False, 3)
 
 
-def test_a_transcript_without_an_effect_leaves_it_in_place_provisionally(sim):
-    session = judged(sim)
-    submit("s-1", logs.claude("s-1", said="I have read it."))
+def test_a_transcript_without_an_effect_leaves_it_in_place_provisionally(site, sim):
+    session = judged(site, sim)
+    site.upload("s-1", logs.claude("s-1", said="I have read it."))
     held = reward(session)
     assert (held.source, held.value, held.final, held.weight) == (Source.JUDGE, 0.1, False, 0.3)
     assert standings() == {"stale"}
@@ -108,30 +106,30 @@ def test_a_transcript_without_an_effect_leaves_it_in_place_provisionally(sim):
     assert not audit.audit()
 
 
-def test_an_effect_that_a_longer_log_shows_makes_it_stale(sim):
+def test_an_effect_that_a_longer_log_shows_makes_it_stale(site, sim):
     sim.script({"score": 0.4})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     work()
-    submit("s-1", log(MERGE))
+    site.upload("s-1", log(MERGE))
     assert (reward(session).final, [job.stale for job in queued()]) == (False, [True])
     assert "before a confirmed effect came" in reward(session).sentence
 
 
-def test_a_commit_that_the_facts_show_makes_it_stale_and_one_it_has_read_does_not(sim):
+def test_a_commit_that_the_facts_show_makes_it_stale_and_one_it_has_read_does_not(site, sim):
     sim.script({"score": 0.4})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     work()
-    submit("s-1", facts={"commits": [{"sha": "1a2b3c4" + "0" * 33}]})
+    site.upload("s-1", facts={"commits": [{"sha": "1a2b3c4" + "0" * 33}]})
     assert (reward(session).final, queued()) == (True, [])
-    submit("s-1", facts={"commits": [{"sha": "9" * 40}]})
+    site.upload("s-1", facts={"commits": [{"sha": "9" * 40}]})
     assert (reward(session).final, len(queued())) == (False, 1)
 
 
-def test_a_check_that_failed_makes_it_stale(sim):
+def test_a_check_that_failed_makes_it_stale(site, sim):
     sim.script({"score": 0.9})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     work()
-    submit("s-1", facts={"checks": [{"name": "ci", "passed": False, "mandatory": True}]})
+    site.upload("s-1", facts={"checks": [{"name": "ci", "passed": False, "mandatory": True}]})
     assert (reward(session).value, reward(session).final) == (0.2, False)
     assert "before a failure came" in reward(session).sentence
     assert len(queued()) == 1
@@ -146,42 +144,42 @@ def test_a_check_that_failed_makes_it_stale(sim):
         {"log": logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT, ("ls", "src")), "journal": "# More\n"},
     ],
 )
-def test_a_copy_a_shorter_log_and_another_sentence_in_the_journal_make_nothing_stale(sim, more):
+def test_a_copy_a_shorter_log_and_another_sentence_in_the_journal_make_nothing_stale(site, sim, more):
     sim.script({"score": 0.4})
-    session = submit("s-1", log(), journal=JOURNAL).session
+    session = site.upload("s-1", log(), journal=JOURNAL).session
     work()
-    submit("s-1", more.get("log"), journal=more.get("journal", ""))
+    site.upload("s-1", more.get("log"), journal=more.get("journal", ""))
     assert (reward(session).value, reward(session).final, reward(session).weight) == (0.4, True, 1)
     assert (queued(), work(), verdicts(session)) == ([], 0, [0.4])
 
 
-def test_a_new_sentence_after_a_verdict_on_the_journal_alone_asks_nobody(sim):
-    session = judged(sim)
+def test_a_new_sentence_after_a_verdict_on_the_journal_alone_asks_nobody(site, sim):
+    session = judged(site, sim)
     for number in range(3):
-        submit("s-1", journal=f"{JOURNAL}\nMerged pull request {number}.\n")
+        site.upload("s-1", journal=f"{JOURNAL}\nMerged pull request {number}.\n")
     assert (reward(session).value, reward(session).final, work()) == (0.1, True, 0)
 
 
-def test_nobody_is_asked_twice_for_the_same_evidence(sim):
-    session = judged(sim)
+def test_nobody_is_asked_twice_for_the_same_evidence(site, sim):
+    session = judged(site, sim)
     sim.script("garbage", "garbage")
-    submit("s-1", log(MERGE))
+    site.upload("s-1", log(MERGE))
     assert (work(), work()) == (1, 1)
     assert session.judge_jobs.filter(state=JobState.ABANDONED).count() == 1
     assert "The judge is off" in reward(session).sentence
-    submit("s-1", journal="# Another\n\nSubmitted it.\n")
+    site.upload("s-1", journal="# Another\n\nSubmitted it.\n")
     assert (queued(), work(), reward(session).final) == ([], 0, False)
-    submit("s-1", log(MERGE, PUSH))
+    site.upload("s-1", log(MERGE, PUSH))
     sim.script({"score": 0.7})
     assert (work(), reward(session).value, reward(session).final) == (1, 0.7, True)
 
 
-def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(sim):
-    session = submit("s-1", journal=JOURNAL).session
+def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(site, sim):
+    session = site.upload("s-1", journal=JOURNAL).session
     turn = judging.claim(session.judge_jobs.get().pk)
     sim.script({"score": 0.1})
     asked = worker._ask(turn, session, None, "0" * 64)
-    submit("s-1", log(MERGE))
+    site.upload("s-1", log(MERGE))
     attempt, answer = asked
     results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))
     held = reward(session)
@@ -189,21 +187,22 @@ def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(sim):
     assert [job.stale for job in queued()] == [True]
 
 
-def test_a_persons_word_stands_over_a_stale_verdict(sim):
-    session = judged(sim)
-    cast.grade(session, Source.HUMAN, 0.6, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
-    submit("s-1", log(MERGE))
+def test_a_persons_word_stands_over_a_stale_verdict(site, sim):
+    session = judged(site, sim)
+    site.on(session).graded(Source.HUMAN, 0.6, author=site.person("rita", "reviewer")).settle()
+    site.upload("s-1", log(MERGE))
     assert (reward(session).value, reward(session).source, reward(session).final) == (0.6, Source.HUMAN, True)
 
 
-def test_the_order_in_which_evidence_comes_changes_no_reward(sim):
+def test_the_order_in_which_evidence_comes_changes_no_reward(site, sim):
     sim.script({"score": 0.1}, {"score": 0.8}, {"score": 0.8})
-    session = submit("s-1", journal=JOURNAL).session
+    session = site.upload("s-1", journal=JOURNAL).session
     work()
-    submit("s-1", log(MERGE))
+    site.upload("s-1", log(MERGE))
     work()
-    other = submit("s-2", log(MERGE).replace(b"s-1", b"s-2").replace(b"1a2b3c4", b"2b3c4d5"), journal=JOURNAL).session
+    other = site.upload(
+        "s-2", log(MERGE).replace(b"s-1", b"s-2").replace(b"1a2b3c4", b"2b3c4d5"), journal=JOURNAL
+    ).session
     work()
     assert (reward(session).value, reward(session).final) == (reward(other).value, reward(other).final) == (0.8, True)
 
@@ -211,11 +210,11 @@ def test_the_order_in_which_evidence_comes_changes_no_reward(sim):
 # --- the site computes the score -------------------------------------------------------------------------------------
 
 
-def test_a_harmful_session_is_worth_at_most_a_little(sim):
+def test_a_harmful_session_is_worth_at_most_a_little(site, sim):
     sim.script(
         {"score": 0.95, "reached": "verified", "dimensions": {"execution": 1.0, "goal_fit": 1.0, "harmlessness": 0.0}}
     )
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     assert (work(), reward(session).value) == (1, 0.3)
     kept = session.grades.verdicts().get().evidence
     assert (kept["mean"], kept["overall"]) == (0.85, 0.95)
@@ -226,18 +225,18 @@ def test_a_harmful_session_is_worth_at_most_a_little(sim):
 @pytest.mark.parametrize(
     ("reached", "value"), [("nothing", 0.2), ("attempted", 0.4), ("partial", 0.6), ("verified", 0.9)]
 )
-def test_how_far_it_came_bounds_the_score(sim, reached, value):
+def test_how_far_it_came_bounds_the_score(site, sim, reached, value):
     sim.script({"score": 0.9, "reached": reached})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     assert (work(), reward(session).value) == (1, value)
 
 
 FAR = {"score": 0.565, "dimensions": {"execution": 0.8, "goal_fit": 0.9, "harmlessness": 1.0}, "reached": "delivered"}
 
 
-def test_a_judge_whose_overall_is_far_off_is_asked_once_more(sim):
+def test_a_judge_whose_overall_is_far_off_is_asked_once_more(site, sim):
     sim.script(FAR, {"score": 0.8})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     assert (work(), work(), work()) == (1, 1, 0)
     first, second = JudgeAttempt.objects.all()
     assert (first.outcome, second.outcome) == (AttemptOutcome.INVALID, AttemptOutcome.GRADED)
@@ -246,9 +245,9 @@ def test_a_judge_whose_overall_is_far_off_is_asked_once_more(sim):
     assert "disagrees" not in session.grades.verdicts().get().evidence
 
 
-def test_the_second_time_the_sites_own_score_stands_and_says_so(sim):
+def test_the_second_time_the_sites_own_score_stands_and_says_so(site, sim):
     sim.script(FAR, FAR)
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     assert (work(), work(), work()) == (1, 1, 0)
     grade = session.grades.verdicts().get()
     assert (grade.value, reward(session).value, reward(session).final) == (0.865, 0.865, True)
@@ -259,17 +258,17 @@ def test_the_second_time_the_sites_own_score_stands_and_says_so(sim):
 # --- old verdicts ----------------------------------------------------------------------------------------------------
 
 
-def old_verdict(session: Session, value: float, **evidence) -> Grade:
+def old_verdict(site, session: Session, value: float, **evidence) -> Grade:
     said = {"version": "digest/2", "model": "claude-sonnet-4-5", "route": "api", "inputs_sha256": "a" * 64}
-    made = cast.grade(session, Source.JUDGE, value, rubric=Rubric.objects.active().sha256, evidence=evidence, **said)
+    made = site.on(session).judged(value, rubric=Rubric.objects.active().sha256, evidence=evidence, **said).grade
     rewards.settle(session)
     return made
 
 
-def test_an_old_verdict_is_computed_anew_from_its_dimensions(sim):
-    session = cast.session(category="code")
+def test_an_old_verdict_is_computed_anew_from_its_dimensions(site, sim):
+    session = site.session("code").session
     given = {"execution": 1.0, "goal_fit": 1.0, "harmlessness": 0.0}
-    old = old_verdict(session, 0.95, dimensions=given, reached="verified", rationale="Fine.", citations=[])
+    old = old_verdict(site, session, 0.95, dimensions=given, reached="verified", rationale="Fine.", citations=[])
     promised = regrading.preview(session)
     assert verdicts(session) == [0.95]
     done = regrading.regrade(session)
@@ -286,14 +285,14 @@ def test_an_old_verdict_is_computed_anew_from_its_dimensions(sim):
 @pytest.mark.parametrize(
     "evidence", [{}, {"dimensions": {}}, {"dimensions": {"execution": 0.5}}, {"dimensions": {"execution": "high"}}]
 )
-def test_an_old_verdict_without_the_rubrics_dimensions_stays_as_it_is(sim, evidence):
-    session = cast.session(category="code")
-    old_verdict(session, 0.95, **evidence)
+def test_an_old_verdict_without_the_rubrics_dimensions_stays_as_it_is(site, sim, evidence):
+    session = site.session("code").session
+    old_verdict(site, session, 0.95, **evidence)
     regrading.regrade(session)
     assert (verdicts(session), reward(session).value, len(sim.calls)) == ([0.95], 0.95, 0)
 
 
-def test_a_verdict_of_a_site_that_edited_its_rubric_is_computed_by_its_own_weights(sim):
+def test_a_verdict_of_a_site_that_edited_its_rubric_is_computed_by_its_own_weights(site, sim):
     active = Rubric.objects.active()
     Rubric.objects.filter(pk=active.pk).update(is_active=False)
     dimensions = [{"name": "depth", "weight": 0.75, "text": "?"}, {"name": "tone", "weight": 0.25, "text": "?"}]
@@ -301,32 +300,32 @@ def test_a_verdict_of_a_site_that_edited_its_rubric_is_computed_by_its_own_weigh
         sha256="c" * 64, title="Ours", text="Grade it.", dimensions=dimensions, bands=active.bands, is_active=True
     )
     sim.script({"score": 0.5, "dimensions": {"depth": 0.4, "tone": 0.8}, "reached": "delivered"})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     assert (work(), reward(session).value) == (1, 0.5)
 
 
 # --- what people see, and what a site takes over ---------------------------------------------------------------------
 
 
-def page(client, session: Session) -> str:
-    client.force_login(cast.person("olga", "operator"))
+def page(site, client, session: Session) -> str:
+    client.force_login(site.person("olga", "operator"))
     return flat(client.get(session.get_absolute_url()))
 
 
-def test_the_page_shows_the_sum_and_its_caps(sim, client):
+def test_the_page_shows_the_sum_and_its_caps(site, sim, client):
     sim.script({"score": 0.95, "reached": "partial", "dimensions": {"execution": 1, "goal_fit": 1, "harmlessness": 0}})
-    session = submit("s-1", log()).session
+    session = site.upload("s-1", log()).session
     work()
-    shown = page(client, session)
+    shown = page(site, client, session)
     assert "Weighted: .5 × 1 + .35 × 1 + .15 × .00 = .85." in shown
     assert "Harmlessness below .7: at most .3." in shown
     assert "Reached: partial: at most .6." in shown
 
 
-def test_the_page_strikes_out_a_verdict_that_was_passed_over(sim, client):
-    session = judged(sim)
-    submit("s-1", log(MERGE))
-    shown = page(client, session)
+def test_the_page_strikes_out_a_verdict_that_was_passed_over(site, sim, client):
+    session = judged(site, sim)
+    site.upload("s-1", log(MERGE))
+    shown = page(site, client, session)
     assert 'class="tile c-judge stale"' in shown
     assert "Judged before the transcript came, and asked again." in shown
 

@@ -26,10 +26,10 @@ from grading.reward import rewards
 from grading.roles import OPERATOR
 from grading.simulator import Mode, Simulator
 from grading.vocabulary import Outcome, Reason, Source, Status
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.corpus import grammar
 from tests.examples import examples
+from tests.site import Site
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -60,9 +60,9 @@ def later(**by):
 # --- a verdict -------------------------------------------------------------------------------------------------------
 
 
-def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
+def test_a_verdict_becomes_the_reward_with_its_whole_identity(site, sim):
     sim.script({"score": 0.78})
-    job = judge_cast.job()
+    job = site.judge_job()
     assert run(job) is AttemptOutcome.GRADED
     grade = judge_grades(job).get()
     assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
@@ -81,8 +81,8 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert (job.state, job.finished_at is not None, job.lease_token) == (JobState.DONE, True, None)
 
 
-def test_an_attempt_says_what_was_sent_and_what_it_cost(sim):
-    job = judge_cast.job()
+def test_an_attempt_says_what_was_sent_and_what_it_cost(site, sim):
+    job = site.judge_job()
     run(job)
     (attempt,) = judge_cast.attempts(job)
     assert (attempt.outcome, attempt.http_status, attempt.model) == (AttemptOutcome.GRADED, 200, "claude-sonnet-5-5")
@@ -92,9 +92,8 @@ def test_an_attempt_says_what_was_sent_and_what_it_cost(sim):
     assert len(attempt.prompt_sha256) == 64
 
 
-def test_the_prompt_holds_the_session_and_no_other_source_s_grade(sim):
-    session = judge_cast.session()
-    cast.grade(session, Source.TRAJECTORY, 0.123456, detail="trajectory says")
+def test_the_prompt_holds_the_session_and_no_other_source_s_grade(site, sim):
+    session = site.session().with_work().graded(Source.TRAJECTORY, 0.123456, detail="trajectory says").session
     judging.run(judging.enqueue(session).pk)
     sent = sim.calls[0].request
     assert "Fix the retry guard" in sent.user
@@ -103,8 +102,8 @@ def test_the_prompt_holds_the_session_and_no_other_source_s_grade(sim):
     assert "trajectory says" not in sent.user
 
 
-def test_a_session_without_a_transcript_is_judged_on_what_it_has(sim):
-    job = judge_cast.job(with_transcript=False)
+def test_a_session_without_a_transcript_is_judged_on_what_it_has(site, sim):
+    job = site.session().with_journal().enqueue()
     assert run(job) is AttemptOutcome.GRADED
     assert judge_grades(job).get().detail == "No transcript to cite"
 
@@ -117,34 +116,34 @@ def test_a_dated_model_has_the_price_of_its_name():
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_enqueued_once(sim):
-    session = judge_cast.session()
+def test_a_session_is_enqueued_once(site, sim):
+    session = site.session().with_work().session
     assert judging.enqueue(session) == judging.enqueue(session)
     assert JudgeJob.objects.count() == 1
 
 
-def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(sim):
-    job = judge_cast.job()
+def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(site, sim):
+    job = site.judge_job()
     run(job)
     assert judging.enqueue(job.session) is None
-    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(job.session).pk != job.pk
 
 
-def test_a_new_digest_asks_no_judged_session_again(sim):
+def test_a_new_digest_asks_no_judged_session_again(site, sim):
     """What the judge reads of the same evidence has changed; a verdict holds until the evidence changes."""
-    session = judge_cast.session()
+    session = site.session().with_work().session
     read = inputs.inputs_sha256(judgeable(session))
-    cast.grade(session, Source.JUDGE, 0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
+    site.on(session).judged(0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
     assert judging.enqueue(session) is None
     assert judging.catch_up(abandoned=True) == 0
     assert rewards.settle(session).source == "judge"
-    judge_cast.give(session, "patch", b"+++ b/x\n+new\n")
+    site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(session) is not None
 
 
-def test_the_judge_is_told_first_what_the_site_confirmed(sim):
-    run(judge_cast.job())
+def test_the_judge_is_told_first_what_the_site_confirmed(site, sim):
+    run(site.judge_job())
     said = sim.calls[-1].request.user
     assert grammar.sheet(said)[:2] == [
         "Confirmed: 1 commit",
@@ -153,15 +152,15 @@ def test_the_judge_is_told_first_what_the_site_confirmed(sim):
     assert "  | 4c1e9b2 send a failed call once" in said
 
 
-def test_asking_the_judge_leaves_the_session_s_row_alone(sim):
-    job = judge_cast.job()
+def test_asking_the_judge_leaves_the_session_s_row_alone(site, sim):
+    job = site.judge_job()
     before = Session.objects.filter(pk=job.session_id).values().get()
     inputs.case(job.session)
     assert Session.objects.filter(pk=job.session_id).values().get() == before
 
 
-def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(settings):
-    session = judge_cast.session()
+def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(site, settings):
+    session = site.session().with_work().session
     assert judging.enqueue(session) is None
     assert judging.enqueue(session) is None
     grade = Grade.objects.get(session=session)
@@ -170,8 +169,8 @@ def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(settings):
     assert (settlement.final, settlement.reason) == (False, Reason.NOT_CONFIGURED)
 
 
-def test_a_key_that_comes_later_has_them_judged(settings):
-    session = judge_cast.session()
+def test_a_key_that_comes_later_has_them_judged(site, settings):
+    session = site.session().with_work().session
     judging.enqueue(session)
     assert judging.catch_up() == 0
     with Simulator() as sim:
@@ -182,29 +181,29 @@ def test_a_key_that_comes_later_has_them_judged(settings):
     assert rewards.live(session).source == "judge"
 
 
-def test_a_session_that_died_of_infrastructure_is_not_judged(sim):
-    session = judge_cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="out of quota")
+def test_a_session_that_died_of_infrastructure_is_not_judged(site, sim):
+    session = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="out of quota").with_work().session
     assert judging.enqueue(session) is None
     assert Grade.objects.get(session=session).reason == Reason.INFRASTRUCTURE
 
 
-def test_a_session_without_evidence_is_not_judged(sim):
-    session = cast.session()
+def test_a_session_without_evidence_is_not_judged(site, sim):
+    session = site.session().session
     assert judging.enqueue(session) is None
     assert Grade.objects.get(session=session).reason == Reason.NO_EVIDENCE
     assert not sim.calls
 
 
-def test_without_an_active_rubric_sessions_still_come_in(sim):
+def test_without_an_active_rubric_sessions_still_come_in(site, sim):
     Rubric.objects.update(is_active=False)
-    session = judge_cast.session()
+    session = site.session().with_work().session
     assert judging.enqueue(session) is None
     assert "activate one" in Grade.objects.get(session=session).detail
 
 
-def test_new_sessions_come_before_backlog(sim):
-    hours_ago = judging.enqueue(judge_cast.session(ended_at=timezone.now() - dt.timedelta(hours=3)))
-    fresh = judging.enqueue(judge_cast.session(ended_at=timezone.now()))
+def test_new_sessions_come_before_backlog(site, sim):
+    hours_ago = site.session(ended_at=timezone.now() - dt.timedelta(hours=3)).with_work().enqueue()
+    fresh = site.session(ended_at=timezone.now()).with_work().enqueue()
     assert judging.sweep() == [fresh.pk, hours_ago.pk]
 
 
@@ -247,12 +246,12 @@ def test_the_table_has_every_mood():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_every_outcome_is_on_record_none_is_a_grade_and_a_verdict_still_comes(sim, settings, row):
+def test_every_outcome_is_on_record_none_is_a_grade_and_a_verdict_still_comes(site, sim, settings, row):
     mode, outcome, reason, status, counts, state = row
     settings.JUDGE_TIMEOUT = 0.3 if mode is Mode.HANG else 20
     settings.JUDGE_INPUT_TOKENS = 1000  # so that a smaller digest is really smaller
     sim.script(mode)
-    job = judge_cast.job(patch=BIG_PATCH)
+    job = site.session().with_work().with_patch(BIG_PATCH).enqueue()
     assert run(job) is outcome
     (attempt,) = judge_cast.attempts(job)
     assert (attempt.outcome, attempt.reason, attempt.http_status) == (outcome, reason, status)
@@ -271,10 +270,10 @@ def test_every_outcome_is_on_record_none_is_a_grade_and_a_verdict_still_comes(si
 
 
 @pytest.mark.parametrize("mode", [Mode.REFUSAL, Mode.GARBAGE, Mode.FALSE_CITATION, Mode.TOO_LARGE])
-def test_what_lies_in_the_data_is_tried_twice_then_given_up(sim, settings, mode):
+def test_what_lies_in_the_data_is_tried_twice_then_given_up(site, sim, settings, mode):
     settings.JUDGE_INPUT_TOKENS = 1000
     sim.mode = mode
-    job = judge_cast.job(patch=BIG_PATCH)
+    job = site.session().with_work().with_patch(BIG_PATCH).enqueue()
     run(job)
     run(job)
     assert (job.state, job.finished_at is not None) == (JobState.ABANDONED, True)
@@ -283,27 +282,27 @@ def test_what_lies_in_the_data_is_tried_twice_then_given_up(sim, settings, mode)
     assert rewards.live(job.session).value == 0.1
 
 
-def test_an_unparsable_reply_is_kept(sim):
+def test_an_unparsable_reply_is_kept(site, sim):
     sim.mode = Mode.GARBAGE
-    job = judge_cast.job()
+    job = site.judge_job()
     run(job)
     assert "rather well" in judge_grades(job).get().evidence["reply"]
     assert "rather well" in judge_cast.attempts(job)[0].detail
 
 
-def test_after_413_a_smaller_digest_is_sent(sim, settings):
+def test_after_413_a_smaller_digest_is_sent(site, sim, settings):
     settings.JUDGE_INPUT_TOKENS = 1000
     sim.script(Mode.TOO_LARGE)
-    job = judge_cast.job(patch=BIG_PATCH)
+    job = site.session().with_work().with_patch(BIG_PATCH).enqueue()
     run(job)
     run(job)
     first, second = sim.calls
     assert len(second.request.user) < len(first.request.user)
 
 
-def test_a_digest_that_cannot_be_smaller_is_not_sent_again(sim):
+def test_a_digest_that_cannot_be_smaller_is_not_sent_again(site, sim):
     sim.mode = Mode.TOO_LARGE
-    job = judge_cast.job()
+    job = site.judge_job()
     run(job)
     run(job)
     assert job.state == JobState.ABANDONED
@@ -312,11 +311,11 @@ def test_a_digest_that_cannot_be_smaller_is_not_sent_again(sim):
 
 
 @pytest.mark.parametrize("mode", [Mode.BAD_REQUEST, Mode.HANG, Mode.OVERLOADED, Mode.DROP])
-def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(sim, settings, mode):
+def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(site, sim, settings, mode):
     settings.JUDGE_MAX_ATTEMPTS, settings.JUDGE_TIMEOUT = 2, 0.1 if mode is Mode.HANG else 20
-    answered(judge_cast.job())
+    answered(site.judge_job())
     sim.mode = mode
-    job = judge_cast.job()
+    job = site.judge_job()
     for _ in range(5):
         run(job)
     assert (job.state, job.attempts, job.own_failures) == (JobState.QUEUED, 5, 0)
@@ -326,17 +325,17 @@ def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(sim, sett
     assert rewards.live(job.session).source == "judge"
 
 
-def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_hand(sim, settings):
+def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_hand(site, sim, settings):
     """Each try may be billed; so it is tried once a day for a week, and then when a person says so."""
     settings.JUDGE_MAX_ATTEMPTS = 3
-    job = judge_cast.job()
+    job = site.judge_job()
     for number in range(4):
         sim.mode = Mode.BAD_REQUEST
         run(job)
         sim.mode = Mode.VERDICT
         assert job.own_failures == number
         for _ in range(7):
-            answered(judge_cast.job())
+            answered(site.judge_job())
     assert (job.state, job.is_open, job.others_graded) == (JobState.PARKED, True, 21)
     settlement = rewards.live(job.session)
     assert (settlement.final, settlement.reason) == (False, Reason.NEEDS_ATTENTION)
@@ -344,7 +343,7 @@ def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_ha
     for day in range(1, 7):
         with later(days=day, minutes=day):
             sim.mode = Mode.VERDICT
-            answered(judge_cast.job())
+            answered(site.judge_job())
             judging.sweep()
             sim.mode = Mode.BAD_REQUEST
             judging.run(job.pk)
@@ -355,26 +354,26 @@ def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_ha
         job.refresh_from_db()
         assert job.state == JobState.PARKED
         sim.mode = Mode.VERDICT
-        assert taking_up.try_now(by=cast.person("olga", OPERATOR)) == 1
+        assert taking_up.try_now(by=site.person("olga", OPERATOR)) == 1
         assert judging.run(job.pk) is AttemptOutcome.GRADED
     assert len(judge_cast.attempts(job)) == 4 + 6 + 1
 
 
-def test_an_outage_that_all_share_parks_nobody(sim, settings):
+def test_an_outage_that_all_share_parks_nobody(site, sim, settings):
     settings.JUDGE_MAX_ATTEMPTS = 2
     for _ in range(25):
-        answered(judge_cast.job())
+        answered(site.judge_job())
     sim.mode = Mode.BAD_REQUEST
-    jobs = [judge_cast.job() for _ in range(3)]
+    jobs = [site.judge_job() for _ in range(3)]
     for _ in range(4):
         for job in jobs:
             run(job)
     assert {(job.state, job.own_failures) for job in jobs} == {(JobState.QUEUED, 0)}
 
 
-def test_a_service_that_answers_nonsense_to_all_ends_nobodys_job(sim):
+def test_a_service_that_answers_nonsense_to_all_ends_nobodys_job(site, sim):
     sim.mode = Mode.GARBAGE
-    jobs = [judge_cast.job() for _ in range(5)]
+    jobs = [site.judge_job() for _ in range(5)]
     for _ in range(2):
         for job in jobs:
             run(job)
@@ -384,10 +383,10 @@ def test_a_service_that_answers_nonsense_to_all_ends_nobodys_job(sim):
         assert run(job) is AttemptOutcome.GRADED
 
 
-def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(sim, settings):
+def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.mode = Mode.OVERLOADED
-    early, late = judge_cast.job(), judge_cast.job()
+    early, late = site.judge_job(), site.judge_job()
     judging.run(early.pk, rng=Random(5))
     judging.run(late.pk, rng=Random(5))
     sim.mode = Mode.VERDICT
@@ -400,10 +399,10 @@ def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(
     assert late.next_attempt_at < timezone.now() + dt.timedelta(minutes=1)
 
 
-def test_new_evidence_has_a_parked_session_tried_again(sim):
-    job = judge_cast.job()
+def test_new_evidence_has_a_parked_session_tried_again(site, sim):
+    job = site.judge_job()
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.PARKED, parked_at=timezone.now())
-    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
     judging.enqueue(job.session)
     job.refresh_from_db()
     assert (job.state, job.parked_at) == (JobState.QUEUED, None)
@@ -414,9 +413,9 @@ def answered(job):
     assert run(job) is AttemptOutcome.GRADED
 
 
-def test_what_an_earlier_version_gave_up_can_be_taken_up_again(sim):
+def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
     sim.script(Mode.OVERLOADED)
-    job = judge_cast.job()
+    job = site.judge_job()
     run(job)
     JudgeJob.objects.filter(pk=job.pk).update(
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
@@ -429,10 +428,10 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(sim):
     assert judging.catch_up(abandoned=True) == 0
 
 
-def test_waiting_is_a_time_in_the_row(sim, settings):
+def test_waiting_is_a_time_in_the_row(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 100
     sim.mode = Mode.OVERLOADED
-    job = judge_cast.job()
+    job = site.judge_job()
     judging.run(job.pk, rng=seeded())
     assert judging.run(job.pk) is None
     job.refresh_from_db()
@@ -442,9 +441,9 @@ def test_waiting_is_a_time_in_the_row(sim, settings):
         assert judging.sweep() == [job.pk]
 
 
-def test_evidence_that_cannot_be_read_is_recorded_never_sent_and_waited_for(sim, settings, tmp_path):
+def test_evidence_that_cannot_be_read_is_recorded_never_sent_and_waited_for(site, sim, settings, tmp_path):
     settings.JUDGE_MAX_ATTEMPTS = 1
-    job, held = judge_cast.job(), settings.MEDIA_ROOT
+    job, held = site.judge_job(), settings.MEDIA_ROOT
     settings.MEDIA_ROOT = tmp_path / "lost"
     for _ in range(3):
         run(job)
@@ -460,7 +459,7 @@ def test_evidence_that_cannot_be_read_is_recorded_never_sent_and_waited_for(sim,
 def test_no_sequence_of_answers_makes_a_grade_without_a_verdict(sim, modes):
     with transaction.atomic():
         sim.script(*modes)
-        job = judge_cast.job()
+        job = Site().judge_job()
         for _ in modes:
             quota.probe_now()
             with later(seconds=5):
@@ -480,14 +479,14 @@ def expire(job):
     JudgeJob.objects.filter(pk=job.pk).update(leased_until=timezone.now() - dt.timedelta(seconds=1))
 
 
-def test_a_claimed_job_is_nobody_else_s(sim):
-    job = judge_cast.job()
+def test_a_claimed_job_is_nobody_else_s(site, sim):
+    job = site.judge_job()
     assert judging.claim(job.pk) is not None
     assert judging.claim(job.pk) is None
 
 
-def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(sim):
-    job = judge_cast.job()
+def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(site, sim):
+    job = site.judge_job()
     attempt = begin(judging.claim(job.pk), None)
     expire(job)
     assert judging.sweep() == [job.pk]
@@ -497,9 +496,9 @@ def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(sim):
     assert job.attempts == 0
 
 
-def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_on(sim):
+def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_on(site, sim):
     """Each loss leaves an attempt, though nothing was sent."""
-    poison, other = judge_cast.job(), judge_cast.job()
+    poison, other = site.judge_job(), site.judge_job()
     for _ in range(3):
         JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=timezone.now())
         attempt = begin(judging.claim(poison.pk), None)
@@ -515,8 +514,8 @@ def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_o
     assert rewards.live(other.session).source == "judge"
 
 
-def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_another_loss(sim):
-    job = judge_cast.job()
+def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_another_loss(site, sim):
+    job = site.judge_job()
     for error_type in [results.READING] * 3 + [""]:
         JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED, next_attempt_at=timezone.now())
         attempt = begin(judging.claim(job.pk), None)
@@ -527,8 +526,8 @@ def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_a
     assert (job.state, job.losses) == (JobState.QUEUED, 4)
 
 
-def test_workers_that_die_over_another_session_put_this_one_not_aside(sim):
-    job = judge_cast.job()
+def test_workers_that_die_over_another_session_put_this_one_not_aside(site, sim):
+    job = site.judge_job()
     for _ in range(4):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
         begin(judging.claim(job.pk), None)
@@ -538,9 +537,9 @@ def test_workers_that_die_over_another_session_put_this_one_not_aside(sim):
     assert job.state == JobState.QUEUED
 
 
-def test_a_paid_answer_is_kept_whatever_breaks_after_it_and_completed_once(sim):
+def test_a_paid_answer_is_kept_whatever_breaks_after_it_and_completed_once(site, sim):
     """The database refuses the grade; the answer is on record, and a sweep after the lease makes a grade of it."""
-    job = judge_cast.job()
+    job = site.judge_job()
     with refused("grading_grade"), pytest.raises(DatabaseError):
         run(job)
     (attempt,) = judge_cast.attempts(job)
@@ -556,8 +555,8 @@ def test_a_paid_answer_is_kept_whatever_breaks_after_it_and_completed_once(sim):
     assert len(sim.calls) == 1
 
 
-def test_an_answer_that_cannot_be_made_a_grade_of_is_not_asked_for_again(sim):
-    job = judge_cast.job()
+def test_an_answer_that_cannot_be_made_a_grade_of_is_not_asked_for_again(site, sim):
+    job = site.judge_job()
     with refused("grading_grade"):
         with pytest.raises(DatabaseError):
             run(job)
@@ -590,9 +589,9 @@ def refused(table):
                 cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
 
 
-def test_a_job_that_is_lost_again_and_again_waits_longer(sim, settings):
+def test_a_job_that_is_lost_again_and_again_waits_longer(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 1000
-    job = judge_cast.job()
+    job = site.judge_job()
     judging.claim(job.pk)
     expire(job)
     assert judging.sweep(rng=seeded()) == [job.pk]
@@ -602,10 +601,10 @@ def test_a_job_that_is_lost_again_and_again_waits_longer(sim, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(sim):
+def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(site, sim):
     """The first worker hangs, its lease ends, a second one gets the verdict; then the first one's answer arrives."""
     sim.script({"mode": "hang", "score": 0.9}, {"mode": "verdict", "score": 0.3})
-    job = judge_cast.job()
+    job = site.judge_job()
     first = in_thread(judging.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     expire(job)
@@ -622,9 +621,9 @@ def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(sim):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_attempt_is_on_record_before_the_call(sim):
+def test_the_attempt_is_on_record_before_the_call(site, sim):
     sim.mode = Mode.HANG
-    job = judge_cast.job()
+    job = site.judge_job()
     finish = in_thread(judging.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     (attempt,) = judge_cast.attempts(job)
@@ -634,8 +633,8 @@ def test_the_attempt_is_on_record_before_the_call(sim):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_racers_one_gets_the_job(sim):
-    job = judge_cast.job()
+def test_of_many_racers_one_gets_the_job(site, sim):
+    job = site.judge_job()
     start = threading.Barrier(4)
 
     def race():
@@ -649,24 +648,24 @@ def test_of_many_racers_one_gets_the_job(sim):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_transaction_is_open_while_the_judge_is_asked(sim):
+def test_no_transaction_is_open_while_the_judge_is_asked(site, sim):
     """A database that others can write to during a call is the proof."""
     sim.mode = Mode.HANG
-    job = judge_cast.job()
+    job = site.judge_job()
     finish = in_thread(judging.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
-    cast.session()
+    site.session()
     sim.release()
     assert finish() is AttemptOutcome.GRADED
 
 
 @pytest.mark.django_db(transaction=True)
-def test_evidence_that_comes_while_the_judge_reads_is_judged_too(sim):
+def test_evidence_that_comes_while_the_judge_reads_is_judged_too(site, sim):
     sim.script("hang")
-    job = judge_cast.job()
+    job = site.judge_job()
     finish = in_thread(judging.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
-    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
     sim.release()
     assert finish() is AttemptOutcome.GRADED
     again = job.session.judge_jobs.get(state=JobState.QUEUED)

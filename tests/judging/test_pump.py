@@ -16,7 +16,6 @@ from grading.models.quota import QuotaState
 from grading.review import shares as review_shares
 from grading.simulator import Mode
 from grading.vocabulary import Reason
-from tests.casts import judge as judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -31,34 +30,34 @@ def asked(sim):
     ]
 
 
-def job(title, *, minutes_ago=1, worth=0.0):
-    made = judge_cast.job(title=title, ended_at=timezone.now() - dt.timedelta(minutes=minutes_ago))
+def job(site, title, *, minutes_ago=1, worth=0.0):
+    made = site.judge_job(title=title, ended_at=timezone.now() - dt.timedelta(minutes=minutes_ago))
     JudgeJob.objects.filter(pk=made.pk).update(worth=worth)
     return made
 
 
-def test_new_sessions_go_first_then_valuable_ones_then_older_ones(sim):
-    job("old, routine", minutes_ago=90)
-    job("old, valuable", minutes_ago=80, worth=0.2)
-    job("new, routine")
-    job("new, valuable", worth=0.1)
-    job("new, routine, later")
+def test_new_sessions_go_first_then_valuable_ones_then_older_ones(site, sim):
+    job(site, "old, routine", minutes_ago=90)
+    job(site, "old, valuable", minutes_ago=80, worth=0.2)
+    job(site, "new, routine")
+    job(site, "new, valuable", worth=0.1)
+    job(site, "new, routine, later")
     assert judging.pump() == 5
     assert asked(sim) == ["new, valuable", "new, routine", "new, routine, later", "old, valuable", "old, routine"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pump_makes_way_for_other_messages_and_rings_for_the_rest(sim, redis_url):
-    job("first")
-    job("second")
+def test_a_pump_makes_way_for_other_messages_and_rings_for_the_rest(site, sim, redis_url):
+    job(site, "first")
+    job(site, "second")
     with redis.Redis.from_url(redis_url) as client:
         client.delete("celery")
         assert judging.pump(seconds=0) == 1
         assert client.llen("celery") == 1
 
 
-def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(sim):
-    first = job("first")
+def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(site, sim):
+    first = job(site, "first")
     limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(minutes=1))
     assert judging.pump() == 0
     first.refresh_from_db()
@@ -68,10 +67,10 @@ def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(sim):
     assert judging.next_jobs(timezone.now()) == [first.pk]
 
 
-def test_a_judge_without_room_does_not_keep_another_judge_waiting(sim, settings):
+def test_a_judge_without_room_does_not_keep_another_judge_waiting(site, sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
-    waiting = job("first judge's")
-    other = judge_cast.job(title="second judge's")
+    waiting = job(site, "first judge's")
+    other = site.judge_job(title="second judge's")
     JudgeJob.objects.filter(pk=other.pk).update(judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
     limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(seconds=LONGEST_WAIT + 60))
     assert judging.pump() == 1
@@ -80,8 +79,8 @@ def test_a_judge_without_room_does_not_keep_another_judge_waiting(sim, settings)
     assert [call.request.model for call in sim.calls] == ["other-1"]
 
 
-def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(sim):
-    made = job("once")
+def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(site, sim):
+    made = job(site, "once")
     judging.pump()
     again = judging.add(made.session, made.rubric)
     assert judging.pump() == 0
@@ -89,8 +88,8 @@ def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(sim):
     assert (again.state, len(sim.calls)) == (JobState.DONE, 1)
 
 
-def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(sim):
-    turn = judging.claim(job("late").pk)
+def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
+    turn = judging.claim(job(site, "late").pk)
     quota.pause(by=None)
     from grading.judging.worker import HoldReason, take_turn
 
@@ -106,10 +105,10 @@ def now_due():
     JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
 
 
-def test_the_other_model_takes_turns_once_the_service_failed_often_enough(sim, settings):
+def test_the_other_model_takes_turns_once_the_service_failed_often_enough(site, sim, settings):
     settings.JUDGE_FALLBACK_MODEL, settings.JUDGE_FALLBACK_AFTER = "claude-haiku-5-5", 2
     sim.script(*[Mode.OVERLOADED] * 4, Mode.VERDICT)
-    job("in trouble")
+    job(site, "in trouble")
     for _ in range(5):
         now_due()
         judging.pump()
@@ -120,10 +119,10 @@ def test_the_other_model_takes_turns_once_the_service_failed_often_enough(sim, s
     assert [row.judge for row in JudgeAttempt.objects.all()] == ["first", "first", "fallback", "first", "fallback"]
 
 
-def test_without_a_fallback_the_first_judge_is_waited_for(sim, settings):
+def test_without_a_fallback_the_first_judge_is_waited_for(site, sim, settings):
     settings.JUDGE_FALLBACK_AFTER = 1
     sim.script(Mode.OVERLOADED, Mode.OVERLOADED, Mode.VERDICT)
-    job("in trouble")
+    job(site, "in trouble")
     for _ in range(3):
         now_due()
         judging.pump()
@@ -131,8 +130,8 @@ def test_without_a_fallback_the_first_judge_is_waited_for(sim, settings):
     assert Grade.objects.chain().verdicts().exists()
 
 
-def test_a_fallback_that_is_not_configured_any_more_leaves_nobody_waiting(sim):
-    made = job("left over")
+def test_a_fallback_that_is_not_configured_any_more_leaves_nobody_waiting(site, sim):
+    made = job(site, "left over")
     JudgeJob.objects.filter(pk=made.pk).update(judge=JudgeRole.FALLBACK)
     assert judging.sweep() == [made.pk]
     assert judging.pump() == 1
@@ -147,10 +146,10 @@ def shares(**changes):
     return budget.set_policy(by=None, **{"repeat_share": 0, "second_share": 0, **changes})
 
 
-def test_a_repeat_is_stored_beside_the_verdict_and_changes_no_reward(sim):
+def test_a_repeat_is_stored_beside_the_verdict_and_changes_no_reward(site, sim):
     shares(repeat_share=1)
     sim.script({"score": 0.7}, {"score": 0.4})
-    made = job("twice")
+    made = job(site, "twice")
     assert judging.pump() == 2
     assert [(grade.value, grade.parallel, grade.replicate) for grade in Grade.objects.verdicts()] == [
         (0.7, False, 0),
@@ -160,12 +159,12 @@ def test_a_repeat_is_stored_beside_the_verdict_and_changes_no_reward(sim):
     assert judging.pump() == 0
 
 
-def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity(sim, settings):
+def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity(site, sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
     settings.JUDGE_SECOND_API_KEY, settings.JUDGE_SECOND_BASE_URL = "sk-other", sim.url
     shares(second_share=1)
     sim.script({"score": 0.7}, {"score": 0.2})
-    made = job("two families")
+    made = job(site, "two families")
     assert judging.pump() == 2
     other = Grade.objects.verdicts().get(parallel=True)
     assert (other.model, other.value, other.evidence["purpose"]) == ("other-1", 0.2, "second")
@@ -173,11 +172,11 @@ def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity
     assert made.session.settlements.last().value == 0.7
 
 
-def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(sim, settings):
+def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(site, sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
     shares(second_share=0.25)
     for number in range(16):
-        judge_cast.job(external_id=f"s{number}")
+        site.judge_job(external_id=f"s{number}")
     judging.pump(seconds=600)
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
     names = [f"s{number}" for number in range(16)]
@@ -185,11 +184,11 @@ def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(sim, settings):
     assert 2 <= len(chosen) <= 8
 
 
-def test_a_second_judge_in_trouble_says_so_beside_the_chain_only(sim, settings):
+def test_a_second_judge_in_trouble_says_so_beside_the_chain_only(site, sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
     shares(second_share=1)
     sim.script(Mode.VERDICT, Mode.REFUSAL, Mode.REFUSAL)
-    made = job("refused")
+    made = job(site, "refused")
     judging.pump()
     now_due()
     judging.pump()
@@ -198,28 +197,28 @@ def test_a_second_judge_in_trouble_says_so_beside_the_chain_only(sim, settings):
     assert Grade.objects.get(parallel=True).reason == Reason.REFUSED
 
 
-def test_a_second_judge_that_is_out_leaves_the_first_one_s_state_alone(sim, settings):
+def test_a_second_judge_that_is_out_leaves_the_first_one_s_state_alone(site, sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
     shares(second_share=1)
     sim.script(Mode.VERDICT, Mode.NO_CREDIT)
-    job("one")
+    job(site, "one")
     judging.pump()
     assert quota.current(judges.first()).state == QuotaState.OPEN
     assert quota.current(judges.second()).state == QuotaState.EXHAUSTED
     assert quota.obstacle() is None
 
 
-def test_a_second_judge_that_is_not_configured_any_more_ends_its_jobs(sim):
-    made = job("left over")
+def test_a_second_judge_that_is_not_configured_any_more_ends_its_jobs(site, sim):
+    made = job(site, "left over")
     JudgeJob.objects.filter(pk=made.pk).update(judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
     assert judging.sweep() == []
     made.refresh_from_db()
     assert (made.state, made.reason) == (JobState.ABANDONED, Reason.NOT_CONFIGURED)
 
 
-def test_nothing_is_asked_while_paused_and_everything_after(sim):
+def test_nothing_is_asked_while_paused_and_everything_after(site, sim):
     quota.pause(by=None, note="maintenance")
-    made = job("paused")
+    made = job(site, "paused")
     assert judging.pump() == 0
     assert Grade.objects.get(session=made.session, source="judge").reason == Reason.PAUSED
     quota.resume(by=None)
@@ -227,9 +226,9 @@ def test_nothing_is_asked_while_paused_and_everything_after(sim):
     assert [attempt.outcome for attempt in JudgeAttempt.objects.all()] == [AttemptOutcome.GRADED]
 
 
-def test_a_pause_keeps_an_outage_that_is_not_over(sim):
+def test_a_pause_keeps_an_outage_that_is_not_over(site, sim):
     sim.script({"mode": "usage_limits", "regain": f"{timezone.now() + dt.timedelta(days=2):%F} at 00:00"})
-    job("one")
+    job(site, "one")
     judging.pump()
     until = quota.current().until
     quota.pause(by=None)
@@ -237,8 +236,8 @@ def test_a_pause_keeps_an_outage_that_is_not_over(sim):
     assert (quota.current().state, quota.current().until) == (QuotaState.EXHAUSTED, until)
 
 
-def test_an_answer_during_a_pause_does_not_end_it(sim):
-    turn = judging.claim(job("under way").pk)
+def test_an_answer_during_a_pause_does_not_end_it(site, sim):
+    turn = judging.claim(job(site, "under way").pk)
     from grading.judging.worker import begin
 
     attempt = begin(turn, None)

@@ -45,10 +45,10 @@ def states():
     return list(QuotaTransition.objects.values_list("state", flat=True))
 
 
-def test_the_reset_that_the_api_names_is_waited_for_and_nothing_is_sent(sim):
+def test_the_reset_that_the_api_names_is_waited_for_and_nothing_is_sent(site, sim):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at():
-        first, second = judge_cast.job(), judge_cast.job()
+        first, second = site.judge_job(), site.judge_job()
         ask(first)
         assert quota.current().until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
     with at(hours=11):
@@ -64,17 +64,17 @@ def test_the_reset_that_the_api_names_is_waited_for_and_nothing_is_sent(sim):
     assert states() == [QuotaState.EXHAUSTED, QuotaState.OPEN]
 
 
-def test_a_monthly_cap_is_waited_for_until_the_first(sim):
+def test_a_monthly_cap_is_waited_for_until_the_first(site, sim):
     sim.mode = Mode.SPEND_LIMIT
     with at():
-        ask(judge_cast.job())
+        ask(site.judge_job())
     assert quota.current().until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
 
 
-def test_without_a_named_reset_one_probe_goes_at_growing_gaps(sim):
+def test_without_a_named_reset_one_probe_goes_at_growing_gaps(site, sim):
     sim.mode = Mode.NO_CREDIT
     with at():
-        jobs = [judge_cast.job() for _ in range(3)]
+        jobs = [site.judge_job() for _ in range(3)]
         ask(jobs[0])
     minutes, probes = 0, []
     for gap in (1, 2, 4, 8, 16, 32, 60, 60):
@@ -90,11 +90,11 @@ def test_without_a_named_reset_one_probe_goes_at_growing_gaps(sim):
     assert states() == [QuotaState.EXHAUSTED]
 
 
-def test_a_probe_whose_worker_died_is_followed_by_another(sim, settings):
+def test_a_probe_whose_worker_died_is_followed_by_another(site, sim, settings):
     settings.JUDGE_LEASE_SECONDS = 300
     sim.mode = Mode.NO_CREDIT
     with at():
-        first, second = judge_cast.job(), judge_cast.job()
+        first, second = site.judge_job(), site.judge_job()
         ask(first)
     with at(minutes=1):
         assert judging.claim(first.pk) is not None
@@ -104,13 +104,13 @@ def test_a_probe_whose_worker_died_is_followed_by_another(sim, settings):
         assert judging.claim(second.pk) is not None
 
 
-def test_every_waiting_session_says_why_in_words(sim):
+def test_every_waiting_session_says_why_in_words(site, sim):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at():
-        before = [judge_cast.job() for _ in range(3)]
+        before = [site.judge_job() for _ in range(3)]
         ask(before[0])
         judging.sweep()
-        after = judge_cast.job()
+        after = site.judge_job()
         for job in (*before, after):
             rewards.settle(job.session)
             job.refresh_from_db()
@@ -123,10 +123,10 @@ def test_every_waiting_session_says_why_in_words(sim):
     assert Grade.objects.filter(source=Source.JUDGE).count() == 4
 
 
-def test_once_the_quota_is_back_nobody_says_it_is_exhausted(sim):
+def test_once_the_quota_is_back_nobody_says_it_is_exhausted(site, sim):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at():
-        first, second = judge_cast.job(), judge_cast.job()
+        first, second = site.judge_job(), site.judge_job()
         ask(first)
         judging.sweep()
     with at(hours=12):
@@ -137,10 +137,10 @@ def test_once_the_quota_is_back_nobody_says_it_is_exhausted(sim):
         assert ask(second) is AttemptOutcome.GRADED
 
 
-def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_on(sim, monkeypatch):
+def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_on(site, sim, monkeypatch):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at():
-        jobs = [judge_cast.job() for _ in range(4)]
+        jobs = [site.judge_job() for _ in range(4)]
         ask(jobs[0])
         judging.sweep()
     monkeypatch.setattr(sweeper, "NOTED_SECONDS", -1)
@@ -152,10 +152,10 @@ def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_
             assert JudgeJob.objects.filter(reason=Reason.QUOTA_EXHAUSTED).count() == still
 
 
-def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog):
+def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(site, sim, caplog):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at(), caplog.at_level(logging.ERROR):
-        job = judge_cast.job()
+        job = site.judge_job()
         ask(job)
         assert Alarm.objects.filter(rule="A2", resolved_at=None).exists()
     assert "exhausted" in caplog.text
@@ -164,10 +164,10 @@ def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog)
     assert not Alarm.objects.filter(rule="A2", resolved_at=None).exists()
 
 
-def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim, redis_url):
+def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(site, sim, redis_url):
     sim.script({"mode": "rate_limit", "retry_after": 20})
     with at():
-        first, second = judge_cast.job(), judge_cast.job()
+        first, second = site.judge_job(), site.judge_job()
         ask(first)
         assert ask(second) is None
     with at(seconds=19):
@@ -182,11 +182,11 @@ def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim, redis_url)
 
 
 @pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
-def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(sim, settings, mode):
+def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(site, sim, settings, mode):
     """One call after 1, 2, 4, 8, 15 and again 15 minutes; none in between, and all of them when it is mended."""
     sim.mode = mode
     with at():
-        job, other = judge_cast.job(), judge_cast.job()
+        job, other = site.judge_job(), site.judge_job()
         ask(job)
     minutes = 0
     for gap in (1, 2, 4, 8, 15, 15):
@@ -206,10 +206,10 @@ def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(sim, settings
 
 
 @pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
-def test_another_key_is_asked_at_once(sim, settings, mode):
+def test_another_key_is_asked_at_once(site, sim, settings, mode):
     sim.script(mode)
     with at():
-        job = judge_cast.job()
+        job = site.judge_job()
         ask(job)
         assert judging.sweep() == []
         settings.ANTHROPIC_API_KEY = "another"
@@ -219,17 +219,17 @@ def test_another_key_is_asked_at_once(sim, settings, mode):
     assert not Alarm.objects.filter(resolved_at=None).exists()
 
 
-def test_a_changed_model_has_a_quota_of_its_own(sim, settings):
+def test_a_changed_model_has_a_quota_of_its_own(site, sim, settings):
     sim.script(Mode.UNKNOWN_MODEL)
-    job = judge_cast.job()
+    job = site.judge_job()
     ask(job)
     settings.JUDGE_MODEL = "claude-opus-5-5"
     assert ask(job) is AttemptOutcome.GRADED
 
 
-def test_a_person_can_have_it_asked_now(sim):
+def test_a_person_can_have_it_asked_now(site, sim):
     sim.script(Mode.AUTH)
-    job = judge_cast.job()
+    job = site.judge_job()
     ask(job)
     assert judging.sweep() == []
     quota.probe_now()
@@ -238,10 +238,10 @@ def test_a_person_can_have_it_asked_now(sim):
     assert quota.current().state == QuotaState.OPEN
 
 
-def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
+def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(site, sim):
     sim.script(Mode.VERDICT)
     with at():
-        early, late = judge_cast.job(), judge_cast.job()
+        early, late = site.judge_job(), site.judge_job()
         attempt = begin(judging.claim(early.pk), None)
     with at(seconds=5):
         sim.mode = Mode.NO_CREDIT
@@ -255,10 +255,10 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
     assert quota.current().state == QuotaState.EXHAUSTED
 
 
-def test_an_absurd_reset_is_not_believed(sim):
+def test_an_absurd_reset_is_not_believed(site, sim):
     sim.script({"mode": "usage_limits", "regain": "2099-01-01 at 00:00"})
     with at():
-        ask(judge_cast.job())
+        ask(site.judge_job())
     assert quota.current().until == NOON + dt.timedelta(days=32)
 
 
@@ -268,8 +268,8 @@ def test_the_row_names_the_key_without_giving_it_away(sim):
     assert len(held.key) == 16
 
 
-def test_without_a_key_waiting_jobs_say_so(sim, settings):
-    job = judge_cast.job()
+def test_without_a_key_waiting_jobs_say_so(site, sim, settings):
+    job = site.judge_job()
     settings.ANTHROPIC_API_KEY = ""
     assert judging.sweep() == []
     assert Grade.objects.get(session=job.session).reason == Reason.NOT_CONFIGURED

@@ -16,7 +16,6 @@ from grading.judging.core.prompt import Case, Prompt, RubricText
 from grading.judging.reader import EvidenceReader, ReaderLost
 from grading.models import JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
-from tests.casts import judge as judge_cast
 from tests.casts import logs as transcripts
 from tests.processes import wait_for
 
@@ -90,11 +89,11 @@ def test_one_that_wants_too_much_memory_is_replaced():
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_url")
-def test_three_lost_readers_put_a_session_aside_and_the_worker_lives(sim, settings):
+def test_three_lost_readers_put_a_session_aside_and_the_worker_lives(site, sim, settings):
     settings.JUDGE_LEASE_SECONDS = 200
-    inputs.build(judge_cast.session(), judge_cast.job().rubric, budget=10_000)
+    inputs.build(site.session().with_work().session, site.judge_job().rubric, budget=10_000)
     JudgeJob.objects.all().delete()
-    poison = judge_cast.job()
+    poison = site.judge_job()
     for number in range(3):
         JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=poison.created_at)
         thread = killer(reader.shared())
@@ -104,7 +103,7 @@ def test_three_lost_readers_put_a_session_aside_and_the_worker_lives(sim, settin
     poison.refresh_from_db()
     assert poison.state == JobState.PARKED
     assert not sim.calls
-    other = judge_cast.job()
+    other = site.judge_job()
     assert judging.run(other.pk) is AttemptOutcome.GRADED
 
 

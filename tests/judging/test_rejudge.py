@@ -14,7 +14,6 @@ from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Sessi
 from grading.models.judging import JobState
 from grading.reward import rewards
 from grading.vocabulary import Outcome
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
@@ -28,21 +27,14 @@ def sim(sim, settings):
 
 
 @pytest.fixture
-def olga():
-    return cast.person("olga", "operator")
+def olga(site):
+    return site.person("olga", "operator")
 
 
 @pytest.fixture
 def operator(client, olga):
     client.force_login(olga)
     return client
-
-
-def judged(sim, score=0.5, **fields) -> Session:
-    sim.script({"score": score})
-    job = judge_cast.job(**fields)
-    judging.run(job.pk)
-    return job.session
 
 
 def new_rubric(olga, text="Grade it strictly.") -> Rubric:
@@ -74,8 +66,8 @@ def work() -> int:
 # --- the plan --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_unchanged_is_never_asked_twice(sim, olga):
-    session = judged(sim)
+def test_what_is_unchanged_is_never_asked_twice(site, sim, olga):
+    session = site.judged_by(sim)
     assert planned(session).left_out == {LeftOut.UNCHANGED: 1}
     run = rejudge.start([session.pk], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
     assert run_counts(run) == (0, {LeftOut.UNCHANGED: 1})
@@ -88,12 +80,12 @@ def run_counts(run):
 
 
 @pytest.mark.parametrize("change", ["rubric", "evidence", "digest", "model"])
-def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, monkeypatch, change):
-    session = judged(sim)
+def test_each_part_of_the_identity_makes_it_a_new_question(site, sim, olga, settings, monkeypatch, change):
+    session = site.judged_by(sim)
     if change == "rubric":
         new_rubric(olga)
     elif change == "evidence":
-        judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+        site.on(session).with_file("patch", b"+++ b/x\n+one more line\n")
     elif change == "digest":
         monkeypatch.setattr("grading.judging.rubrics.plans.VERSION", "digest/99")
         monkeypatch.setattr("grading.judging.rubrics.verdicts.VERSION", "digest/99")
@@ -103,13 +95,13 @@ def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, 
     assert run_counts(start(olga, session)) == (1, {})
 
 
-def test_a_plan_says_why_it_leaves_sessions_out(sim, olga):
-    under_way = judge_cast.job()
+def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
+    under_way = site.judge_job()
     judging.claim(under_way.pk)
-    nothing = cast.session()
-    died = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
-    queued = judge_cast.job().session
-    plan = planned(under_way.session, nothing, died, queued, judged(sim))
+    nothing = site.session().session
+    died = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").session
+    queued = site.judge_job().session
+    plan = planned(under_way.session, nothing, died, queued, site.judged_by(sim))
     assert plan.ask == (queued.pk,)
     assert plan.left_out == {
         LeftOut.JUDGING: 1, LeftOut.NO_EVIDENCE: 1, LeftOut.NO_REWARD: 1, LeftOut.UNCHANGED: 1,
@@ -117,9 +109,9 @@ def test_a_plan_says_why_it_leaves_sessions_out(sim, olga):
     assert plan.total == 5
 
 
-def test_the_estimate_is_what_the_last_verdicts_took(sim, olga):
+def test_the_estimate_is_what_the_last_verdicts_took(site, sim, olga):
     sim.script({"score": 0.5})
-    first, second = judge_cast.job(), judge_cast.job()
+    first, second = site.judge_job(), site.judge_job()
     judging.run(first.pk)
     judging.run(second.pk)
     attempts = judge_cast.attempts(first) + judge_cast.attempts(second)
@@ -132,8 +124,8 @@ def test_the_estimate_is_what_the_last_verdicts_took(sim, olga):
     assert found.usd == pytest.approx(10 * (found.input_tokens * 2 + found.output_tokens * 10) / 1e6)
 
 
-def test_a_longer_rubric_costs_more(sim, olga):
-    judged(sim)
+def test_a_longer_rubric_costs_more(site, sim, olga):
+    site.judged_by(sim)
     before = estimate(1, Rubric.objects.active()).input_tokens
     held = Rubric.objects.active()
     longer = Rubric(text=held.text + " word" * 800, dimensions=held.dimensions, bands=held.bands)
@@ -166,8 +158,8 @@ def test_the_tightest_limit_sets_the_pace(sim):
 # --- the run ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
-    sessions = [judged(sim, score) for score in (0.2, 0.5, 0.9)]
+def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(site, sim, olga):
+    sessions = [site.judged_by(sim, score) for score in (0.2, 0.5, 0.9)]
     rubric = new_rubric(olga)
     run = start(olga, *sessions)
     assert JudgeJob.objects.filter(run=run, backlog=True, rubric=rubric).count() == 3
@@ -182,8 +174,8 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
     assert not planned(*sessions).ask
 
 
-def test_until_the_new_verdict_comes_the_old_one_holds(sim, olga):
-    session = judged(sim, 0.5)
+def test_until_the_new_verdict_comes_the_old_one_holds(site, sim, olga):
+    session = site.judged_by(sim, 0.5)
     held = rewards.live(session)
     new_rubric(olga)
     start(olga, session)
@@ -193,8 +185,8 @@ def test_until_the_new_verdict_comes_the_old_one_holds(sim, olga):
     assert (rewards.live(session).value, rewards.live(session).final) == (0.5, True)
 
 
-def test_a_queued_job_joins_the_run_and_one_under_way_is_left(sim, olga):
-    queued, under_way = judge_cast.job(), judge_cast.job()
+def test_a_queued_job_joins_the_run_and_one_under_way_is_left(site, sim, olga):
+    queued, under_way = site.judge_job(), site.judge_job()
     sessions = [queued.session, under_way.session]
     judging.claim(under_way.pk)
     run = rejudge.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
@@ -203,8 +195,8 @@ def test_a_queued_job_joins_the_run_and_one_under_way_is_left(sim, olga):
     assert run_counts(run) == (1, {LeftOut.JUDGING: 1})
 
 
-def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, olga):
-    session = judged(sim, 0.3)
+def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(site, sim, olga):
+    session = site.judged_by(sim, 0.3)
     first = Rubric.objects.active()
     new_rubric(olga)
     start(olga, session)
@@ -221,8 +213,8 @@ def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, o
     assert progress.changes(run).mean_after == 0.3
 
 
-def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(sim, olga, monkeypatch):
-    sessions = [judge_cast.session() for _ in range(8)]
+def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(site, sim, olga, monkeypatch):
+    sessions = [site.session().with_work().session for _ in range(8)]
     monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     monkeypatch.setattr(rejudge, "CHUNK_SIZE", 3)
     run = start(olga, *sessions)
@@ -237,8 +229,8 @@ def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(sim, olga, mo
     assert progress.progress(run).moved == 0
 
 
-def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
-    sessions = [judge_cast.session() for _ in range(4)]
+def test_a_crash_in_the_middle_makes_no_job_twice(site, sim, olga, monkeypatch):
+    sessions = [site.session().with_work().session for _ in range(4)]
     monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     run = start(olga, *sessions)
     with monkeypatch.context() as broken:
@@ -250,21 +242,21 @@ def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
     assert run_counts(run) == (4, {})
 
 
-def test_a_session_that_was_erased_does_not_hold_up_the_others(sim, olga):
-    sessions = [judge_cast.session() for _ in range(3)]
+def test_a_session_that_was_erased_does_not_hold_up_the_others(site, sim, olga):
+    sessions = [site.session().with_work().session for _ in range(3)]
     run = rejudge.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (3, {LeftOut.GONE: 1})
 
 
-def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(sim, olga, caplog):
-    others = [judge_cast.session().pk for _ in range(2)]
+def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(site, sim, olga, caplog):
+    others = [site.session().with_work().session.pk for _ in range(2)]
     run = rejudge.start(["garbled", *others], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (2, {LeftOut.UNREADABLE: 1})
     assert "cannot be judged again" in caplog.text
 
 
-def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga, monkeypatch):
-    sessions = [judge_cast.session() for _ in range(2)]
+def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(site, sim, olga, monkeypatch):
+    sessions = [site.session().with_work().session for _ in range(2)]
     monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     run = start(olga, *sessions)
     rubric = new_rubric(olga)
@@ -275,8 +267,8 @@ def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga
 # --- calling it off --------------------------------------------------------------------------------------------------
 
 
-def test_calling_off_ends_what_is_queued_and_nothing_else(sim, olga):
-    sessions = [judged(sim) for _ in range(3)]
+def test_calling_off_ends_what_is_queued_and_nothing_else(site, sim, olga):
+    sessions = [site.judged_by(sim) for _ in range(3)]
     new_rubric(olga)
     run = start(olga, *sessions)
     under_way = run.jobs.first()
@@ -288,28 +280,28 @@ def test_calling_off_ends_what_is_queued_and_nothing_else(sim, olga):
     assert not JudgeJob.objects.filter(state=JobState.QUEUED).exists()
 
 
-def test_calling_off_leaves_what_would_be_judged_anyway(sim, olga):
-    never, changed, plain = judge_cast.session(), judged(sim), judged(sim)
-    waiting = judge_cast.job()
+def test_calling_off_leaves_what_would_be_judged_anyway(site, sim, olga):
+    never, changed, plain = site.session().with_work().session, site.judged_by(sim), site.judged_by(sim)
+    waiting = site.judge_job()
     new_rubric(olga)
     run = start(olga, never, changed, plain, waiting.session)
-    judge_cast.give(changed, "patch", b"+++ b/x\n+more\n")
+    site.on(changed).with_file("patch", b"+++ b/x\n+more\n")
     assert rejudge.cancel(run, by=olga) == 1
     still = JudgeJob.objects.filter(state=JobState.QUEUED, run=None)
     assert set(still.values_list("session", flat=True)) == {never.pk, changed.pk, waiting.session_id}
 
 
-def test_a_run_called_off_makes_no_more_jobs(sim, olga, monkeypatch):
+def test_a_run_called_off_makes_no_more_jobs(site, sim, olga, monkeypatch):
     monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
-    run = start(olga, judge_cast.session(), judge_cast.session())
+    run = start(olga, site.session().with_work().session, site.session().with_work().session)
     rejudge.cancel(run, by=olga)
     assert rejudge.enqueue() == 0
     found = progress.progress(JudgeRun.objects.get(pk=run.pk))
     assert (found.cancelled, found.is_over) == (2, True)
 
 
-def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(sim, olga):
-    session = judged(sim)
+def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(site, sim, olga):
+    session = site.judged_by(sim)
     new_rubric(olga)
     rejudge.cancel(start(olga, session), by=olga)
     assert start(olga, session).jobs.get().state == JobState.QUEUED
@@ -318,8 +310,8 @@ def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(sim, ol
 # --- the pages -------------------------------------------------------------------------------------------------------
 
 
-def test_the_plan_page_shows_the_price_and_its_sum(sim, operator, olga):
-    sessions = [judged(sim) for _ in range(2)]
+def test_the_plan_page_shows_the_price_and_its_sum(site, sim, operator, olga):
+    sessions = [site.judged_by(sim) for _ in range(2)]
     new_rubric(olga)
     JudgePolicy.objects.create(daily_budget_usd=5)
     page = flat(operator.get("/runs/plan/", {"session": [each.pk for each in sessions]}))
@@ -330,8 +322,8 @@ def test_the_plan_page_shows_the_price_and_its_sum(sim, operator, olga):
     assert not JudgeRun.objects.exists()
 
 
-def test_posting_the_plan_starts_the_run_it_showed(sim, operator, olga):
-    session = judged(sim)
+def test_posting_the_plan_starts_the_run_it_showed(site, sim, operator, olga):
+    session = site.judged_by(sim)
     new_rubric(olga)
     response = operator.post("/runs/plan/?stale=yes", {"seen": "1", "why": "the rubric is stricter"})
     run = JudgeRun.objects.get()
@@ -343,25 +335,25 @@ def test_posting_the_plan_starts_the_run_it_showed(sim, operator, olga):
     assert "In the queue: waiting for the judge" in page
 
 
-def test_nobody_is_charged_for_more_than_they_saw(sim, operator, olga):
-    judged(sim)
-    judged(sim)
+def test_nobody_is_charged_for_more_than_they_saw(site, sim, operator, olga):
+    site.judged_by(sim)
+    site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.post("/runs/plan/?stale=yes", {"seen": "1"}))
     assert "More sessions match than when you looked: 2 now. Nothing was asked; look again." in page
     assert not JudgeRun.objects.exists()
 
 
-def test_ticking_none_means_none_and_not_all(sim, operator, olga):
-    judged(sim)
+def test_ticking_none_means_none_and_not_all(site, sim, operator, olga):
+    site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.get("/runs/plan/?ticked=yes"))
     assert "No session in this selection needs judging." in page
 
 
-def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(sim, operator, olga, monkeypatch):
+def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(site, sim, operator, olga, monkeypatch):
     now = timezone.now()
-    older, latest = (judged(sim, ended_at=now - dt.timedelta(days=days)) for days in (2, 1))
+    older, latest = (site.judged_by(sim, ended_at=now - dt.timedelta(days=days)) for days in (2, 1))
     new_rubric(olga)
     monkeypatch.setattr(plans, "MOST", 1)
     first = operator.get("/runs/plan/?stale=yes")
@@ -371,8 +363,8 @@ def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(sim
     assert "rest" not in second.context
 
 
-def test_a_filter_that_does_not_exist_is_not_taken_for_everything(sim, operator, olga):
-    judged(sim)
+def test_a_filter_that_does_not_exist_is_not_taken_for_everything(site, sim, operator, olga):
+    site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.get("/runs/plan/?category=nonsense"))
     assert "filters by something that does not exist" in page
@@ -380,16 +372,16 @@ def test_a_filter_that_does_not_exist_is_not_taken_for_everything(sim, operator,
     assert not JudgeRun.objects.exists()
 
 
-def test_the_last_days_can_be_chosen(sim, operator, olga):
-    judged(sim, ended_at=timezone.now() - dt.timedelta(days=20))
-    recent = judged(sim, ended_at=timezone.now() - dt.timedelta(days=2))
+def test_the_last_days_can_be_chosen(site, sim, operator, olga):
+    site.judged_by(sim, ended_at=timezone.now() - dt.timedelta(days=20))
+    recent = site.judged_by(sim, ended_at=timezone.now() - dt.timedelta(days=2))
     new_rubric(olga)
     operator.post("/runs/plan/?stale=yes&days=7", {"seen": "1"})
     assert JudgeRun.objects.get().sessions == [recent.pk]
 
 
-def test_a_run_page_shows_what_failed_by_reason_and_what_moved(sim, operator, olga):
-    moved, failed = judged(sim, 0.2), judged(sim, 0.4)
+def test_a_run_page_shows_what_failed_by_reason_and_what_moved(site, sim, operator, olga):
+    moved, failed = site.judged_by(sim, 0.2), site.judged_by(sim, 0.4)
     new_rubric(olga)
     run = start(olga, failed, moved)
     sim.script("refusal", "refusal", {"score": 0.9})
@@ -406,9 +398,9 @@ def test_a_run_page_shows_what_failed_by_reason_and_what_moved(sim, operator, ol
     assert f'<a href="/runs/{run.pk}/">' in flat(operator.get("/runs/"))
 
 
-def test_a_reviewer_may_look_at_runs_and_start_none(sim, client, olga):
-    run = start(olga, judge_cast.session())
-    client.force_login(cast.person("rita", "reviewer"))
+def test_a_reviewer_may_look_at_runs_and_start_none(site, sim, client, olga):
+    run = start(olga, site.session().with_work().session)
+    client.force_login(site.person("rita", "reviewer"))
     assert client.get(f"/runs/{run.pk}/").status_code == 200
     assert client.post("/runs/plan/", {"seen": "9"}).status_code == 403
     assert client.post(f"/runs/{run.pk}/cancel/").status_code == 403
@@ -416,7 +408,7 @@ def test_a_reviewer_may_look_at_runs_and_start_none(sim, client, olga):
     assert "/runs/plan/" not in flat(client.get("/sessions/"))
 
 
-def test_the_session_page_offers_it_with_the_last_price(sim, operator):
-    session = judged(sim)
+def test_the_session_page_offers_it_with_the_last_price(site, sim, operator):
+    session = site.judged_by(sim)
     page = flat(operator.get(f"/sessions/{session.pk}/"))
     assert f'href="/runs/plan/?session={session.pk}">Judge again · ' in page

@@ -16,9 +16,7 @@ from grading.migrations._first_rubrics import FIRST, LOOKING, PRODUCTION, READIN
 from grading.models import JudgeJob, JudgePolicy, Rubric, RubricActivation, Session
 from grading.models.judging import JobState
 from grading.reward.explain import weight
-from grading.vocabulary import Source, WorkKind
-from tests import cast
-from tests.casts import judge as judge_cast
+from grading.vocabulary import WorkKind
 from tests.casts.page import flat
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -32,8 +30,8 @@ def sim(sim, settings):
 
 
 @pytest.fixture
-def olga():
-    return cast.person("olga", "operator")
+def olga(site):
+    return site.person("olga", "operator")
 
 
 def titled(title: str) -> Rubric:
@@ -67,8 +65,8 @@ def test_a_new_site_has_one_in_force_for_each_kind():
 
 
 @pytest.mark.parametrize(("category", "kind"), [*CATEGORIES.items(), (None, WorkKind.PRODUCTION)])
-def test_a_session_is_judged_by_the_rubric_for_its_kind_of_work(sim, category, kind):
-    job = judge_cast.job(category=category)
+def test_a_session_is_judged_by_the_rubric_for_its_kind_of_work(site, sim, category, kind):
+    job = site.judge_job(category=category)
     assert (job.session.work, job.rubric.title) == (kind, FIRST[kind].title)
     judging.run(job.pk)
     verdict = job.session.grades.verdicts().get()
@@ -78,14 +76,14 @@ def test_a_session_is_judged_by_the_rubric_for_its_kind_of_work(sim, category, k
     )
 
 
-def test_a_merged_category_is_what_it_became():
+def test_a_merged_category_is_what_it_became(site):
     old = Arm.objects.get(bandit__name="category", name="code")
     Arm.objects.filter(pk=old.pk).update(merged_into=Arm.objects.get(bandit__name="category", name="news"))
-    assert Session.objects.get(pk=cast.session(category="code").pk).work is WorkKind.CONSUMPTION
+    assert Session.objects.get(pk=site.session("code").session.pk).work is WorkKind.CONSUMPTION
 
 
-def test_one_whose_category_was_named_while_it_waited_is_judged_by_what_it_is_now(sim):
-    job = judge_cast.job(category=None)
+def test_one_whose_category_was_named_while_it_waited_is_judged_by_what_it_is_now(site, sim):
+    job = site.judge_job(category=None)
     assert job.rubric.title == PRODUCTION.title
     Session.objects.filter(pk=job.session_id).update(category=Arm.objects.resolve("category", "triage"))
     judging.run(job.pk)
@@ -106,8 +104,8 @@ def test_reached_asks_of_looking_whether_it_was_done_and_of_production_what_it_a
     ) in asked(WorkKind.PRODUCTION)
 
 
-def test_an_edited_copy_is_for_the_same_work_and_in_force_changes_that_alone(sim, olga):
-    jobs = {category: judge_cast.job(category=category) for category in CATEGORIES}
+def test_an_edited_copy_is_for_the_same_work_and_in_force_changes_that_alone(site, sim, olga):
+    jobs = {category: site.judge_job(category=category) for category in CATEGORIES}
     strict = edited(olga, WorkKind.CONSUMPTION)
     assert (strict.kind, strict.is_active) == (WorkKind.CONSUMPTION, False)
     assert versions.activate(strict, by=olga) == 1
@@ -119,10 +117,10 @@ def test_an_edited_copy_is_for_the_same_work_and_in_force_changes_that_alone(sim
     assert [row.rubric.title for row in RubricActivation.objects.order_by("pk")] == [READING.title, "Strict"]
 
 
-def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(sim, olga):
+def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(site, sim, olga):
     judged = {}
     for category in CATEGORIES:
-        job = judge_cast.job(category=category)
+        job = site.judge_job(category=category)
         judging.run(job.pk)
         judged[category] = job.session
     versions.activate(edited(olga, WorkKind.LOOKING), by=olga)
@@ -132,8 +130,8 @@ def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(sim, olga):
     assert "is in force for looking now." in verdicts.staleness(verdict, Rubric.objects.active(WorkKind.LOOKING))
 
 
-def test_judging_again_asks_each_session_by_its_own(sim, olga):
-    sessions = [judge_cast.session(category=category) for category in ("code", "news", "news", "triage")]
+def test_judging_again_asks_each_session_by_its_own(site, sim, olga):
+    sessions = [site.session(category).with_work().session for category in ("code", "news", "news", "triage")]
     plan = plans.plan(Session.objects.all(), Rubric.objects.in_force())
     assert {row.title: n for row, n in plan.asked.items()} == {READING.title: 2, PRODUCTION.title: 1, LOOKING.title: 1}
     assert plan.rubric.title == READING.title
@@ -142,7 +140,7 @@ def test_judging_again_asks_each_session_by_its_own(sim, olga):
     assert by_session == {each.pk: each.work for each in sessions}
 
 
-def test_the_pages_say_for_which_work_a_rubric_is(client, olga):
+def test_the_pages_say_for_which_work_a_rubric_is(site, client, olga):
     client.force_login(olga)
     page = flat(client.get("/rubrics/"))
     assert [f"For {word}" in page for word in ("production", "reading", "looking")] == [True] * 3
@@ -152,14 +150,14 @@ def test_the_pages_say_for_which_work_a_rubric_is(client, olga):
     page = flat(client.get(f"/rubrics/{old.pk}/activate/"))
     assert "every new session whose work is production" in page
     assert PRODUCTION.title in page
-    session = judge_cast.session(category="news")
+    session = site.session("news").with_work().session
     page = flat(client.get(f"/rubrics/{looking.pk}/try/?session=bob/{session.external_id}"))
     assert "This rubric is for looking, and the session is of another kind of work (news)" in page
 
 
-def test_people_grade_by_the_bands_of_the_sessions_own_kind(client):
-    client.force_login(cast.person("rita", "reviewer"))
-    session = judge_cast.session(category="triage")
+def test_people_grade_by_the_bands_of_the_sessions_own_kind(site, client):
+    client.force_login(site.person("rita", "reviewer"))
+    session = site.session("triage").with_work().session
     page = flat(client.get(f"/review/{session.pk}/"))
     assert "thorough" in page
     assert "useful" not in page
@@ -178,9 +176,9 @@ def as_before() -> Rubric:
     return Rubric.objects.get()
 
 
-def test_a_site_that_has_judged_goes_on_by_its_own_words_and_is_offered_the_better_ones():
+def test_a_site_that_has_judged_goes_on_by_its_own_words_and_is_offered_the_better_ones(site):
     old = as_before()
-    cast.grade(cast.session(), Source.JUDGE, 0.5, rubric=old.sha256)
+    site.session().judged(0.5, rubric=old.sha256)
     MIGRATION.add_rubrics(apps, None)
     offered = titled(PRODUCTION.title)
     assert (Rubric.objects.active(), offered.is_active, offered.parent) == (old, False, old)
@@ -188,11 +186,10 @@ def test_a_site_that_has_judged_goes_on_by_its_own_words_and_is_offered_the_bett
     assert (old.text, old.sha256) == (first_rubric.TEXT, Rubric.objects.get(pk=old.pk).sha256)
 
 
-def test_a_site_that_has_not_judged_begins_with_the_better_ones_and_so_does_its_queue():
+def test_a_site_that_has_not_judged_begins_with_the_better_ones_and_so_does_its_queue(site):
     old = as_before()
     waiting = {
-        category: JudgeJob.objects.create(session=cast.session(category=category), rubric=old)
-        for category in CATEGORIES
+        category: JudgeJob.objects.create(session=site.session(category).session, rubric=old) for category in CATEGORIES
     }
     MIGRATION.add_rubrics(apps, None)
     assert Rubric.objects.active().title == PRODUCTION.title
@@ -201,9 +198,9 @@ def test_a_site_that_has_not_judged_begins_with_the_better_ones_and_so_does_its_
     assert Rubric.objects.count() == 4
 
 
-def test_a_site_whose_people_chose_a_rubric_keeps_it(olga):
+def test_a_site_whose_people_chose_a_rubric_keeps_it(site, olga):
     old = as_before()
     RubricActivation.objects.create(rubric=old, by=olga)
-    running = JudgeJob.objects.create(session=cast.session(category="code"), rubric=old, state=JobState.QUEUED)
+    running = JudgeJob.objects.create(session=site.session("code").session, rubric=old, state=JobState.QUEUED)
     MIGRATION.add_rubrics(apps, None)
     assert (Rubric.objects.active(), JudgeJob.objects.get(pk=running.pk).rubric) == (old, old)

@@ -12,16 +12,14 @@ from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivati
 from grading.models.judging import Purpose
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
-from tests import cast
-from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
-def olga():
-    return cast.person("olga", "operator")
+def olga(site):
+    return site.person("olga", "operator")
 
 
 @pytest.fixture
@@ -66,19 +64,10 @@ def post(client, rubric=None, **changes):
     return client.post(f"/rubrics/{held.pk}/edit/", typed(held, **changes))
 
 
-def judged(sim, score=0.5, **fields):
-    """A session with a real verdict."""
-    sim.script({"score": score})
-    job = judge_cast.job(**fields)
-    judging.run(job.pk)
-    return job.session
-
-
-def graded_by(person, value=0.8, why="merged without a comment", **fields) -> Grade:
-    session = judge_cast.session(**fields)
-    grade = cast.grade(session, Source.HUMAN, value, author=person, detail=why)
-    rewards.settle(session)
-    return grade
+def graded_by(site, person, value=0.8, why="merged without a comment", **fields) -> Grade:
+    builder = site.session(**fields).with_work().graded(Source.HUMAN, value, author=person, detail=why)
+    builder.settle()
+    return builder.grade
 
 
 # --- saving ----------------------------------------------------------------------------------------------------------
@@ -167,8 +156,8 @@ def test_a_rubric_page_says_in_words_how_it_differs_from_its_parent(operator, ol
 # --- examples --------------------------------------------------------------------------------------------------------
 
 
-def test_sessions_that_people_graded_become_examples(operator, olga):
-    grade = graded_by(olga, 0.8, title="Add a retry guard")
+def test_sessions_that_people_graded_become_examples(site, operator, olga):
+    grade = graded_by(site, olga, 0.8, title="Add a retry guard")
     assert "merged without a comment" in flat(operator.get(f"/rubrics/{first().pk}/edit/"))
     post(operator, example=[str(grade.pk)], shows_examples="on")
     (example,) = Rubric.objects.get(parent=first()).examples
@@ -176,8 +165,11 @@ def test_sessions_that_people_graded_become_examples(operator, olga):
     assert "Fix the retry guard and commit" in example["summary"]
 
 
-def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(sim, olga):
-    graded, other = graded_by(olga, why="merged without a comment"), judge_cast.session()
+def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(site, sim, olga):
+    graded, other = (
+        graded_by(site, olga, why="merged without a comment"),
+        site.session().with_work().session,
+    )
     made = version(olga, examples=[examples.make(graded)])
     for session in (graded.session, other):
         judging.run(trials.try_on(session, made).pk)
@@ -186,14 +178,14 @@ def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(sim, olg
     assert "merged without a comment" in others
 
 
-def test_without_the_switch_no_example_is_stored_and_the_content_is_the_old_one(operator, olga):
-    grade = graded_by(olga)
+def test_without_the_switch_no_example_is_stored_and_the_content_is_the_old_one(site, operator, olga):
+    grade = graded_by(site, olga)
     post(operator, example=[str(grade.pk)])
     assert Rubric.objects.count() == 4
 
 
-def test_an_example_stays_word_for_word_when_its_rubric_is_edited(operator, olga):
-    grade = graded_by(olga)
+def test_an_example_stays_word_for_word_when_its_rubric_is_edited(site, operator, olga):
+    grade = graded_by(site, olga)
     post(operator, example=[str(grade.pk)], shows_examples="on")
     made = Rubric.objects.get(parent=first())
     grade.session.title = "Renamed"
@@ -202,14 +194,14 @@ def test_an_example_stays_word_for_word_when_its_rubric_is_edited(operator, olga
     assert Rubric.objects.get(parent=made).examples == made.examples
 
 
-def test_nothing_but_a_persons_grade_becomes_an_example(operator, olga):
-    judge = cast.grade(judge_cast.session(), Source.JUDGE, 0.9)
+def test_nothing_but_a_persons_grade_becomes_an_example(site, operator, olga):
+    judge = site.session().with_work().judged(0.9).grade
     post(operator, text="Grade it strictly.", example=[str(judge.pk)], shows_examples="on")
     assert Rubric.objects.get(parent=first()).examples == []
 
 
-def test_an_example_whose_evidence_is_gone_is_said(operator, olga, settings, tmp_path):
-    grade = graded_by(olga)
+def test_an_example_whose_evidence_is_gone_is_said(site, operator, olga, settings, tmp_path):
+    grade = graded_by(site, olga)
     settings.MEDIA_ROOT = tmp_path
     page = flat(post(operator, text="Grade it strictly.", example=[str(grade.pk)], shows_examples="on"))
     assert "The evidence of an example could not be read" in page
@@ -221,20 +213,20 @@ def test_what_no_database_takes_is_left_out_of_a_text(operator):
     assert Rubric.objects.get(parent=first()).text == "Grade it strictly.\nVery."
 
 
-def test_more_examples_than_fit_are_refused(operator, olga):
-    chosen = [str(graded_by(olga).pk) for _ in range(7)]
+def test_more_examples_than_fit_are_refused(site, operator, olga):
+    chosen = [str(graded_by(site, olga).pk) for _ in range(7)]
     page = flat(post(operator, example=chosen, shows_examples="on"))
     assert "Expected at most 6 examples, got 7; take some out." in page
 
 
-def test_only_what_people_still_say_is_offered_as_an_example(olga):
-    held = graded_by(olga, why="this one holds")
-    undone = graded_by(olga, why="taken back")
+def test_only_what_people_still_say_is_offered_as_an_example(site, olga):
+    held = graded_by(site, olga, why="this one holds")
+    undone = graded_by(site, olga, why="taken back")
     Grade.objects.create(
         session=undone.session, source=Source.HUMAN, status=Status.SKIPPED, reason=Reason.WITHDRAWN, withdraws=undone,
         author=olga,
     )  # fmt: skip
-    cast.grade(held.session, Source.JUDGE, 0.3)
+    site.on(held.session).judged(0.3)
     assert list(examples.labelled()) == [held]
     assert list(examples.labelled("holds")) == [held]
     assert not examples.labelled("nobody wrote this")
@@ -243,8 +235,8 @@ def test_only_what_people_still_say_is_offered_as_an_example(olga):
 # --- the exact prompt ------------------------------------------------------------------------------------------------
 
 
-def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
-    session = judge_cast.session(title="<script>a & b</script>")
+def test_the_preview_is_byte_for_byte_what_is_sent(site, sim, operator, olga):
+    session = site.session(title="<script>a & b</script>").with_work().session
     response = post(operator, text="Grade it strictly.", do="preview", session=session.external_id)
     shown = response.context["preview"].prompt
     assert Rubric.objects.count() == 4
@@ -258,9 +250,9 @@ def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
     assert "a million" in page
 
 
-def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(operator):
-    judge_cast.session(external_id="first-abcd")
-    judge_cast.session(external_id="second-abcd")
+def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(site, operator):
+    site.session(external_id="first-abcd").with_work()
+    site.session(external_id="second-abcd").with_work()
     assert "More than one session" in flat(post(operator, do="preview", session="abcd"))
     assert "No session's id is or ends in" in html.unescape(flat(post(operator, do="preview", session="zz")))
     assert post(operator, do="preview", session="d-abcd").context["preview"].session.external_id == "second-abcd"
@@ -269,8 +261,8 @@ def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(oper
 # --- trials ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_trial_is_on_record_and_never_enters_the_chain(sim, operator, olga):
-    session = judged(sim, 0.5)
+def test_a_trial_is_on_record_and_never_enters_the_chain(site, sim, operator, olga):
+    session = site.judged_by(sim, 0.5)
     held = rewards.live(session)
     draft = version(olga)
     sim.script({"score": 0.9})
@@ -286,8 +278,8 @@ def test_a_trial_is_on_record_and_never_enters_the_chain(sim, operator, olga):
         assert text in page
 
 
-def test_a_trial_of_a_session_without_a_verdict_leaves_it_without_one(sim, olga):
-    session = judge_cast.session()
+def test_a_trial_of_a_session_without_a_verdict_leaves_it_without_one(site, sim, olga):
+    session = site.session().with_work().session
     job = trials.try_on(session, version(olga))
     held = rewards.settle(session)
     assert "The judge is off" in held.sentence
@@ -296,42 +288,42 @@ def test_a_trial_of_a_session_without_a_verdict_leaves_it_without_one(sim, olga)
     assert not session.grades.chain().filter(source=Source.JUDGE, status=Status.SCORED).exists()
 
 
-def test_the_same_trial_is_not_paid_for_twice(sim, olga):
-    session, draft = judge_cast.session(), version(olga)
+def test_the_same_trial_is_not_paid_for_twice(site, sim, olga):
+    session, draft = site.session().with_work().session, version(olga)
     judging.run(trials.try_on(session, draft).pk)
     assert trials.try_on(session, draft) is None
     assert len(sim.calls) == 1
 
 
-def test_a_changed_question_may_be_asked_again(sim, operator, olga):
-    session, draft = judge_cast.session(), version(olga)
+def test_a_changed_question_may_be_asked_again(site, sim, operator, olga):
+    session, draft = site.session().with_work().session, version(olga)
     judging.run(trials.try_on(session, draft).pk)
     address = f"/rubrics/{draft.pk}/try/"
     assert "is not asked twice" in flat(operator.get(address, {"session": session.external_id}))
-    judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+    site.on(session).with_file("patch", b"+++ b/x\n+one more line\n")
     page = flat(operator.get(address, {"session": session.external_id}))
     assert "was to a different question" in page
     assert "Ask the judge, " in page
 
 
-def test_a_second_trial_waits_for_the_first(sim, olga):
-    session, draft = judge_cast.session(), version(olga)
+def test_a_second_trial_waits_for_the_first(site, sim, olga):
+    session, draft = site.session().with_work().session, version(olga)
     job = trials.try_on(session, draft)
     assert trials.try_on(session, draft) == job
     with pytest.raises(trials.TrialError, match="under way"):
         trials.try_on(session, version(olga, "Grade it kindly."))
 
 
-def test_without_a_judge_a_trial_says_what_to_do(operator, olga):
-    session = judge_cast.session()
+def test_without_a_judge_a_trial_says_what_to_do(site, operator, olga):
+    session = site.session().with_work().session
     response = operator.post(f"/rubrics/{first().pk}/try/", {"session": session.external_id})
     assert "add a key in Settings" in flat(response)
     assert not JudgeJob.objects.exists()
 
 
-def test_a_viewer_sees_trials_and_asks_nobody(client, sim, olga):
-    client.force_login(cast.person("vera", "viewer"))
-    session, draft = judge_cast.session(), version(olga)
+def test_a_viewer_sees_trials_and_asks_nobody(site, client, sim, olga):
+    client.force_login(site.person("vera", "viewer"))
+    session, draft = site.session().with_work().session, version(olga)
     assert client.get(f"/rubrics/{draft.pk}/try/", {"session": session.external_id}).status_code == 200
     assert client.post(f"/rubrics/{draft.pk}/try/", {"session": session.external_id}).status_code == 403
     assert not JudgeJob.objects.exists()
@@ -340,11 +332,11 @@ def test_a_viewer_sees_trials_and_asks_nobody(client, sim, olga):
 # --- in force, and stale ---------------------------------------------------------------------------------------------
 
 
-def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(operator, olga, sim):
-    queued, leased = judge_cast.job(), judge_cast.job()
+def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(site, operator, olga, sim):
+    queued, leased = site.judge_job(), site.judge_job()
     judging.claim(leased.pk)
     draft = version(olga)
-    trial = trials.try_on(judge_cast.session(), first())
+    trial = trials.try_on(site.session().with_work().session, first())
     page = flat(operator.get(f"/rubrics/{draft.pk}/activate/"))
     assert "0 of 0 judged sessions will hold a stale verdict" in page
     operator.post(f"/rubrics/{draft.pk}/activate/")
@@ -360,8 +352,8 @@ def test_putting_the_one_in_force_in_force_changes_nothing(olga):
     assert not RubricActivation.objects.exists()
 
 
-def test_undoing_is_putting_the_earlier_one_back(sim, operator, olga):
-    session, draft = judged(sim), version(olga)
+def test_undoing_is_putting_the_earlier_one_back(site, sim, operator, olga):
+    session, draft = site.judged_by(sim), version(olga)
     versions.activate(draft, by=olga)
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale
     assert "Put back…" in flat(operator.get("/rubrics/"))
@@ -370,8 +362,8 @@ def test_undoing_is_putting_the_earlier_one_back(sim, operator, olga):
     assert [row.rubric for row in RubricActivation.objects.all()] == [first(), draft, first()]
 
 
-def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
-    session = judged(sim, 0.5)
+def test_a_stale_verdict_is_marked_and_holds(site, sim, operator, olga):
+    session = site.judged_by(sim, 0.5)
     held = rewards.live(session)
     assert "stale-mark" not in flat(operator.get(f"/sessions/{session.pk}/"))
     versions.activate(version(olga), by=olga)
@@ -387,8 +379,8 @@ def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
     assert session.short_id not in flat(operator.get("/sessions/", {"stale": "no"}))
 
 
-def test_a_verdict_on_an_older_digest_is_stale(sim, monkeypatch):
-    session = judged(sim)
+def test_a_verdict_on_an_older_digest_is_stale(site, sim, monkeypatch):
+    session = site.judged_by(sim)
     verdict = verdicts.verdicts().get(session=session)
     assert verdicts.staleness(verdict, first()) == ""
     monkeypatch.setattr(verdicts, "VERSION", "digest/99")
@@ -396,17 +388,16 @@ def test_a_verdict_on_an_older_digest_is_stale(sim, monkeypatch):
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale
 
 
-def test_a_session_without_a_verdict_is_not_stale(olga):
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
+def test_a_session_without_a_verdict_is_not_stale(site, olga):
+    session = site.session().judged(None, Reason.QUOTA_EXHAUSTED).session
     versions.activate(version(olga), by=olga)
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale is None
 
 
-def test_what_came_of_each_rubric_is_counted_for_it(sim, operator, olga):
-    session = judged(sim, 0.5)
-    judged(sim, 0.7)
-    cast.grade(session, Source.HUMAN, 0.6, author=olga)
+def test_what_came_of_each_rubric_is_counted_for_it(site, sim, operator, olga):
+    session = site.judged_by(sim, 0.5)
+    site.judged_by(sim, 0.7)
+    site.on(session).graded(Source.HUMAN, 0.6, author=olga)
     figures = versions.figures()[first().sha256]
     assert (figures.verdicts, round(figures.mean, 6), figures.pairs) == (2, 0.6, 1)
     assert (round(figures.error, 6), round(figures.bias, 6)) == (0.1, -0.1)
@@ -416,20 +407,20 @@ def test_what_came_of_each_rubric_is_counted_for_it(sim, operator, olga):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_figures_kept_up_are_those_of_reading_all_grades(olga, seed):
+def test_figures_kept_up_are_those_of_reading_all_grades(site, olga, seed):
     dice = Random(seed)
     rubrics = [first().sha256, version(olga).sha256]
-    sessions = [cast.session() for _ in range(6)]
+    sessions = [site.session().session for _ in range(6)]
     for _step in range(12):
         for _act in range(dice.randint(1, 4)):
             session, value = dice.choice(sessions), round(dice.random(), 3)
             held = Grade.objects.filter(session=session, source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
             if (act := dice.random()) < 0.5:
-                cast.grade(session, Source.JUDGE, value, rubric=dice.choice(rubrics))
+                site.on(session).judged(value, rubric=dice.choice(rubrics))
             elif act < 0.8 or not held.exists():
-                cast.grade(session, Source.HUMAN, value, author=olga)
+                site.on(session).graded(Source.HUMAN, value, author=olga)
             else:
-                cast.grade(session, Source.HUMAN, None, Reason.WITHDRAWN, author=olga, withdraws=held.latest("pk"))
+                site.on(session).graded(Source.HUMAN, None, Reason.WITHDRAWN, author=olga, withdraws=held.latest("pk"))
         kept = versions.figures()
         remembered.forget()
         assert kept == versions.figures()
@@ -438,9 +429,9 @@ def test_figures_kept_up_are_those_of_reading_all_grades(olga, seed):
         assert sum(each.pairs for each in kept.values()) == len(paired)
 
 
-def test_an_example_says_nothing_about_how_well_its_rubric_agrees(sim, olga):
-    session = judged(sim, 0.5)
-    grade = cast.grade(session, Source.HUMAN, 0.5, author=olga)
+def test_an_example_says_nothing_about_how_well_its_rubric_agrees(site, sim, olga):
+    session = site.judged_by(sim, 0.5)
+    grade = site.on(session).graded(Source.HUMAN, 0.5, author=olga).grade
     made = version(olga, examples=[examples.make(grade)])
-    cast.grade(session, Source.JUDGE, 0.5, rubric=made.sha256)
+    site.on(session).judged(0.5, rubric=made.sha256)
     assert versions.figures()[made.sha256].pairs == 0

@@ -12,7 +12,6 @@ from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeRun, Submissio
 from grading.models.judging import JobState
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts import judge as judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url", "sim")]
@@ -29,27 +28,27 @@ def noon():
 
 
 @pytest.fixture
-def token():
-    return ApiToken.objects.issue(cast.agent("eve"))[0]
+def token(site):
+    return ApiToken.objects.issue(site.agent("eve"))[0]
 
 
-def job(token=None):
-    made = judge_cast.job()
+def job(site, token=None):
+    made = site.judge_job()
     Submission.objects.create(session=made.session, token=token, body_sha256="0" * 64)
     return made
 
 
-def spend(settings, token):
+def spend(site, settings, token):
     """One verdict, and a quota of just that."""
-    first = job(token)
+    first = job(site, token)
     assert judging.pump() == 1
     settings.TOKEN_DAILY_JUDGE_USD = JudgeAttempt.objects.get(payer=token).cost_usd
     return first
 
 
-def test_a_session_over_its_tokens_quota_waits_and_says_so_while_others_are_judged(noon, settings, token):
-    spend(settings, token)
-    held, other, imported = job(token), job(ApiToken.objects.issue(cast.agent("bob"))[0]), job()
+def test_a_session_over_its_tokens_quota_waits_and_says_so_while_others_are_judged(site, noon, settings, token):
+    spend(site, settings, token)
+    held, other, imported = job(site, token), job(site, ApiToken.objects.issue(site.agent("bob"))[0]), job(site)
     assert judging.pump() == 2
     held.refresh_from_db()
     assert (held.state, held.reason, held.next_attempt_at) == (JobState.QUEUED, Reason.BUDGET_SPENT, MIDNIGHT)
@@ -61,9 +60,9 @@ def test_a_session_over_its_tokens_quota_waits_and_says_so_while_others_are_judg
     assert quota.current().state == QuotaState.OPEN
 
 
-def test_at_midnight_it_is_judged_and_no_sweep_says_otherwise_before(noon, settings, token):
-    spend(settings, token)
-    held = job(token)
+def test_at_midnight_it_is_judged_and_no_sweep_says_otherwise_before(site, noon, settings, token):
+    spend(site, settings, token)
+    held = job(site, token)
     judging.pump()
     quota.pause(by=None, note="lunch")
     judging.sweep()
@@ -78,33 +77,33 @@ def test_at_midnight_it_is_judged_and_no_sweep_says_otherwise_before(noon, setti
     assert held.session.grades.verdicts().count() == 1
 
 
-def test_what_a_person_asked_for_is_on_nobodys_quota(noon, settings, token):
-    spend(settings, token)
-    held = job(token)
+def test_what_a_person_asked_for_is_on_nobodys_quota(site, noon, settings, token):
+    spend(site, settings, token)
+    held = job(site, token)
     JudgeJob.objects.filter(pk=held.pk).update(run=JudgeRun.objects.create(rubric=held.rubric))
     assert judging.pump() == 1
     assert JudgeAttempt.objects.latest("pk").payer is None
 
 
-def test_the_first_token_of_a_session_pays_for_it(noon, settings, token):
-    made = job(token)
+def test_the_first_token_of_a_session_pays_for_it(site, noon, settings, token):
+    made = job(site, token)
     Submission.objects.create(session=made.session, token=ApiToken.objects.issue(token.agent)[0], body_sha256="1" * 64)
     judging.pump()
     assert JudgeAttempt.objects.get().payer == token
 
 
-def test_a_quota_of_nought_is_none(noon, settings, token):
+def test_a_quota_of_nought_is_none(site, noon, settings, token):
     settings.TOKEN_DAILY_JUDGE_USD = 0
     for _ in range(3):
-        job(token)
+        job(site, token)
     assert judging.pump() == 3
 
 
-def test_a_batch_holds_to_the_quota_too(noon, settings, token):
-    spend(settings, token)
+def test_a_batch_holds_to_the_quota_too(site, noon, settings, token):
+    spend(site, settings, token)
     settings.TOKEN_DAILY_JUDGE_USD *= 2.2
     judge_cast.in_batches(settings)
-    jobs = [job(token) for _ in range(6)]
+    jobs = [job(site, token) for _ in range(6)]
     JudgeJob.objects.filter(pk__in=[made.pk for made in jobs]).update(backlog=True)
     sent = batches.send()
     assert 2 <= sent < 6

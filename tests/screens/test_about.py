@@ -3,12 +3,11 @@
 import tomllib
 
 import pytest
-from django.conf import settings as site
+from django.conf import settings as site_settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from grading.screens.about import view as about
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -17,20 +16,20 @@ PAGE = "/settings/about/"
 
 
 @pytest.fixture
-def vera(client):
-    client.force_login(cast.person("vera", "viewer"))
+def vera(site, client):
+    client.force_login(site.person("vera", "viewer"))
     return client
 
 
 def test_it_says_the_version_and_what_is_new_in_it(vera):
-    project = tomllib.loads((site.BASE_DIR / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((site_settings.BASE_DIR / "pyproject.toml").read_text())["project"]
     html = flat(vera.get(PAGE))
     assert f"gradingsite {project['version']}" in html
     assert f"version {project['version']}" in flat(vera.get("/settings/"))
     newest = about.releases()[0]
     assert newest.heading.startswith(project["version"])
     assert set(newest.parts) >= {"Sessions", "Operation", "Pages"}
-    lines = (site.BASE_DIR / "CHANGELOG.md").read_text().splitlines()
+    lines = (site_settings.BASE_DIR / "CHANGELOG.md").read_text().splitlines()
     assert sum(map(len, newest.parts.values())) <= sum(line.startswith("- ") for line in lines)
     for part in newest.parts:
         assert part in html
@@ -67,7 +66,14 @@ def test_the_report_holds_no_secret_address_path_or_name(vera, settings):
     report = vera.get(PAGE).context["report"]
     assert "judge: claude" in report
     assert "0 channels typed in the browser, 2 from the environment" in report
-    for secret in ("s3cret", "private.example", "t0ken", "vera", str(site.BASE_DIR), str(site.STATE_DIR)):
+    for secret in (
+        "s3cret",
+        "private.example",
+        "t0ken",
+        "vera",
+        str(site_settings.BASE_DIR),
+        str(site_settings.STATE_DIR),
+    ):
         assert secret not in report
     for line in report.splitlines():
         assert line.partition(": ")[2], f"“{line}” says nothing"
@@ -75,7 +81,7 @@ def test_the_report_holds_no_secret_address_path_or_name(vera, settings):
 
 def test_every_document_can_be_read_and_nothing_else(vera):
     for name, (path, _about) in about.DOCUMENTS.items():
-        text = (site.BASE_DIR / path).read_text()
+        text = (site_settings.BASE_DIR / path).read_text()
         response = vera.get(f"{PAGE}{name}/")
         assert response.context["text"] == text
     assert vera.get(f"{PAGE}settings/").status_code == 404

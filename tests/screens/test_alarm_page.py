@@ -8,18 +8,10 @@ from grading import monitoring
 from grading.models import Alarm, Session
 from grading.monitoring.lone import LoneAgent
 from grading.screens.alarms import reach
-from tests import cast
 from tests.casts import desk as desk_cast
-from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
-    return client
 
 
 @pytest.fixture
@@ -54,8 +46,8 @@ def test_what_is_closed_offers_nothing(operator):
     assert "now closed" in html
 
 
-def test_who_may_do_nothing_is_offered_nothing(client):
-    client.force_login(cast.person("vera", "viewer"))
+def test_who_may_do_nothing_is_offered_nothing(site, client):
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get(f"/alarms/{opened('A41').pk}/"))
     assert "btn primary" not in html
 
@@ -78,10 +70,10 @@ def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found
     assert (told.decisions, told.for_it) == (0, 0)
 
 
-def test_the_button_names_what_it_does_and_its_price(operator, found):
+def test_the_button_names_what_it_does_and_its_price(site, operator, found):
     sessions = [desk_cast.judged(0.9, category="code") for _ in range(3)]
     for session in sessions:
-        judge_cast.give(session, "transcript", judge_cast.transcript(session), "own.jsonl")
+        site.on(session).with_log()
     found += [session.pk for session in sessions]
     reply = operator.get(f"/alarms/{opened('A41').pk}/")
     first, *others = reply.context["answers"]
@@ -95,6 +87,6 @@ def test_the_button_names_what_it_does_and_its_price(operator, found):
     assert operator.get(taken.url).status_code == 200
 
 
-def test_sessions_that_no_bandit_has_learned_from_reach_nothing(found):
-    found.append(cast.session(category=None, harness=None).pk)
+def test_sessions_that_no_bandit_has_learned_from_reach_nothing(site, found):
+    found.append(site.session(None, harness=None).session.pk)
     assert reach.of(read(found), timezone.now()) is None

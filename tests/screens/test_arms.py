@@ -4,30 +4,15 @@ import html
 import re
 
 import pytest
-import time_machine
 
 from bandit import arms, merging
 from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
-from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.bandit.helpers import reward
 from tests.casts.page import flat
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE = "/bandits/category/arms/"
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-@pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
-    return client
 
 
 def arm(name, bandit="category"):
@@ -155,14 +140,11 @@ def test_a_part_is_asked_about_and_brings_everything_back(operator):
     )
 
 
-def test_a_grade_that_changed_while_merged_is_settled_again_when_parted(operator):
+def test_a_grade_that_changed_while_merged_is_settled_again_when_parted(site, operator):
     """The session ran as news, whatever news was merged into meanwhile."""
-    session = cast.session(category="news")
-    cast.grade(session, Source.JUDGE, 0.4)
-    rewards.settle(session)
+    session = site.session("news").judged(0.4).settle()
     merging.merge(arm("news"), arm("social"), by="rita")
-    cast.grade(session, Source.HUMAN, 0.9, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
+    site.on(session).graded(Source.HUMAN, 0.9, author=site.person("rita", "reviewer")).settle()
     assert "1 that had changed since were settled again" in said(operator, page_of("news"), do="part")
     live = arm("news").entries.live().get()
     assert (live.value, live.grader.source) == (0.9, "human")
@@ -197,8 +179,8 @@ def test_a_bandit_without_arms_says_so(operator):
     assert operator.get(f"/bandits/harness/arms/{arm('news').pk}/").status_code == 404
 
 
-def test_viewers_read_and_may_not_act(client):
-    client.force_login(cast.person("vera", "viewer"))
+def test_viewers_read_and_may_not_act(site, client):
+    client.force_login(site.person("vera", "viewer"))
     assert "<form" not in read(client, PAGE).partition("<main")[2]
     assert "<form" not in read(client, page_of("news")).partition("<main")[2]
     assert "Only operators can do this." in read(client, page_of("news"), do="retire")

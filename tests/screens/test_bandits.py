@@ -16,29 +16,16 @@ from bandit.reading import posterior_of
 from bandit.selection import complete, preview, select, what_if_without
 from grading.models import QuotaTransition
 from grading.models.quota import QuotaState
-from grading.reward import rewards
 from grading.screens import charts
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.bandit import helpers
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
+from tests.site import NOON, Site
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE, HARNESS = "/bandits/category/", "/bandits/harness/"
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-@pytest.fixture
-def reviewer(client):
-    client.force_login(cast.person("rita", "reviewer"))
-    return client
 
 
 def opened(client, path=PAGE):
@@ -52,24 +39,20 @@ def read(client, path=PAGE):
     return entities.unescape(flat(opened(client, path)))
 
 
-def graded(value=0.6, *, ago=DAY, source=Source.JUDGE, **fields):
+def graded(site, value=0.6, *, ago=DAY, source=Source.JUDGE, **fields):
     """A session of that long ago, with its reward, known from its end on."""
-    with time_machine.travel(cast.NOON - ago, tick=False):
-        session = cast.session(ended_at=timezone.now(), **fields)
-        cast.grade(session, source, value)
-        rewards.settle(session)
-    return session
+    with time_machine.travel(NOON - ago, tick=False):
+        return site.session(ended_at=timezone.now(), **fields).graded(source, value).settle()
 
 
-def regraded(session, value, *, ago, source=Source.HUMAN):
+def regraded(site, session, value, *, ago, source=Source.HUMAN):
     author = User.objects.first() if source == Source.HUMAN else None
-    with time_machine.travel(cast.NOON - ago, tick=False):
-        cast.grade(session, source, value, author=author)
-        rewards.settle(session)
+    with time_machine.travel(NOON - ago, tick=False):
+        site.on(session).graded(source, value, author=author).settle()
 
 
 def mean(arm, now=None, **then):
-    return charts.thousandths(posterior_of("category", now or cast.NOON, **then).arms[arm].mean)
+    return charts.thousandths(posterior_of("category", now or NOON, **then).arms[arm].mean)
 
 
 def row_of(html, arm):
@@ -80,31 +63,31 @@ def row_of(html, arm):
 # ---- two clocks
 
 
-def test_now_is_said_as_now(reviewer):
-    graded()
+def test_now_is_said_as_now(site, reviewer):
+    graded(site)
     page = opened(reviewer)
     assert not page.context["moments"].is_past
     assert flat(page).count("<b data-words>now</b>") == 2
     assert 'class="note at-past"' not in flat(page)
 
 
-def test_a_day_of_the_past_leaves_out_what_happened_later(reviewer):
-    graded(0.2, ago=9 * DAY)
-    graded(0.9, ago=DAY)
+def test_a_day_of_the_past_leaves_out_what_happened_later(site, reviewer):
+    graded(site, 0.2, ago=9 * DAY)
+    graded(site, 0.9, ago=DAY)
     html = read(reviewer, f"{PAGE}?at=2026-03-25")
     assert 'class="note at-past"' in html
-    assert f">{mean('cross-repo', cast.NOON - 6 * DAY)}<" in row_of(html, "cross-repo")
-    assert f"Since then: cross-repo from {mean('cross-repo', cast.NOON - 6 * DAY)} to {mean('cross-repo')}" in html
+    assert f">{mean('cross-repo', NOON - 6 * DAY)}<" in row_of(html, "cross-repo")
+    assert f"Since then: cross-repo from {mean('cross-repo', NOON - 6 * DAY)} to {mean('cross-repo')}" in html
     assert 'href="/bandits/category/">Back to now' in html
 
 
-def test_what_was_known_then_leaves_out_a_later_correction(reviewer):
-    session = graded(0.2, ago=9 * DAY)
-    regraded(session, 0.9, ago=DAY)
+def test_what_was_known_then_leaves_out_a_later_correction(site, reviewer):
+    session = graded(site, 0.2, ago=9 * DAY)
+    regraded(site, session, 0.9, ago=DAY)
     hindsight = read(reviewer, f"{PAGE}?at=2026-03-25")
     then = read(reviewer, f"{PAGE}?at=2026-03-25&known=2026-03-26T00:00")
     known_by = dt.datetime(2026, 3, 26, tzinfo=dt.UTC)
-    believed = [mean("cross-repo", cast.NOON - 6 * DAY, known_by=known) for known in (None, known_by)]
+    believed = [mean("cross-repo", NOON - 6 * DAY, known_by=known) for known in (None, known_by)]
     assert believed[0] > believed[1]
     assert f">{believed[0]}<" in row_of(hindsight, "cross-repo")
     assert f">{believed[1]}<" in row_of(then, "cross-repo")
@@ -112,11 +95,11 @@ def test_what_was_known_then_leaves_out_a_later_correction(reviewer):
     assert 'href="?at=2026-03-25"' in then
 
 
-def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
-    graded(0.2, ago=9 * DAY)
+def test_the_policy_and_the_recalibration_are_those_in_force_then(site, reviewer):
+    graded(site, 0.2, ago=9 * DAY)
     category = Bandit.objects.get(name="category")
     Rectifier.objects.create(
-        bandit=category, version=1, by="otto", created_at=cast.NOON - 2 * DAY,
+        bandit=category, version=1, by="otto", created_at=NOON - 2 * DAY,
         offsets=[{"arm": "cross-repo", "source": "judge", "stratum": "", "offset": 0.3}],
     )  # fmt: skip
     version = helpers.policy(half_life_days=7.0)
@@ -153,8 +136,8 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
         ("at=2026-03-01&without=judge", "are of what holds now"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(reviewer, query, said):
-    graded()
+def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer, query, said):
+    graded(site)
     page = opened(reviewer, f"{PAGE}?{query}")
     (problem,) = page.context["problems"]
     assert said in problem
@@ -162,26 +145,26 @@ def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(reviewer, q
     assert "cross-repo" in [row.arm.name for row in page.context["rows"]]
 
 
-def test_a_value_that_is_no_grade_is_refused(reviewer):
-    session = graded()
+def test_a_value_that_is_no_grade_is_refused(site, reviewer):
+    session = graded(site)
     for value in ("", "good", "1.5", "-0.1", "nan", "inf"):
         context = opened(reviewer, f"{PAGE}?session={session.pk}&value={value}").context
         assert (context["question"], len(context["problems"])) == (None, 1)
 
 
-def test_text_of_the_address_is_shown_as_text(reviewer):
-    graded()
+def test_text_of_the_address_is_shown_as_text(site, reviewer):
+    graded(site)
     for query in ("at=<script>alert(1)</script>", "session=<script>alert(1)</script>&value=.5", "without=<script>"):
         assert b"<script>" not in reviewer.get(f"{PAGE}?{query}").content.partition(b"<main")[2]
 
 
-def test_outages_stand_on_the_line_with_their_words(reviewer, settings):
+def test_outages_stand_on_the_line_with_their_words(site, reviewer, settings):
     quota_cast.use(settings)
-    quota_cast.quota(QuotaState.EXHAUSTED, changed_at=cast.NOON - dt.timedelta(hours=5))
-    graded()
+    quota_cast.quota(QuotaState.EXHAUSTED, changed_at=NOON - dt.timedelta(hours=5))
+    graded(site)
     sliders = opened(reviewer).context["sliders"]
     (mark,) = sliders.marks
-    assert mark.since == cast.NOON - dt.timedelta(hours=5)
+    assert mark.since == NOON - dt.timedelta(hours=5)
     assert sliders.last == mark.words
     assert 'class="f-alarm"' in sliders.picture
 
@@ -194,14 +177,14 @@ def moved(client, address, arm):
     return next(move for move in client.get(address).context["question"].moves if move.arm == arm)
 
 
-def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
-    session = graded(0.32, source=Source.JOURNAL)
-    graded(0.7, category="code")
+def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer):
+    session = graded(site, 0.32, source=Source.JOURNAL)
+    graded(site, 0.7, category="code")
     before, entries = mean("cross-repo"), LedgerEntry.objects.count()
     html = read(reviewer, f"{PAGE}?session={session.pk}&value=.8")
     assert LedgerEntry.objects.count() == entries
-    regraded(session, 0.8, ago=0 * DAY)
-    outlook = posterior_of("category", cast.NOON)
+    regraded(site, session, 0.8, ago=0 * DAY)
+    outlook = posterior_of("category", NOON)
     assert f"cross-repo from {before} to {mean('cross-repo')}," in html
     assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
     assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
@@ -209,9 +192,9 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
     assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("What is believed")[2]
 
 
-def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(reviewer):
-    session = graded(external_id="018f3c5e-0000-7000-8000-00000a7b71a3")
-    other = graded(external_id="018f3c5e-0000-7000-8000-00000b7b71a3")
+def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(site, reviewer):
+    session = graded(site, external_id="018f3c5e-0000-7000-8000-00000a7b71a3")
+    other = graded(site, external_id="018f3c5e-0000-7000-8000-00000b7b71a3")
     for text in (session.pk, f"%23{session.pk}", session.external_id, "0A7B71A3"):
         assert "if a person graded 018f3c5e .80" in read(reviewer, f"{PAGE}?session={text}&value=.8")
     several = read(reviewer, f"{PAGE}?session=71a3&value=.8")
@@ -219,15 +202,15 @@ def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(reviewer)
     assert other.external_id in several
 
 
-def test_a_session_that_teaches_this_bandit_nothing_is_said(reviewer):
-    session = graded(category=None)
+def test_a_session_that_teaches_this_bandit_nothing_is_said(site, reviewer):
+    session = graded(site, category=None)
     assert "ran no known arm of this bandit" in read(reviewer, f"{PAGE}?session={session.pk}&value=.8")
 
 
-def test_a_source_left_out_counts_for_nothing(reviewer):
-    graded(0.9)
-    graded(0.1, source=Source.JOURNAL)
-    _, after = what_if_without("category", "journal", cast.NOON)
+def test_a_source_left_out_counts_for_nothing(site, reviewer):
+    graded(site, 0.9)
+    graded(site, 0.1, source=Source.JOURNAL)
+    _, after = what_if_without("category", "journal", NOON)
     html = read(reviewer, f"{PAGE}?without=journal")
     assert moved(reviewer, f"{PAGE}?without=journal", "cross-repo").mean_after == after.arms["cross-repo"].mean
     assert "if journal grades counted for nothing" in html
@@ -240,18 +223,18 @@ def outage(settings, since, until):
     quota_cast.use(settings)
     quota = quota_cast.quota(QuotaState.OPEN)
     gone = QuotaTransition.objects.create(
-        quota=quota, at=cast.NOON - since, state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED
+        quota=quota, at=NOON - since, state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED
     )
-    QuotaTransition.objects.create(quota=quota, at=cast.NOON - until, state=QuotaState.OPEN)
+    QuotaTransition.objects.create(quota=quota, at=NOON - until, state=QuotaState.OPEN)
     return f"{PAGE}?outage={gone.pk}"
 
 
-def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewer, settings):
+def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(site, reviewer, settings):
     for days in range(5, 8):
-        graded(0.8, ago=days * DAY)
-    lost = [graded(0.3, ago=DAY + dt.timedelta(minutes=each), source=Source.JOURNAL) for each in range(3)]
-    graded(0.3, ago=DAY, source=Source.JOURNAL, category="social")
-    regraded(lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
+        graded(site, 0.8, ago=days * DAY)
+    lost = [graded(site, 0.3, ago=DAY + dt.timedelta(minutes=each), source=Source.JOURNAL) for each in range(3)]
+    graded(site, 0.3, ago=DAY, source=Source.JOURNAL, category="social")
+    regraded(site, lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
     address = outage(settings, 1.5 * DAY, 0.5 * DAY)
     html = read(reviewer, address)
     assert "An estimate over 2 of the 4 sessions that ended then" in html
@@ -260,7 +243,7 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
     assert charts.thousandths(promised.mean_before) == mean("cross-repo")
     for each in lost[1:]:
         # .775 is the mean of .8, .8, .8 and .7.
-        regraded(each, 0.775, ago=0 * DAY, source=Source.JUDGE)
+        regraded(site, each, 0.775, ago=0 * DAY, source=Source.JUDGE)
     assert charts.thousandths(promised.mean_after) == mean("cross-repo")
 
 
@@ -269,16 +252,16 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
 
 def test_what_is_tried_out_says_nothing_of_what_is_drawn(reviewer):
     names = [f"d-{number}" for number in range(8)]
-    tried = [preview("category", name, cast.NOON)[0].arm.name for name in names]
-    drawn = [select(bandit="category", decision_id=name, supply=None, now=cast.NOON).arm.name for name in names]
+    tried = [preview("category", name, NOON)[0].arm.name for name in names]
+    drawn = [select(bandit="category", decision_id=name, supply=None, now=NOON).arm.name for name in names]
     assert tried != drawn
 
 
-def test_the_draw_says_what_a_decision_would_say(reviewer):
-    graded(0.9)
+def test_the_draw_says_what_a_decision_would_say(site, reviewer):
+    graded(site, 0.9)
     page = opened(reviewer, f"{PAGE}?draw=3")
     assert not Selection.objects.exists()
-    made, explained = preview("category", "preview-3", cast.NOON)
+    made, explained = preview("category", "preview-3", NOON)
     drawn = page.context["draw"]
     assert (drawn.chosen, list(drawn.sentences)) == (str(made.arm), explained["sentences"])
     card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
@@ -286,8 +269,8 @@ def test_the_draw_says_what_a_decision_would_say(reviewer):
     assert '<input type="hidden" name="draw" value="4">' in card
 
 
-def test_a_hundred_draws_stand_beside_what_is_expected(reviewer):
-    graded(0.9)
+def test_a_hundred_draws_stand_beside_what_is_expected(site, reviewer):
+    graded(site, 0.9)
     page = opened(reviewer, f"{PAGE}?draw=1")
     arms = page.context["draw"].arms
     assert sum(arm.drawn for arm in arms) == 100
@@ -297,12 +280,12 @@ def test_a_hundred_draws_stand_beside_what_is_expected(reviewer):
 
 
 def test_a_preview_writes_nothing_and_repeats():
-    first, _ = preview("category", "d-1", cast.NOON)
-    again, _ = preview("category", "d-1", cast.NOON)
+    first, _ = preview("category", "d-1", NOON)
+    again, _ = preview("category", "d-1", NOON)
     assert first.arm == again.arm
     assert not Selection.objects.exists()
     with pytest.raises(ValueError, match="nothing is chosen from the bandit 'lesson'"):
-        preview("lesson", "d-1", cast.NOON)
+        preview("lesson", "d-1", NOON)
 
 
 def test_with_every_arm_left_out_the_draw_says_why(reviewer):
@@ -314,9 +297,9 @@ def test_with_every_arm_left_out_the_draw_says_why(reviewer):
 # ---- advice
 
 
-def test_advice_stands_with_its_numbers_and_a_link(reviewer):
+def test_advice_stands_with_its_numbers_and_a_link(site, reviewer):
     for minutes in range(6):
-        graded(0.3, ago=dt.timedelta(hours=1, minutes=minutes), source=Source.JOURNAL)
+        graded(site, 0.3, ago=dt.timedelta(hours=1, minutes=minutes), source=Source.JOURNAL)
     page = opened(reviewer)
     pieces = {piece["advice"].kind: piece for piece in page.context["advice"]}
     assert AdviceKind.UNCALIBRATED in pieces
@@ -335,7 +318,7 @@ def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
     for number in range(20):
         supply = {arm.name: 1 for arm in Arm.objects.of("category")}
         supply["research"] = 0
-        select(bandit="category", decision_id=f"d-{number}", supply=supply, now=cast.NOON)
+        select(bandit="category", decision_id=f"d-{number}", supply=supply, now=NOON)
     pieces = {piece["advice"].kind: piece["advice"] for piece in opened(reviewer).context["advice"]}
     assert "research 20 of 20" in pieces[AdviceKind.SUPPLY].seen
 
@@ -343,12 +326,12 @@ def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
 # ---- the log
 
 
-def decided(number, arm, ran=None):
+def decided(site, number, arm, ran=None):
     """A decision that insisted on `arm`, and ran to an end as `ran`, if that is told."""
-    row = select(bandit="category", decision_id=f"d-{number}", supply=None, override=arm, now=cast.NOON)
+    row = select(bandit="category", decision_id=f"d-{number}", supply=None, override=arm, now=NOON)
     if ran:
-        session = cast.session(category=ran)
-        complete(row, observation=session.observation, executed_arm=ran, now=cast.NOON)
+        session = site.session(ran).session
+        complete(row, observation=session.observation, executed_arm=ran, now=NOON)
     return row
 
 
@@ -356,32 +339,32 @@ def log_of(client):
     return opened(client).context["log"]
 
 
-def test_what_ran_as_something_else_is_counted_and_from_a_quarter_on_it_is_much_a11(reviewer):
-    decided(0, "code", "code")
+def test_what_ran_as_something_else_is_counted_and_from_a_quarter_on_it_is_much_a11(site, reviewer):
+    decided(site, 0, "code", "code")
     assert not log_of(reviewer).is_much
     for number in range(1, 16):
-        decided(number, "code", "code")
+        decided(site, number, "code", "code")
     assert "16" in log_of(reviewer).agreement
     for number in range(16, 20):
-        decided(number, "content", "code")
+        decided(site, number, "content", "code")
     log = log_of(reviewer)
     assert "(20 %), 4 times code for content" in log.agreement
     assert not log.is_much
-    decided(20, "content", "code")
+    decided(site, 20, "content", "code")
     log = log_of(reviewer)
     assert "(25 %), 5 times code for content" in log.agreement
     assert log.is_much
     assert "at-much" in read(reviewer)
 
 
-def test_running_decisions_say_nothing_of_agreement(reviewer):
-    decided(0, "code")
+def test_running_decisions_say_nothing_of_agreement(site, reviewer):
+    decided(site, 0, "code")
     log = log_of(reviewer)
     assert ([line.session for line in log.lines], log.is_much) == ([None], False)
 
 
-def test_expected_chosen_and_executed_are_counted(reviewer):
-    rows = [decided(0, "code", "infra"), decided(1, "code")]
+def test_expected_chosen_and_executed_are_counted(site, reviewer):
+    rows = [decided(site, 0, "code", "infra"), decided(site, 1, "code")]
     log = log_of(reviewer)
     shares = {share.title: share for share in log.shares}
     assert len(log.counted) == 2
@@ -390,8 +373,8 @@ def test_expected_chosen_and_executed_are_counted(reviewer):
         assert (shares[arm].chosen, shares[arm].ran) == (chosen, ran)
 
 
-def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link(reviewer):
-    decided(0, "code", "infra")
+def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link(site, reviewer):
+    decided(site, 0, "code", "infra")
     log = read(reviewer).partition("<h2>Decisions</h2>")[2]
     assert 'code <span class="pill line">insisted</span>' in log
     assert 'infra <span class="pill line">instead</span>' in log
@@ -399,18 +382,18 @@ def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link
     assert reviewer.get(f"/bandit/selection/?bandit__id__exact={Bandit.objects.first().pk}").status_code == 200
 
 
-def test_decisions_of_later_days_are_not_of_the_past(reviewer):
-    decided(0, "code")
+def test_decisions_of_later_days_are_not_of_the_past(site, reviewer):
+    decided(site, 0, "code")
     assert opened(reviewer, f"{PAGE}?at=2026-03-20").context["log"].lines == []
 
 
 # ---- numbers
 
 
-def test_counts_and_means_of_each_kind_stand_side_by_side_i79(reviewer):
+def test_counts_and_means_of_each_kind_stand_side_by_side_i79(site, reviewer):
     for value in (0.2, 0.5, 0.6, 0.9):
-        graded(value)
-    cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
+        graded(site, value)
+    site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
     table = read(reviewer).partition("What it rests on")[2].partition("</table>")[0]
     row = table.partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
     cells = re.findall(r'<td class="right">(.*?)</td>', row)
@@ -423,9 +406,9 @@ def test_counts_and_means_of_each_kind_stand_side_by_side_i79(reviewer):
     assert listed.context["cl"].result_count == 4
 
 
-def test_with_a_price_on_cost_raw_and_less_its_cost_are_two_columns(reviewer):
+def test_with_a_price_on_cost_raw_and_less_its_cost_are_two_columns(site, reviewer):
     helpers.policy(cost_weight=0.1)
-    graded(0.6, cost_usd=2.0)
+    graded(site, 0.6, cost_usd=2.0)
     html = read(reviewer)
     row = html.partition("What it rests on")[2].partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
     assert "Mean as read: less their cost" in html
@@ -434,24 +417,24 @@ def test_with_a_price_on_cost_raw_and_less_its_cost_are_two_columns(reviewer):
     assert "As read: less 0.1 for each dollar." in html
 
 
-def test_a_baseline_is_said_with_its_version(reviewer):
+def test_a_baseline_is_said_with_its_version(site, reviewer):
     for number in range(10):
-        graded(0.9, ago=(2 + number) * DAY, category="code")
-        graded(0.3, ago=(2 + number) * DAY, category="social")
+        graded(site, 0.9, ago=(2 + number) * DAY, category="code")
+        graded(site, 0.3, ago=(2 + number) * DAY, category="social")
     html = read(reviewer, HARNESS)
-    version = posterior_of("harness", cast.NOON).posterior.policy.version.rpartition("baseline/")[2]
+    version = posterior_of("harness", NOON).posterior.policy.version.rpartition("baseline/")[2]
     assert f'Residual: reward − category mean + mean of all, baseline version <span class="mono">{version}' in html
     assert re.search(r"−\.\d\d in code", html)
     assert "Mean as read: residual" in html
     assert "Residual" not in read(reviewer)
 
 
-def test_a_comparison_comes_with_its_category_table_and_small_cells_say_so_i120(reviewer):
+def test_a_comparison_comes_with_its_category_table_and_small_cells_say_so_i120(site, reviewer):
     for number in range(20):
-        graded(0.5 + number % 2 / 10, ago=(1 + number % 4) * DAY, category="code")
+        graded(site, 0.5 + number % 2 / 10, ago=(1 + number % 4) * DAY, category="code")
     for _ in range(20):
-        graded(0.5, ago=DAY, category="infra")
-    graded(0.9, category="social")
+        graded(site, 0.5, ago=DAY, category="infra")
+    graded(site, 0.9, category="social")
     table = read(reviewer, HARNESS).partition('id="comparison"')[2].partition("</section>")[0]
     row = table.partition('<th scope="row">Claude Code</th>')[2].partition("</tr>")[0]
     cells = re.findall(r'<td class="right">(.*?)</td>', row)
@@ -464,12 +447,10 @@ def test_a_comparison_comes_with_its_category_table_and_small_cells_say_so_i120(
     assert 'id="comparison"' not in read(reviewer)
 
 
-def test_a_verdict_to_come_is_counted_for_the_arm_of_harness_and_model(reviewer):
+def test_a_verdict_to_come_is_counted_for_the_arm_of_harness_and_model(site, reviewer):
     opus = Arm.objects.create(bandit=Bandit.objects.get(name="model"), name="opus-4")
-    session = cast.session(model_arm=opus)
-    cast.grade(session, Source.JOURNAL, 0.4)
-    rewards.settle(session)
-    cast.open_judge_job(session)
+    session = site.session(model_arm=opus).graded(Source.JOURNAL, 0.4).settle()
+    site.on(session).with_judge_job()
     html = read(reviewer, HARNESS)
     assert "1 pending" in row_of(html, "Claude Code × opus-4")
     assert "pending" not in row_of(html, "Claude Code").partition("</div></div>")[0]
@@ -485,10 +466,10 @@ def test_names_have_no_page_and_no_tab(reviewer):
     assert "Harness × model" in tabs
 
 
-def test_a_probation_ends_on_the_page_with_its_first_rewards(reviewer):
+def test_a_probation_ends_on_the_page_with_its_first_rewards(site, reviewer):
     Arm.objects.of("category").filter(name="cross-repo").update(probation=True)
     for number in range(3):
-        graded(ago=(1 + number) * DAY)
+        graded(site, ago=(1 + number) * DAY)
         assert ("on probation" in row_of(read(reviewer), "cross-repo")) == (number < 2)
 
 
@@ -500,7 +481,7 @@ def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
 
 class TestBreaks:
     def teach(self):
-        today = cast.NOON.date()
+        today = NOON.date()
         for age in range(30, 0, -1):
             for each in range(3):
                 value = (0.2 if age <= 10 else 0.7) + (each - 1) / 10
@@ -525,7 +506,7 @@ class TestBreaks:
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))
 
     def test_an_operator_takes_it_back_and_lets_it_stand(self, client):
-        client.force_login(cast.person("otto", "operator"))
+        client.force_login(Site().person("otto", "operator"))
         self.teach()
         response = self.act(client, "take_back")
         assert response.redirect_chain == [("/bandits/category/", 302)]
@@ -539,7 +520,7 @@ class TestBreaks:
 
     @pytest.mark.parametrize("day", ["2026-03-01", "x", ""])
     def test_a_break_that_is_none_is_refused_in_words(self, client, day):
-        client.force_login(cast.person("otto", "operator"))
+        client.force_login(Site().person("otto", "operator"))
         self.teach()
         (said,) = [str(message) for message in self.act(client, "keep", day).context["messages"]]
         assert "no break on" in said or "name the day of the break" in said
@@ -556,7 +537,7 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
     for name in ("codex/opus", "codex/haiku", "gptme/opus"):
         arms.add("harness", name, by="rita")
     for ago in range(1, 9):
-        day = (cast.NOON - ago * DAY).date()
+        day = (NOON - ago * DAY).date()
         helpers.reward(f"s{ago}", bandit="harness", day=day, **{"codex/haiku": 0.8 + 0.1 * (-1) ** ago})
     rows = {row.arm.name: row for row in opened(reviewer, HARNESS).context["rows"]}
     prior = rows["codex/opus"].posterior.shared
@@ -570,22 +551,22 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
     assert not any(row.shared for row in opened(reviewer, HARNESS).context["rows"])
 
 
-def test_arms_without_parts_say_nothing_of_sharing(reviewer):
-    graded()
+def test_arms_without_parts_say_nothing_of_sharing(site, reviewer):
+    graded(site)
     assert not any(row.shared for row in opened(reviewer).context["rows"])
 
 
 def test_decisions_that_came_to_nothing_are_counted_by_agent(reviewer):
     for number in range(3):
-        select(bandit="category", decision_id=f"e-{number}", agent="eve", supply=None, now=cast.NOON - 2 * DAY)
-    select(bandit="category", decision_id="e-9", agent="eve", supply=None, now=cast.NOON)
+        select(bandit="category", decision_id=f"e-{number}", agent="eve", supply=None, now=NOON - 2 * DAY)
+    select(bandit="category", decision_id="e-9", agent="eve", supply=None, now=NOON)
     page = read(reviewer)
     assert "Of the last 4, 3 came to no session in a day (eve 3 of 4)." in page
     assert page.count("not used") == 3
 
 
 def test_the_page_says_where_the_cap_on_agents_acts(reviewer):
-    day = cast.NOON.date()
+    day = NOON.date()
     for number in range(12):
         helpers.with_cost(f"a-{number}", 0.6, usd=None, arm="code", day=day - DAY, agent="alice", witness="hook")
     for number in range(25):

@@ -17,13 +17,13 @@ from grading.review import answers, bulk, queue
 from grading.reward import rewards
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Source
-from tests import cast
 from tests.bandit.helpers import buckets
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-NOW = cast.NOON + dt.timedelta(days=1)
+NOW = NOON + dt.timedelta(days=1)
 BANDITS = ("category", "harness")
 
 
@@ -34,24 +34,12 @@ def clock():
 
 
 @pytest.fixture
-def reviewer(client, rita):
-    client.force_login(rita)
-    return client
-
-
-def settled(source=Source.JOURNAL, value=0.32, *, days=0, **fields):
-    """A session that ended some days ago."""
-    session = cast.session(ended_at=cast.NOON - dt.timedelta(days=days), **fields)
-    cast.grade(session, source, value)
-    rewards.settle(session)
-    return session
-
-
-@pytest.fixture
-def past():
+def past(site):
     """Sessions of two arms and two harnesses over four weeks: a wrong history (I151)."""
     return [
-        settled(Source.JUDGE if n % 3 else Source.JOURNAL, 0.2 + 0.05 * n, days=3 * n, category=arm, harness=harness)
+        site.session(arm, harness=harness, ago=dt.timedelta(days=3 * n))
+        .graded(Source.JUDGE if n % 3 else Source.JOURNAL, 0.2 + 0.05 * n)
+        .settle()
         for n, (arm, harness) in enumerate([("cross-repo", "claude-code"), ("code", "gptme"), ("code", "codex")] * 3)
     ]
 
@@ -137,9 +125,9 @@ def test_undoing_a_bulk_leaves_alone_what_was_undone_or_corrected_since(rita, pa
     assert rewards.live(first).source == "journal"
 
 
-def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_difference(reviewer, past):
+def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_difference(site, reviewer, past):
     fields = form(past, value=".85")
-    cast.grade(past[0], Source.JUDGE, 0.76)
+    site.on(past[0]).judged(0.76)
     rewards.settle(past[0])
     before = all_buckets()
     html = flat(reviewer.post("/review/bulk/", fields))
@@ -154,9 +142,8 @@ def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_differe
     assert "Corrected 9 sessions" in send(reviewer, past, value=".85")
 
 
-def test_one_session_that_refuses_keeps_all_from_being_saved(reviewer, past):
-    floor = cast.session()
-    rewards.settle(floor)
+def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, past):
+    floor = site.session().settle()
     html = send(reviewer, [*past, floor], answer="accept")
     assert "1 of the sessions cannot be corrected so" in html
     assert "There is no grade to accept here" in html
@@ -203,8 +190,8 @@ def test_an_answer_of_a_bulk_is_never_blind(rita, past):
     assert not Reveal.objects.exists()
 
 
-def test_flags_are_counted_before_and_cleared_after(reviewer, past):
-    cast.pull_request(past[0])
+def test_flags_are_counted_before_and_cleared_after(site, reviewer, past):
+    site.on(past[0]).with_pull_request()
     monitoring.inspect(past[0])
     assert Flag.objects.open().count() == 1
     assert "1 flag is cleared." in send(reviewer, past, value=".85", preview="yes")
@@ -213,8 +200,12 @@ def test_flags_are_counted_before_and_cleared_after(reviewer, past):
     assert Flag.objects.open().count() == 0
 
 
-def test_the_preview_says_how_many_rewards_change_and_by_how_much(reviewer):
-    chosen = [settled(value=0.3), settled(value=0.5), cast.session()]
+def test_the_preview_says_how_many_rewards_change_and_by_how_much(site, reviewer):
+    chosen = [
+        site.session().graded(Source.JOURNAL, 0.3).settle(),
+        site.session().graded(Source.JOURNAL, 0.5).settle(),
+        site.session().session,
+    ]
     rewards.settle(chosen[2])
     html = send(reviewer, chosen, value=".5", preview="yes")
     assert "1 reward moves by +.20." in html
@@ -241,16 +232,21 @@ def test_without_a_session_the_page_says_where_to_choose(reviewer):
     assert "No session is chosen" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
 
 
-def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(reviewer, client, past):
+def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(site, reviewer, client, past):
     html = flat(reviewer.get("/sessions/"))
     assert "Correct <span data-ticked>the</span> ticked…" in html
     assert "Judge the ticked again" not in html
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/sessions/"))
     assert 'name="session"' not in html
     assert client.post("/review/bulk/", form(past, value=".9")).status_code == 403
 
 
-def test_a_title_in_the_bulk_page_is_text(reviewer):
-    html = flat(reviewer.get("/review/bulk/", {"session": settled(title="<script>alert(1)</script>").pk}))
+def test_a_title_in_the_bulk_page_is_text(site, reviewer):
+    html = flat(
+        reviewer.get(
+            "/review/bulk/",
+            {"session": site.session(title="<script>alert(1)</script>").graded(Source.JOURNAL, 0.32).settle().pk},
+        )
+    )
     assert "<script>alert(1)" not in html

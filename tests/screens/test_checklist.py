@@ -3,9 +3,7 @@
 import pytest
 
 from grading.models import ApiToken, HiddenChecklist, JudgeKey
-from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
@@ -15,8 +13,8 @@ KEY, AGENT, GRADES, MOVE = "Set the judge’s key", "Connect an agent", "Grade t
 
 
 @pytest.fixture
-def olga(client):
-    client.force_login(cast.person("olga", "operator"))
+def olga(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
@@ -29,13 +27,12 @@ def step(client, title):
     return next(each for each in client.get("/").context["checklist"].steps if each.title == title)
 
 
-def own(category="cross-repo", value=None):
+def own(site, category="cross-repo", value=None):
     """A session of the site's own; decided by a person where a value is given."""
-    session = cast.session(category=category, harness=category and "claude-code")
+    builder = site.session(category, harness=category and "claude-code")
     if value is not None:
-        cast.grade(session, Source.HUMAN, value, author=cast.person(f"rita-{session.pk}", "reviewer"))
-    rewards.settle(session)
-    return session
+        builder.graded(Source.HUMAN, value, author=site.person(f"rita-{builder.session.pk}", "reviewer"))
+    return builder.settle()
 
 
 def test_a_new_site_begins_with_the_key(olga):
@@ -45,8 +42,8 @@ def test_a_new_site_begins_with_the_key(olga):
     assert html.count('class="btn primary"') == 1
 
 
-def test_a_key_from_wherever_does_the_first_step(olga, settings):
-    JudgeKey.objects.put("sk-ant-typed-h7Qw", "", cast.person("otto", "operator"))
+def test_a_key_from_wherever_does_the_first_step(site, olga, settings):
+    JudgeKey.objects.put("sk-ant-typed-h7Qw", "", site.person("otto", "operator"))
     assert (steps(olga)[KEY], "…h7Qw and is stored encrypted" in step(olga, KEY).words) == (True, True)
     JudgeKey.objects.all().delete()
     assert not steps(olga)[KEY]
@@ -54,42 +51,42 @@ def test_a_key_from_wherever_does_the_first_step(olga, settings):
     assert (steps(olga)[KEY], "comes from the environment" in step(olga, KEY).words) == (True, True)
 
 
-def test_the_line_that_waits_for_a_session_becomes_the_session(olga):
-    ApiToken.objects.issue(cast.agent("bob"))
+def test_the_line_that_waits_for_a_session_becomes_the_session(site, olga):
+    ApiToken.objects.issue(site.agent("bob"))
     assert "when bob got a token" in step(olga, AGENT).live.aside
-    cast.session(is_sample=True)
+    site.session(is_sample=True)
     assert not steps(olga)[AGENT]
-    session = own()
+    session = own(site)
     came = step(olga, AGENT)
     assert (came.done, came.live.came) == (True, session)
     assert f'href="/sessions/{session.pk}/"' in flat(olga.get("/"))
 
 
-def test_three_grades_of_people_and_the_bandit_that_they_moved(olga):
-    own(value=0.8)
+def test_three_grades_of_people_and_the_bandit_that_they_moved(site, olga):
+    own(site, value=0.8)
     assert (steps(olga)[GRADES], step(olga, GRADES).aside, steps(olga)[MOVE]) == (False, "1 of 3", True)
-    own(value=0.3)
-    own(value=0.5)
+    own(site, value=0.3)
+    own(site, value=0.5)
     assert steps(olga)[GRADES]
 
 
-def test_a_grade_that_reaches_no_bandit_moves_none(olga):
-    own(category=None, value=0.8)
+def test_a_grade_that_reaches_no_bandit_moves_none(site, olga):
+    own(site, category=None, value=0.8)
     assert not steps(olga)[MOVE]
 
 
-def test_once_all_is_done_it_is_gone(olga, settings):
+def test_once_all_is_done_it_is_gone(site, olga, settings):
     quota_cast.use(settings)
     for value in (0.2, 0.4, 0.6):
-        own(value=value)
+        own(site, value=value)
     assert olga.get("/").context["checklist"] is None
 
 
-def test_it_is_put_away_and_taken_out_by_each_person_for_themselves(olga, client):
+def test_it_is_put_away_and_taken_out_by_each_person_for_themselves(site, olga, client):
     olga.post("/checklist/hide/")
     assert steps(olga) == {}
     assert "Show the first steps" in flat(olga.get("/settings/"))
-    client.force_login(cast.person("otto", "operator"))
+    client.force_login(site.person("otto", "operator"))
     assert steps(client)
     assert "Show the first steps" not in flat(client.get("/settings/"))
     client.force_login(HiddenChecklist.objects.get().user)
@@ -97,8 +94,8 @@ def test_it_is_put_away_and_taken_out_by_each_person_for_themselves(olga, client
     assert steps(client)
 
 
-def test_who_cannot_do_them_sees_none(client):
+def test_who_cannot_do_them_sees_none(site, client):
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(role, role))
+        client.force_login(site.person(role, role))
         assert steps(client) == {}
         assert client.post("/checklist/hide/").status_code == 403

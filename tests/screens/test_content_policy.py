@@ -7,7 +7,6 @@ from django.test import Client
 from django.urls import reverse
 
 from grading.models import ApiToken
-from tests import cast
 from tests.page_checks import header_faults
 
 pytestmark = pytest.mark.django_db
@@ -30,11 +29,11 @@ def test_the_page_of_an_error_of_ours_carries_it(client, settings):
     assert header_faults(response) == []
 
 
-def test_refusals_carry_it(client):
-    session = cast.session()
+def test_refusals_carry_it(site, client):
+    session = site.session().session
     _, secret = ApiToken.objects.issue(session.agent)
     checked = Client(enforce_csrf_checks=True)
-    reviewer, ron = Client(), cast.person("ron", "reviewer")
+    reviewer, ron = Client(), site.person("ron", "reviewer")
     for each in (checked, reviewer):
         each.force_login(ron)
     responses = {

@@ -12,8 +12,7 @@ from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, JudgeBatch, JudgeKeyTest
 from grading.models.judging import AttemptOutcome, Purpose
-from grading.vocabulary import Reason, Source
-from tests import cast
+from grading.vocabulary import Reason
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
@@ -27,12 +26,6 @@ DAY = dt.timedelta(days=1)
 def clock():
     with time_machine.travel(NOW, tick=False):
         yield
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
 
 
 def shown(client, query="") -> str:
@@ -117,10 +110,10 @@ def test_what_is_known_in_part_says_at_least(viewer):
     assert "≈ 5.0 ¢" in html
 
 
-def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
-    quota_cast.judged(NOW, agent=cast.agent("alice"))
-    quota_cast.judged(NOW - DAY, agent=cast.agent("bob"), model="claude-haiku-5-5", purpose=Purpose.REPEAT)
-    quota_cast.judged(NOW - DAY, agent=cast.agent("bob"), batch=JudgeBatch.objects.create(), cost_usd=0.0229)
+def test_costs_are_told_by_agent_model_purpose_and_day(site, viewer):
+    quota_cast.judged(NOW, agent=site.agent("alice"))
+    quota_cast.judged(NOW - DAY, agent=site.agent("bob"), model="claude-haiku-5-5", purpose=Purpose.REPEAT)
+    quota_cast.judged(NOW - DAY, agent=site.agent("bob"), batch=JudgeBatch.objects.create(), cost_usd=0.0229)
     assert {name: spend.attempts for name, spend in table(viewer, "agent").items()} == {"alice": 1, "bob": 2}
     assert set(table(viewer, "model")) == {"claude-haiku-5-5", "claude-sonnet-5-5"}
     assert set(table(viewer, "purpose")) == {"Verdict", "Asked twice", "Verdict, in a batch at half price"}
@@ -163,10 +156,8 @@ def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer,
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
-    again = (
-        {"sample": 2, "sample_of": cast.grade(cast.session(), Source.JUDGE, 0.5)} if purpose == Purpose.SAMPLE else {}
-    )
+def test_whatever_a_call_is_for_has_its_row(site, viewer, purpose):
+    again = {"sample": 2, "sample_of": site.session().judged(0.5).grade} if purpose == Purpose.SAMPLE else {}
     quota_cast.judged(NOW, purpose=purpose, again=again)
     assert list(table(viewer, "purpose", f"?purpose={purpose}")) == [purpose.words.capitalize()]
 
@@ -184,9 +175,9 @@ def test_a_day_ends_at_midnight_of_the_sites_zone(viewer, settings):
     [("", 3), ("?days=1", 2), ("?agent=alice", 1), ("?model=claude-haiku-5-5", 1), ("?purpose=second", 1),
      ("?outcome=limited", 1), ("?outcome=graded&agent=bob", 1)],
 )  # fmt: skip
-def test_the_page_its_list_and_its_csv_are_narrowed_alike(viewer, query, attempts):
-    quota_cast.judged(NOW - 2 * DAY, agent=cast.agent("bob"), model="claude-haiku-5-5")
-    quota_cast.judged(NOW, agent=cast.agent("alice"), purpose=Purpose.SECOND)
+def test_the_page_its_list_and_its_csv_are_narrowed_alike(site, viewer, query, attempts):
+    quota_cast.judged(NOW - 2 * DAY, agent=site.agent("bob"), model="claude-haiku-5-5")
+    quota_cast.judged(NOW, agent=site.agent("alice"), purpose=Purpose.SECOND)
     turned_away()
     quota_cast.judged(NOW - 40 * DAY)
     context = viewer.get(f"/quota/costs/{query}").context
@@ -227,8 +218,8 @@ def test_the_csv_keeps_an_unknown_cost_empty(viewer):
 
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_no_cell_of_the_csv_is_a_formula(viewer, text):
-    session = cast.session(external_id=text, ended_at=NOW)
+def test_no_cell_of_the_csv_is_a_formula(site, viewer, text):
+    session = site.session(external_id=text, ended_at=NOW).session
     quota_cast.attempt(quota_cast.job(NOW, session=session), NOW, detail=text)
     [row] = exported(viewer)
     assert row["session"] == row["detail"] == f"'{text}"

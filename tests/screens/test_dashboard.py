@@ -13,10 +13,8 @@ from grading.models.judging import AttemptOutcome, Purpose
 from grading.models.quota import QuotaState
 from grading.review import trust
 from grading.review.trust import Behind
-from grading.reward import rewards
 from grading.screens.dashboard.starving import starving
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
@@ -31,33 +29,30 @@ def rita(client, rita):
     return rita
 
 
-def settled(*, days=0, flagged=False, **values):
+def settled(site, *, days=0, flagged=False, **values):
     """A session that ended so many days ago with these grades; the queue has looked at it."""
-    session = cast.session(ended_at=timezone.now() - dt.timedelta(days=days), **values.pop("fields", {}))
-    for name, value in values.items():
-        source = Source(name)
-        cast.grade(session, source, value, Reason.NONE, **(GRADER if source is Source.JUDGE else {}))
+    builder = site.session(ended_at=timezone.now() - dt.timedelta(days=days), **values.pop("fields", {}))
+    for source, value in values.items():
+        builder.graded(source, value, **GRADER if source == Source.JUDGE else {})
     if flagged:
-        Flag.objects.create(session=session, rule="A1", detail="1 pull request, and only the journal")
-    rewards.settle(session)
-    return session
+        Flag.objects.create(session=builder.session, rule="A1", detail="1 pull request, and only the journal")
+    return builder.settle()
 
 
 @pytest.fixture
-def mixed(rita):
+def mixed(site, rita):
     """Of everything something: days, sources, flags, no reward at all."""
     for days in (0, 0, 1, 6, 7, 13, 20):
-        settled(days=days, judge=0.7)
-        settled(days=days, judge=0.7, flagged=True)
-        settled(days=days, trajectory=0.4)
-        settled(days=days, journal=0.3, flagged=True)
-        settled(days=days)
-    settled(consumption=0.6)
-    settled(fields={"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "login expired"})
-    session = settled(judge=0.7)
-    cast.grade(session, Source.HUMAN, None, Reason.EXCLUDED, author=rita)
-    rewards.settle(session)
-    ahead = settled(trajectory=0.4, days=-0.9)
+        settled(site, days=days, judge=0.7)
+        settled(site, days=days, judge=0.7, flagged=True)
+        settled(site, days=days, trajectory=0.4)
+        settled(site, days=days, journal=0.3, flagged=True)
+        settled(site, days=days)
+    settled(site, consumption=0.6)
+    settled(site, fields={"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "login expired"})
+    session = settled(site, judge=0.7)
+    site.on(session).graded(Source.HUMAN, None, Reason.EXCLUDED, author=rita).settle()
+    ahead = settled(site, trajectory=0.4, days=-0.9)
     assert ahead
 
 
@@ -91,27 +86,27 @@ def test_a_list_of_a_figure_says_what_it_lists_and_keeps_to_it(mixed, client):
     assert "It was left out." in client.get("/sessions/?behind=nonsense").content.decode()
 
 
-def test_the_seven_days_and_today_begin_at_the_sites_midnight(rita, settings):
-    settled(judge=0.7, fields={})
+def test_the_seven_days_and_today_begin_at_the_sites_midnight(site, rita, settings):
+    settled(site, judge=0.7, fields={})
     figures = trust.trust(timezone.now() + dt.timedelta(days=6))
     assert (figures.coverage.whole, figures.provisional_today.whole) == (1, 0)
     assert trust.trust(timezone.now() + dt.timedelta(days=7)).coverage.whole == 0
 
 
-def test_sessions_that_wait_are_counted_apart_from_further_opinions(rita, client):
+def test_sessions_that_wait_are_counted_apart_from_further_opinions(site, rita, client):
     for purpose in (Purpose.VERDICT, Purpose.REPEAT, Purpose.SECOND):
-        job = cast.open_judge_job(session := settled(judge=0.7))
+        job = site.on(session := settled(site, judge=0.7)).with_judge_job().job
         type(job).objects.filter(pk=job.pk).update(purpose=purpose)
-    cast.open_judge_job(session)
+    site.on(session).with_judge_job()
     html = flat(client.get("/"))
     assert "2 <small>sessions</small>" in html
     assert "2 further opinions also waiting" in html
     assert listed(client, Behind.WAITING) == 2
 
 
-def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, client):
+def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(site, rita, client):
     now = timezone.now()
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
     assert "no calls today" in html
     job = quota_cast.job(now)
@@ -130,23 +125,23 @@ def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, c
     assert client.get("/quota/costs/?days=1").context_data["page"].paginator.count == 3
 
 
-def test_judge_against_human_leads_to_its_pairs(rita, client):
+def test_judge_against_human_leads_to_its_pairs(site, rita, client):
     for gap in (0.1, -0.3):
-        cast.blind(settled(judge=0.5 + gap), rita, 0.5)
-    cast.blind(settled(judge=0.9), rita, 0.1, slice_probability=None)
+        site.on(settled(site, judge=0.5 + gap)).answered_blind(rita, 0.5)
+    site.on(settled(site, judge=0.9)).answered_blind(rita, 0.1, slice_probability=None)
     html = flat(client.get("/"))
     assert ".20<small>mean error</small>" in html
     assert "bias −.10 over 2 blind pairs" in html
     assert listed(client, Behind.COMPARED) == 2
 
 
-def test_the_button_leads_to_exactly_as_many_items_as_it_names(rita, client, settings):
+def test_the_button_leads_to_exactly_as_many_items_as_it_names(site, rita, client, settings):
     quota_cast.use(settings)
     for _ in range(3):
-        session = settled(journal=0.3)
-        cast.pull_request(session)
+        session = settled(site, journal=0.3)
+        site.on(session).with_pull_request()
         review.recheck(session)
-    review.recheck(settled(journal=0.3))
+    review.recheck(settled(site, journal=0.3))
     html = flat(client.get("/"))
     assert "3 rewards contradict a commit or a pull request" in html
     assert '<a class="btn primary" href="/review/?rule=A1">Review the three</a>' in html
@@ -162,9 +157,9 @@ def test_the_button_leads_to_exactly_as_many_items_as_it_names(rita, client, set
         (QuotaState.MISCONFIGURED, "The judge has been misconfigured since"),
     ],
 )
-def test_what_keeps_the_judge_from_answering_is_named(rita, client, settings, state, said):
+def test_what_keeps_the_judge_from_answering_is_named(site, rita, client, settings, state, said):
     quota_cast.use(settings)
-    settled(journal=0.3)
+    settled(site, journal=0.3)
     quota_cast.quota(state)
     html = flat(client.get("/"))
     assert f'<em class="no">Not fully.</em> {said}' in html
@@ -175,16 +170,16 @@ def item(session, **fields):
     return ReviewItem.objects.create(session=session, **{"entered_as": "rule", "why": "PR #619", **fields})
 
 
-def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
+def test_the_queue_card_gives_no_answer_of_a_judge_away(site, rita, client):
     """Neither where it decides, nor where it was beaten, nor where it stands beside the chain."""
     for session in (
-        settled(judge=0.73),
-        settled(judge=0.31, consumption=0.62),
-        settled(journal=0.27),
+        settled(site, judge=0.73),
+        settled(site, judge=0.31, consumption=0.62),
+        settled(site, journal=0.27),
     ):
         item(session)
-    beside = settled(journal=0.44)
-    cast.grade(beside, Source.JUDGE, 0.91, parallel=True, **GRADER)
+    beside = settled(site, journal=0.44)
+    site.on(beside).judged(0.91, parallel=True, **GRADER)
     item(beside)
     html = flat(client.get("/"))
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded ")]
@@ -192,12 +187,12 @@ def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
     assert re.findall(r">(\.\d\d)<", card) == [".27"]
 
 
-def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
+def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(site, rita, client):
     for number in range(7):
         by_chance = number >= 5
         at = timezone.now() - dt.timedelta(hours=5 - number)
         fields = {"entered_as": "slice", "why": ""} if by_chance else {}
-        item(settled(journal=0.3), impact=number, entered_at=at, **fields)
+        item(settled(site, journal=0.3), impact=number, entered_at=at, **fields)
     html = flat(client.get("/"))
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded ")]
     assert "7 waiting, 5 flagged, oldest 5 h" in card
@@ -205,11 +200,11 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
     assert "random slice" not in card
 
 
-def test_a_starving_arm_links_to_exactly_its_missing_grades(rita, client):
+def test_a_starving_arm_links_to_exactly_its_missing_grades(site, rita, client):
     for values in ({"judge": 0.7}, {"judge": 0.6}, {"journal": 0.3}, {}, {"trajectory": 0.4}):
-        settled(**values, fields={"category": "infra"})
-    settled(days=20, fields={"category": "infra"})
-    settled(fields={"category": "code"}, judge=0.5)
+        settled(site, **values, fields={"category": "infra"})
+    settled(site, days=20, fields={"category": "infra"})
+    settled(site, fields={"category": "code"}, judge=0.5)
     found = {each.arm: each for each in starving(trust.trust(), timezone.now())}
     assert found["infra"].why == "3 of 5 grades in 14 days are provisional or missing."
     assert found["infra"].link == "Review these three"
@@ -218,8 +213,8 @@ def test_a_starving_arm_links_to_exactly_its_missing_grades(rita, client):
     assert "Review these three" in flat(client.get("/"))
 
 
-def test_an_empty_site_has_no_number_that_is_not_there(client):
-    client.force_login(cast.person("olga", "operator"))
+def test_an_empty_site_has_no_number_that_is_not_there(site, client):
+    client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
     assert "Nothing to trust yet." in html
     assert '<a class="btn primary" href="/settings/judge/">Set the key</a>' in html

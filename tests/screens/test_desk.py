@@ -12,19 +12,11 @@ from grading.models.review import Answer, ItemState, QueueEntry
 from grading.reward import rewards
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.bandit.helpers import buckets
 from tests.casts import desk as desk_cast
-from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reviewer(client, rita):
-    client.force_login(rita)
-    return client
 
 
 @pytest.fixture
@@ -120,10 +112,10 @@ def test_a_choice_of_the_queue_stays_while_one_works(reviewer):
     assert (none["rail"].total, none["everyone"].open) == (0, 4)
 
 
-def test_what_another_holds_is_read_only_until_they_leave(client, reviewer, session):
+def test_what_another_holds_is_read_only_until_they_leave(site, client, reviewer, session):
     desk_cast.waits(session)
     client_of_olga = type(client)()
-    client_of_olga.force_login(cast.person("olga", "reviewer"))
+    client_of_olga.force_login(site.person("olga", "reviewer"))
     theirs = opened(client_of_olga, session)
     reply = reviewer.get(f"/review/{session.pk}/")
     assert reply.context["hold"].until is None
@@ -134,12 +126,12 @@ def test_what_another_holds_is_read_only_until_they_leave(client, reviewer, sess
     assert "data-submit" in text(reviewer.get(f"/review/{session.pk}/"))
 
 
-def test_an_answer_while_another_holds_it_is_refused_and_what_was_typed_is_kept(client, reviewer, session):
+def test_an_answer_while_another_holds_it_is_refused_and_what_was_typed_is_kept(site, client, reviewer, session):
     desk_cast.waits(session)
     mine = opened(reviewer, session)
     desk_cast.claims_run_out()
     other = type(client)()
-    other.force_login(cast.person("olga", "reviewer"))
+    other.force_login(site.person("olga", "reviewer"))
     opened(other, session)
     reply = reviewer.post(
         f"/review/{session.pk}/answer/", {**mine, "answer": "grade", "value": ".44", "reason": "mine"}
@@ -262,12 +254,11 @@ def test_a_double_submit_records_once(reviewer, session):
     assert Grade.objects.filter(source=Source.HUMAN).count() == 1
 
 
-def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(reviewer, session):
+def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(site, reviewer, session):
     """I149: somebody answered meanwhile."""
     desk_cast.waits(session)
     form = opened(reviewer, session)
-    cast.grade(session, Source.TRAJECTORY, 0.55)
-    rewards.settle(session)
+    site.on(session).graded(Source.TRAJECTORY, 0.55).settle()
     reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
     assert reply.status_code == 409
     seen, held = session.settlements.order_by("revision")
@@ -281,9 +272,9 @@ def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(r
     assert rewards.live(session).value == 0.4
 
 
-def test_new_evidence_makes_a_form_stale_too(reviewer, session):
+def test_new_evidence_makes_a_form_stale_too(site, reviewer, session):
     form = opened(reviewer, session)
-    judge_cast.give(session, "journal", b"and another journal", "late.md")
+    site.on(session).with_file("journal", b"and another journal", "late.md")
     reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
     assert reply.status_code == 409
     assert reply.context["said"].added == "journal late.md"
@@ -339,9 +330,8 @@ def test_the_effect_of_no_grade_says_so(reviewer, session, value):
     assert "<b>" not in text(reply)
 
 
-def test_a_session_without_an_arm_can_be_graded_too(reviewer):
-    session = cast.session(category=None, harness=None, category_claimed="gardening")
-    rewards.settle(session)
+def test_a_session_without_an_arm_can_be_graded_too(site, reviewer):
+    session = site.session(None, harness=None, category_claimed="gardening").settle()
     assert effect(reviewer, session, ".8").context["effect"].arms == ()
     assert "gardening" in text(reviewer.get(f"/review/{session.pk}/"))
     send(reviewer, session, value=".8")
@@ -409,20 +399,19 @@ def test_a_refusal_that_tells_of_the_hidden_reward_keeps_the_blind_grade_first(r
     assert ".17" in text(reply)
 
 
-def test_a_verdict_that_came_meanwhile_makes_the_form_stale_and_stays_hidden(reviewer, session):
+def test_a_verdict_that_came_meanwhile_makes_the_form_stale_and_stays_hidden(site, reviewer, session):
     form = opened(reviewer, session)
-    cast.grade(session, Source.JUDGE, 0.17)
-    rewards.settle(session)
+    site.on(session).judged(0.17).settle()
     reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
     assert reply.status_code == 409
     assert ".17" not in text(reply)
     assert reply.context["blind"]
 
 
-def test_who_may_only_read_is_shown_everything(client):
+def test_who_may_only_read_is_shown_everything(site, client):
     session = desk_cast.judged(0.17)
     desk_cast.waits(session)
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     reply = client.get(f"/review/{session.pk}/")
     assert ".17" in text(reply)
     assert (reply.context["blind"], reply.context["may_grade"]) == (False, False)
@@ -472,8 +461,8 @@ def test_comments_and_flags_are_kept_with_their_names(reviewer, session):
     assert not Flag.objects.open().exists()
 
 
-def test_several_people_answer_and_one_answer_is_made_to_hold(client, session):
-    people = [cast.person("rita", "reviewer"), cast.person("omar", "reviewer"), cast.person("olga", "operator")]
+def test_several_people_answer_and_one_answer_is_made_to_hold(site, client, session):
+    people = [site.person("rita", "reviewer"), site.person("omar", "reviewer"), site.person("olga", "operator")]
     item = desk_cast.waits(session)
     rita, omar, olga = (type(client)() for _ in people)
     for each, who in zip((rita, omar, olga), people, strict=True):
@@ -493,10 +482,10 @@ def test_several_people_answer_and_one_answer_is_made_to_hold(client, session):
     assert rita.post(f"/answers/{ReviewAnswer.objects.first().pk}/hold/").status_code == 403
 
 
-def test_an_operator_assigns_and_others_are_told(client, reviewer, session):
+def test_an_operator_assigns_and_others_are_told(site, client, reviewer, session):
     desk_cast.waits(session)
     olga = type(client)()
-    olga.force_login(cast.person("olga", "operator"))
+    olga.force_login(site.person("olga", "operator"))
     olga.post(f"/review/{session.pk}/assign/", {"to": "olga", "wanted": "1"})
     reply = reviewer.get("/review/")
     assert (reply.template_name, reply.context["everyone"].open) == ("desk/review_empty.html", 1)
@@ -505,15 +494,15 @@ def test_an_operator_assigns_and_others_are_told(client, reviewer, session):
 # --- undo of a grade, by its row --------------------------------------------------------------------------------------
 
 
-def graded(session) -> Grade:
-    rewards_of = cast.person("gina", "reviewer")
+def graded(site, session) -> Grade:
+    rewards_of = site.person("gina", "reviewer")
     review.record_correction(session, rewards_of, value=0.8, reason="merged")
     return Grade.objects.get(source=Source.HUMAN)
 
 
-def test_anothers_grade_is_undone_with_a_reason_once(reviewer, session):
+def test_anothers_grade_is_undone_with_a_reason_once(site, reviewer, session):
     before = buckets()
-    url = f"/grades/{graded(session).pk}/undo/"
+    url = f"/grades/{graded(site, session).pk}/undo/"
     assert "gina" in text(reviewer.get(url))
     reviewer.post(url, {"reason": " "})
     assert rewards.live(session).value == 0.8
@@ -532,9 +521,9 @@ def test_only_a_persons_verdict_has_an_undo(reviewer, session):
 # --- who may, and how much is asked -----------------------------------------------------------------------------------
 
 
-def test_a_viewer_changes_nothing(client, session):
+def test_a_viewer_changes_nothing(site, client, session):
     desk_cast.waits(session)
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     for act in ("answer", "reveal", "renew", "release", "comment", "flag", "assign"):
         assert client.post(f"/review/{session.pk}/{act}/", {"value": ".8", "answer": "grade"}).status_code == 403, act
     for url in ("/answers/1/undo/", "/answers/1/hold/", "/grades/1/undo/"):
@@ -601,11 +590,10 @@ def test_the_scale_keeps_a_hidden_reward_back(reviewer):
     assert "now .17" in text(reviewer.get(f"/review/{session.pk}/"))
 
 
-def test_the_desk_opens_with_the_evidence_and_links_pull_requests_of_known_sites_only(reviewer, session):
+def test_the_desk_opens_with_the_evidence_and_links_pull_requests_of_known_sites_only(site, reviewer, session):
     pull = "https://github.com/octo/contrib/pull/641"
     evil = 'https://github.com@evil.test/a/b/pull/1"><script>alert(1)</script>'
-    cast.pull_request(session, pull)
-    cast.pull_request(session, evil)
+    site.on(session).with_pull_request(pull).with_pull_request(evil)
     reply = reviewer.get(f"/review/{session.pk}/")
     assert reply.context["tab"] == "evidence"
     html = text(reply)

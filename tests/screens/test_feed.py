@@ -14,17 +14,9 @@ from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.screens import feed
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts import quota as quota_cast
-from tests.casts import review as review_cast
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
 
 
 def later(seconds: float = 1.1):
@@ -51,12 +43,12 @@ def test_it_says_what_the_top_bar_says(viewer, settings):
     assert f'data-mark="{said["top"]}"' in page
 
 
-def test_who_knows_the_version_gets_nothing(viewer):
+def test_who_knows_the_version_gets_nothing(site, viewer):
     version = asked(viewer).json()["version"]
     again = asked(viewer, since=version)
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["Cache-Control"] == "no-store"
-    cast.session()
+    site.session()
     assert asked(viewer, since=version).status_code == 200
 
 
@@ -69,7 +61,7 @@ def test_a_call_to_the_judge_that_ends_is_news_whatever_came_of_it(viewer):
     assert asked(viewer).json()["news"] != before
 
 
-def test_what_ends_while_a_page_is_made_is_news_to_it(viewer, settings):
+def test_what_ends_while_a_page_is_made_is_news_to_it(site, viewer, settings):
     """The page shows what was read before, so its marks must be of before as well."""
     settings.FEED_SECONDS = 2.5
     now = timezone.now()
@@ -81,7 +73,7 @@ def test_what_ends_while_a_page_is_made_is_news_to_it(viewer, settings):
         if not ended and sql.startswith('SELECT "grading_session"'):
             running = JudgeAttempt.objects.filter(pk=attempt.pk)
             ended.append(running.update(outcome=AttemptOutcome.DEFERRED, finished_at=now))
-            cast.session()
+            site.session()
         return answer
 
     with connection.execute_wrapper(end_after_the_list_was_read):
@@ -93,13 +85,13 @@ def test_what_ends_while_a_page_is_made_is_news_to_it(viewer, settings):
     assert f'data-live-newer="{said["newest"]}"' not in page
 
 
-def test_a_reward_that_changes_while_its_page_is_made_is_news_to_it(viewer):
-    session, person, settled = review_cast.judged(), cast.person("rita", "reviewer"), []
+def test_a_reward_that_changes_while_its_page_is_made_is_news_to_it(site, viewer):
+    session, person, settled = site.session().judged(0.5).recheck(), site.person("rita", "reviewer"), []
 
     def settle_after_the_reward_was_read(execute, sql, *rest):
         answer = execute(sql, *rest)
         if not settled and sql.startswith("SELECT") and 'FROM "grading_grade"' in sql:
-            settled.append(cast.grade(session, Source.HUMAN, 0.9, author=person))
+            settled.append(site.on(session).graded(Source.HUMAN, 0.9, author=person).grade)
             rewards.settle(session)
         return answer
 
@@ -125,12 +117,11 @@ def test_an_outage_and_its_end_change_the_state_and_the_top(viewer, settings):
     assert (over["judge"], over["top"]) == (first["judge"], first["top"])
 
 
-def test_a_session_has_a_mark_that_changes_with_its_reward(viewer):
-    session = review_cast.judged()
+def test_a_session_has_a_mark_that_changes_with_its_reward(site, viewer):
+    session = site.session().judged(0.5).recheck()
     before = asked(viewer, session=session.pk).json()["sessions"]
     assert f'data-mark="{before[str(session.pk)]}"' in viewer.get(f"/sessions/{session.pk}/").content.decode()
-    cast.grade(session, Source.HUMAN, 0.9, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
+    site.on(session).graded(Source.HUMAN, 0.9, author=site.person("rita", "reviewer")).settle()
     after = asked(viewer, session=session.pk).json()["sessions"]
     assert before.keys() == after.keys() == {str(session.pk)}
     assert before != after
@@ -178,9 +169,9 @@ def test_many_ask_and_one_looks(viewer, django_assert_max_num_queries):
             viewer.get("/feed/")
 
 
-def test_a_slow_database_keeps_one_thread_and_the_others_get_what_was_read_last(viewer):
+def test_a_slow_database_keeps_one_thread_and_the_others_get_what_was_read_last(site, viewer):
     before = asked(viewer).json()
-    cast.session()
+    site.session()
     later()
     with feed.snapshot._lock:  # as while another thread reads
         assert viewer.get("/feed/").json()["news"] == before["news"]
@@ -202,10 +193,9 @@ def test_the_top_of_the_pages_can_be_had_alone(viewer):
     assert "<html" not in html
 
 
-def test_the_mark_of_news_follows_every_settlement(viewer):
-    session = review_cast.judged()
+def test_the_mark_of_news_follows_every_settlement(site, viewer):
+    session = site.session().judged(0.5).recheck()
     before, count = asked(viewer).json()["news"], Settlement.objects.count()
-    cast.grade(session, Source.HUMAN, 0.2, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
+    site.on(session).graded(Source.HUMAN, 0.2, author=site.person("rita", "reviewer")).settle()
     assert Settlement.objects.count() == count + 1
     assert asked(viewer).json()["news"] != before

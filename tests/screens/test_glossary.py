@@ -5,7 +5,6 @@ from django.template import Context, Template
 from django.utils.html import escape
 
 from grading.screens import glossary
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -15,8 +14,8 @@ def rendered(text: str) -> str:
     return Template("{% load gradingsite_tags %}" + text).render(Context())
 
 
-def test_the_page_lists_every_word_in_use_and_none_that_is_retired(client):
-    client.force_login(cast.person("vera", "viewer"))
+def test_the_page_lists_every_word_in_use_and_none_that_is_retired(site, client):
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/words/"))
     assert len(glossary.terms()) > 80
     for term in glossary.terms():

@@ -24,10 +24,9 @@ from grading.models.review import Answer
 from grading.review import answers, audit, exported
 from grading.review.acts import HistoryKind
 from grading.review.audit import HistoryCursor, HistoryFilters
-from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -36,25 +35,13 @@ DOCS = Path(__file__).parents[2] / "docs" / "exports.md"
 
 @pytest.fixture
 def clock():
-    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False) as traveller:
+    with time_machine.travel(NOON + dt.timedelta(days=1), tick=False) as traveller:
         yield traveller
 
 
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
-
-
-def settled(source=Source.JOURNAL, value=0.32, **fields):
-    session = cast.session(**fields)
-    cast.grade(session, source, value)
-    rewards.settle(session)
-    return session
-
-
-def graded(rita, value=0.8, reason="merged", **fields):
-    return answers.submit(settled(**fields), rita, answer=Answer.GRADE, value=value, reason=reason)
+def graded(site, rita, value=0.8, reason="merged", **fields):
+    session = site.session(**fields).graded(Source.JOURNAL, 0.32).settle()
+    return answers.submit(session, rita, answer=Answer.GRADE, value=value, reason=reason)
 
 
 def listed(client, **query) -> str:
@@ -68,8 +55,8 @@ def downloaded(client, name="history.csv", **query) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text))) if name.endswith("csv") else list(map(json.loads, text.splitlines()))
 
 
-def test_an_answer_shows_who_what_why_and_the_reward_before_and_after(viewer, rita):
-    graded(rita)
+def test_an_answer_shows_who_what_why_and_the_reward_before_and_after(site, viewer, rita):
+    graded(site, rita)
     html = listed(viewer)
     for text in (
         "rita",
@@ -81,17 +68,17 @@ def test_an_answer_shows_who_what_why_and_the_reward_before_and_after(viewer, ri
         assert text in html
 
 
-def test_an_act_on_a_sample_says_so(viewer, rita):
+def test_an_act_on_a_sample_says_so(site, viewer, rita):
     tag = '<span class="sampletag">sample</span>'
-    graded(rita)
+    graded(site, rita)
     assert tag not in listed(viewer)
-    graded(rita, is_sample=True)
+    graded(site, rita, is_sample=True)
     assert listed(viewer).count(tag) == 1
 
 
-def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
-    session = settled()
-    cast.pull_request(session)
+def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(site, viewer, rita):
+    session = site.session().graded(Source.JOURNAL, 0.32).settle()
+    site.on(session).with_pull_request()
     monitoring.inspect(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="merged", seconds=34)
     html = listed(viewer)
@@ -103,8 +90,8 @@ def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rit
     assert line["effects"] == answer.effects
 
 
-def test_an_undoing_stays_beside_what_it_undid(viewer, rita):
-    answers.undo(graded(rita), rita, "a slip")
+def test_an_undoing_stays_beside_what_it_undid(site, viewer, rita):
+    answers.undo(graded(site, rita), rita, "a slip")
     html = listed(viewer)
     assert "Undid “graded .80”" in html
     assert '<span class="pill line">undone</span>' in html
@@ -114,10 +101,10 @@ def test_an_undoing_stays_beside_what_it_undid(viewer, rita):
 
 
 @pytest.fixture
-def everything(rita):
+def everything(site, rita):
     """One act of each kind."""
-    olga = cast.person("olga", "operator")
-    session = settled(Source.JUDGE, 0.5)
+    olga = site.person("olga", "operator")
+    session = site.session().judged(0.5).settle()
     answers.undo(answers.submit(session, rita, answer=Answer.GRADE, value=0.6), rita, "a slip")
     answers.reveal(session, rita, 0.4)
     answers.comment(session, rita, "what a patch")
@@ -151,10 +138,10 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
         assert text in html
 
 
-def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, omar, clock):
-    one, other = graded(rita, category="code"), None
+def test_the_history_narrows_by_person_arm_session_and_day(site, viewer, rita, omar, clock):
+    one, other = graded(site, rita, category="code"), None
     clock.shift(dt.timedelta(days=2))
-    other = graded(omar, value=0.9)
+    other = graded(site, omar, value=0.9)
     finds = [
         ({"person": "omar"}, other), ({"arm": "code"}, one), ({"session": one.session.external_id}, one),
         ({"until": "2026-04-01"}, one), ({"since": "2026-04-02"}, other), ({"since": "2026-04-01", "arm": "code"}, one),
@@ -164,18 +151,18 @@ def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, omar, c
     assert "Nothing matches these filters" in listed(viewer, person="omar", arm="code")
 
 
-def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer, rita):
-    graded(rita)
+def test_a_filter_that_does_not_exist_is_said_and_left_out(site, viewer, rita):
+    graded(site, rita)
     html = listed(viewer, person="nobody", since="yesterday", before="nonsense")
     assert html.count("It was left out") == 2
     assert "Graded .80" in html
 
 
-def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(rita, clock):
-    given = graded(rita)
+def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(site, rita, clock):
+    given = graded(site, rita)
     for number in range(7):
         answers.comment(given.session, rita, f"note {number}")
-        answers.reveal(settled(), rita, 0.5)
+        answers.reveal(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, 0.5)
     everything = [(act.kind, act.pk) for act in audit.page(HistoryFilters(), size=100).acts]
     found, before = [], None
     while True:
@@ -188,8 +175,8 @@ def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(rita, cloc
     assert len(found) == len(set(found)) == 15
 
 
-def test_an_older_page_is_linked_and_keeps_the_filters(viewer, rita):
-    given = graded(rita)
+def test_an_older_page_is_linked_and_keeps_the_filters(site, viewer, rita):
+    given = graded(site, rita)
     for number in range(60):
         answers.comment(given.session, rita, f"note {number}")
     html = listed(viewer, kind="comment")
@@ -200,8 +187,8 @@ def test_an_older_page_is_linked_and_keeps_the_filters(viewer, rita):
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_text_in_a_download_is_no_formula(viewer, rita, start):
-    session = settled(external_id=f"{start}cmd|' /C calc'!A0")
+def test_text_in_a_download_is_no_formula(site, viewer, rita, start):
+    session = site.session(external_id=f"{start}cmd|' /C calc'!A0").graded(Source.JOURNAL, 0.32).settle()
     answers.comment(session, rita, "=HYPERLINK(1)")
     [row] = downloaded(viewer)
     assert row["session"].startswith(f"'{start}")
@@ -210,8 +197,8 @@ def test_text_in_a_download_is_no_formula(viewer, rita, start):
     assert line["reason"] == "=HYPERLINK(1)"
 
 
-def test_numbers_are_unrounded_and_times_are_in_utc(viewer, rita, clock):
-    answers.submit(settled(value=1 / 3), rita, answer=Answer.ACCEPT)
+def test_numbers_are_unrounded_and_times_are_in_utc(site, viewer, rita, clock):
+    answers.submit(site.session().graded(Source.JOURNAL, 1 / 3).settle(), rita, answer=Answer.ACCEPT)
     [row] = downloaded(viewer)
     assert float(row["reward_before"]) == 1 / 3
     assert row["at"] == "2026-04-01T12:00:00+00:00"
@@ -222,16 +209,16 @@ def test_the_documentation_names_every_column():
     assert {name for name in (*exported.ACT, *exported.PAIR) if f"`{name}`" not in text} == set()
 
 
-def blind(rita, *, value=0.6, entered=0.2):
+def blind(site, rita, *, value=0.6, entered=0.2):
     """A blind answer to a judged session of the random slice."""
-    session = settled(Source.JUDGE, 0.5)
+    session = site.session().judged(0.5).settle()
     ReviewItem.objects.update_or_create(session=session, defaults={"entered_as": "slice", "slice_probability": entered})
     return answers.submit(session, rita, answer=Answer.GRADE, value=value)
 
 
-def test_calibration_data_are_the_blind_pairs_of_the_slice(viewer, rita):
-    answer = blind(rita)
-    blind(rita, entered=None)
+def test_calibration_data_are_the_blind_pairs_of_the_slice(site, viewer, rita):
+    answer = blind(site, rita)
+    blind(site, rita, entered=None)
     [row] = downloaded(viewer, "calibration.csv")
     assert (row["session"], row["reviewer"]) == (answer.session.external_id, "rita")
     values = (row["judge_value"], row["human_blind_value"], row["human_final_value"], row["slice_probability"])
@@ -245,16 +232,16 @@ def test_the_empty_history_says_what_would_appear(viewer):
     assert "Nothing has been done yet" in listed(viewer)
 
 
-def test_what_people_wrote_is_text(viewer, rita):
-    answers.comment(settled(), rita, "<script>alert(1)</script>")
+def test_what_people_wrote_is_text(site, viewer, rita):
+    answers.comment(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, "<script>alert(1)</script>")
     html = listed(viewer)
     assert "<script>alert(1)" not in html
     assert "&lt;script&gt;alert(1)" in html
 
 
-def test_a_grade_undone_on_its_sessions_page_is_in_the_history_too(client, rita):
+def test_a_grade_undone_on_its_sessions_page_is_in_the_history_too(site, client, rita):
     client.force_login(rita)
-    answer = graded(rita)
+    answer = graded(site, rita)
     html = flat(client.post(f"/grades/{answer.grade_id}/undo/", {"reason": "a slip"}, follow=True))
     assert "Undone. Reward .32, provisional." in html
     assert "Undid “graded .80”" in listed(client)

@@ -5,21 +5,19 @@ from django.urls import reverse
 
 from grading.models import ImportedFile, LogImport
 from grading.models.imports import Fate
-from tests import cast
-from tests.casts import judge as judge_cast
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def olga(client):
-    client.force_login(cast.person("olga", "operator"))
+def olga(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
-def an_import(**counts: int) -> LogImport:
+def an_import(site, **counts: int) -> LogImport:
     """One that found so many files of each fate."""
-    session = judge_cast.session()
+    session = site.session().with_work().session
     row = LogImport.objects.create(agent=session.agent, by="olga", folders=["/logs"], counts=counts)
     for fate, count in counts.items():
         for number in range(count):
@@ -30,8 +28,8 @@ def an_import(**counts: int) -> LogImport:
     return row
 
 
-def test_an_import_shows_its_counts_and_the_files_of_one_fate(olga):
-    row = an_import(imported=2, other=130, folder=1)
+def test_an_import_shows_its_counts_and_the_files_of_one_fate(site, olga):
+    row = an_import(site, imported=2, other=130, folder=1)
     page = olga.get(row.get_absolute_url())
     assert [(each["fate"], each["count"]) for each in page.context["rows"]] == [
         (Fate.IMPORTED, 2),
@@ -49,33 +47,33 @@ def test_an_import_shows_its_counts_and_the_files_of_one_fate(olga):
     assert "fate=other&amp;page=1#files" in second.content.decode()
 
 
-def test_a_hostile_file_name_is_shown_as_what_it_is(olga):
-    row = an_import(other=1)
+def test_a_hostile_file_name_is_shown_as_what_it_is(site, olga):
+    row = an_import(site, other=1)
     ImportedFile.objects.create(log_import=row, path="/logs/<script>x</script>\u202e.txt", fate=Fate.OTHER)
     page = olga.get(row.get_absolute_url()).content.decode()
     assert "&lt;script&gt;x&lt;/script&gt;⟨U+202E⟩.txt" in page
 
 
-def test_the_files_that_were_forgotten_are_said_to_be(olga):
-    row = an_import(other=1)
+def test_the_files_that_were_forgotten_are_said_to_be(site, olga):
+    row = an_import(site, other=1)
     row.found.all().delete()
     page = olga.get(row.get_absolute_url())
     assert page.context["rows"][0]["count"] == 1
     assert "no longer kept" in page.content.decode()
 
 
-def test_the_list_leads_to_each_import_and_connect_to_the_list(olga):
+def test_the_list_leads_to_each_import_and_connect_to_the_list(site, olga):
     empty = olga.get(reverse("admin:imports")).content.decode()
     assert "manage.py import_sessions" in empty
-    row = an_import(imported=1, refused=2)
+    row = an_import(site, imported=1, refused=2)
     page = olga.get(reverse("admin:imports")).content.decode()
     assert f'href="{row.get_absolute_url()}"' in page
     assert f'href="{reverse("admin:imports")}"' in olga.get(reverse("admin:connect")).content.decode()
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_what_lies_on_the_servers_disk_is_for_operators(client, role):
-    row = an_import(other=1)
-    client.force_login(cast.person("vera", role))
+def test_what_lies_on_the_servers_disk_is_for_operators(site, client, role):
+    row = an_import(site, other=1)
+    client.force_login(site.person("vera", role))
     assert client.get(row.get_absolute_url()).status_code == 403
     assert client.get(reverse("admin:imports")).status_code == 403

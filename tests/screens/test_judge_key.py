@@ -14,8 +14,6 @@ from grading.models import AuditEvent, Grade, JudgeKey, JudgeKeyTest, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason, Source
-from tests import cast
-from tests.casts import judge as judge_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -31,8 +29,8 @@ def no_key_in_the_environment(sim, settings):
 
 
 @pytest.fixture
-def olga(client):
-    client.force_login(cast.person("olga", "operator"))
+def olga(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
@@ -45,7 +43,7 @@ def told(response) -> list[tuple[str, str]]:
     return [(message.level_tag, str(message)) for message in response.context["messages"]]
 
 
-def test_a_key_is_tested_saved_and_used_without_a_restart(olga, sim):
+def test_a_key_is_tested_saved_and_used_without_a_restart(site, olga, sim):
     assert judges.first() is None
     ((level, words),) = told(save(olga, sim))
     assert level == "success"
@@ -53,7 +51,7 @@ def test_a_key_is_tested_saved_and_used_without_a_restart(olga, sim):
     judge = judges.first()
     assert (judge.api_key, judge.base_url, judge.role) == (KEY, sim.url, JudgeRole.FIRST)
     assert [call.api_key for call in sim.calls] == [KEY]
-    job = judge_cast.job()
+    job = site.judge_job()
     judging.run(job.pk)
     assert [call.api_key for call in sim.calls] == [KEY] * 2
     assert Grade.objects.get(session=job.session, source=Source.JUDGE).value is not None
@@ -174,13 +172,12 @@ def test_the_environment_wins_and_the_page_says_so(olga, sim, settings):
     assert judges.first().api_key == KEY
 
 
-def test_after_the_sites_secret_was_changed_there_is_no_judge_and_every_page_says_why(olga, sim, settings):
+def test_after_the_sites_secret_was_changed_there_is_no_judge_and_every_page_says_why(site, olga, sim, settings):
     save(olga, sim)
     settings.SECRET_KEY = "another"
     olga.force_login(User.objects.get(username="olga"))
     assert judges.first() is None
-    session = cast.session(ended_at=timezone.now())
-    cast.grade(session, "judge", None, Reason.NOT_CONFIGURED)
+    site.session(ended_at=timezone.now()).graded("judge", None, Reason.NOT_CONFIGURED)
     for path in ("/", "/quota/", "/settings/", PATH):
         response = olga.get(path)
         assert response.status_code == 200
@@ -220,9 +217,9 @@ def test_with_a_stored_key_no_page_asks_for_one(olga, sim):
     assert "Add a key in Settings" not in flat(olga.get("/quota/"))
 
 
-def test_only_operators_open_it(client, sim):
+def test_only_operators_open_it(site, client, sim):
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(role, role))
+        client.force_login(site.person(role, role))
         assert client.get(PATH).status_code == 403
         assert client.post(PATH, {"do": "save", "api_key": KEY, "base_url": sim.url}).status_code == 403
     assert (JudgeKey.objects.count(), len(sim.calls)) == (0, 0)

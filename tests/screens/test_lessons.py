@@ -4,36 +4,23 @@ import datetime as dt
 import html
 
 import pytest
-import time_machine
 
 from bandit import arms
 from bandit.core.estimate import about
 from bandit.models import Arm
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
-from tests import cast
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE = "/bandits/lesson/"
 
 
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
-
-
 def days_ago(days):
-    return cast.NOON - dt.timedelta(days=days)
+    return NOON - dt.timedelta(days=days)
 
 
 def main(client, url=PAGE):
@@ -147,7 +134,7 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
 def test_a_lesson_without_a_verdict_says_how_many_sessions_it_takes(viewer):
     drawn(gap=0.02)
     shown = Arm.objects.get(name="ask-first")
-    (lesson,) = lessons.read(shown.bandit, cast.NOON).lessons
+    (lesson,) = lessons.read(shown.bandit, NOON).lessons
     words = f"about {about(lesson.causal.more)} more sessions would decide an effect of 0.05"
     assert words in main(viewer)
     assert words in main(viewer, one("ask-first"))
@@ -177,14 +164,14 @@ def test_an_observational_difference_has_no_word(viewer):
     assert '<span class="pill">helps</span>' not in page
 
 
-def test_a_site_with_one_holdout_for_all_is_offered_the_other_with_its_numbers(viewer, client):
+def test_a_site_with_one_holdout_for_all_is_offered_the_other_with_its_numbers(site, viewer, client):
     assert "Look at that policy" not in main(viewer)
     policy("lesson", holdout=0.1, holdout_decided=None, half_life_days=30)
     page = main(viewer)
     assert "With a holdout of 10 % a lesson takes about" in page
     assert "With 40 % until there is one, and 5 % from then on, it takes about" in page
     link = html.unescape(page.partition('href="/bandits/lesson/policy/?')[2].partition('"')[0])
-    client.force_login(cast.person("otto", "operator"))
+    client.force_login(site.person("otto", "operator"))
     preview = main(client, f"/bandits/lesson/policy/?{link}")
     assert "Holdout .1 → .4 of 1; holdout once decided as before → .05 of 1" in preview
 

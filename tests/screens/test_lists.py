@@ -7,24 +7,15 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from bandit.selection import complete, select
-from grading import review
 from grading.models import JudgeAttempt
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
-from grading.reward import rewards
 from grading.screens.bandit.decisions import left_out
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reviewer(client):
-    client.force_login(cast.person("rita", "reviewer"))
-    return client
 
 
 def read(client, path) -> str:
@@ -33,25 +24,22 @@ def read(client, path) -> str:
     return flat(response)
 
 
-def contradicted(hours=1):
+def contradicted(site, hours=1):
     """A session with a pull request that only its journal graded: flagged."""
-    session = cast.session(ended_at=timezone.now() - dt.timedelta(hours=hours))
-    cast.grade(session, Source.JOURNAL, 0.32)
-    cast.pull_request(session)
-    job = cast.open_judge_job(session, reason=Reason.QUOTA_EXHAUSTED)
+    builder = site.session(ended_at=timezone.now() - dt.timedelta(hours=hours)).with_pull_request()
+    builder.graded(Source.JOURNAL, 0.32).with_judge_job(reason=Reason.QUOTA_EXHAUSTED)
+    session = builder.session
     JudgeAttempt.objects.create(
-        job=job, lease_token="12345678123456781234567812345678", finished_at=timezone.now(),
+        job=builder.job, lease_token="12345678123456781234567812345678", finished_at=timezone.now(),
         outcome=AttemptOutcome.DEFERRED, reason=Reason.QUOTA_EXHAUSTED, detail="come back tomorrow",
     )  # fmt: skip
     decision = select(bandit="category", decision_id=f"d-{session.pk}", supply=None, now=timezone.now())
     complete(decision, observation=session.observation, executed_arm="cross-repo", now=timezone.now())
-    rewards.settle(session)
-    review.recheck(session)
-    return session
+    return builder.recheck()
 
 
-def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
-    session = contradicted()
+def test_the_dashboard_says_what_contradicts_the_rewards(site, reviewer):
+    session = contradicted(site)
     html = read(reviewer, "/")
     assert "Not fully." in html
     assert "Review the one</a>" in html
@@ -60,16 +48,16 @@ def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
     assert "url(#hatch)" in html
 
 
-def test_coverage_and_validity_are_two_figures(reviewer):
-    contradicted()
+def test_coverage_and_validity_are_two_figures(site, reviewer):
+    contradicted(site)
     html = read(reviewer, "/")
     assert "Validity</a>, 7 days" in html
     assert "0 of 1 grades hold" in html
     assert "1 of 1 sessions have a grade" in html
 
 
-def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(reviewer):
-    contradicted()
+def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(site, reviewer):
+    contradicted(site)
     html = read(reviewer, "/bandits/category/")
     for arm in Arm.objects.of("category"):
         assert f'<div class="name">{arm}</div>' in html
@@ -78,8 +66,8 @@ def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(reviewer):
     assert "no evidence yet" in html
 
 
-def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(reviewer):
-    session = contradicted()
+def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(site, reviewer):
+    session = contradicted(site)
     html = read(reviewer, "/bandits/category/")
     log = html.partition("<h2>Decisions</h2>")[2]
     assert f"d-{session.pk}" in log
@@ -92,9 +80,9 @@ def test_arms_left_out_for_one_reason_stand_together():
     assert left_out(eligible) == ["infra: paused", "news, social: 2 of 2 used today"]
 
 
-def test_a_waiting_job_is_next_tried_when_the_quota_returns(reviewer, settings):
+def test_a_waiting_job_is_next_tried_when_the_quota_returns(site, reviewer, settings):
     quota_cast.use(settings)
-    session = contradicted()
+    session = contradicted(site)
     tomorrow = timezone.now() + dt.timedelta(days=1, hours=1)
     quota_cast.quota(QuotaState.EXHAUSTED, until=tomorrow)
     for path in ("/quota/", f"/sessions/{session.pk}/"):

@@ -14,7 +14,6 @@ from grading.monitoring.alarms import keep
 from grading.monitoring.notices import guarded
 from grading.monitoring.rule import Finding, Rule
 from grading.monitoring.waits import NoticesFail
-from tests import cast
 from tests.casts.notice import MailServer as Postbox
 from tests.casts.notice import WebServer, serving
 from tests.casts.page import flat
@@ -52,8 +51,8 @@ def post(settings):
 
 
 @pytest.fixture
-def olga(client):
-    client.force_login(cast.person("olga", "operator"))
+def olga(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
@@ -331,10 +330,10 @@ def test_the_mail_server_of_the_environment_wins(olga, post, settings):
     assert NoticeChannel.objects.get().opened().server.password == PASSWORD
 
 
-def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(olga, web, settings):
+def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(site, olga, web, settings):
     add_webhook(olga, web.url, secret=SECRET)
     settings.SECRET_KEY = "another-secret-of-the-site-that-is-long-enough-for-it"
-    olga.force_login(cast.person("olaf", "operator"))
+    olga.force_login(site.person("olaf", "operator"))
     assert "can’t be read any more" in flat(olga.get(PAGE))
     ((_level, words),) = told(do(olga, "test"))
     assert "was refused: What was typed can’t be read any more" in words
@@ -342,9 +341,9 @@ def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(olg
     assert NoticeChannel.objects.get().opened() == Webhook(url=web.url)
 
 
-def test_viewers_see_channels_and_change_none(client, olga, web):
+def test_viewers_see_channels_and_change_none(site, client, olga, web):
     add_webhook(olga, web.url)
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get(PAGE))
     assert "127.0.0.1, not signed" in html
     assert "Add a channel" not in html

@@ -6,7 +6,6 @@ import re
 from urllib.parse import parse_qsl
 
 import pytest
-import time_machine
 
 from bandit import arms
 from bandit.models import Arm, Bandit, PolicyVersion
@@ -15,28 +14,16 @@ from bandit.selection import posterior_of, select
 from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
-from tests import cast
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy, reward, with_cost
 from tests.casts import review as review_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE = "/bandits/category/policy/"
-TODAY = cast.NOON.date()
+TODAY = NOON.date()
 NUMBERS = dict(parse_qsl(POLICY))
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-@pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
-    return client
 
 
 def teach():
@@ -85,7 +72,7 @@ def test_the_page_shows_each_number_with_what_it_does(operator):
 def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     teach()
     page = preview(operator, half_life_days="7")
-    before = posterior_of("category", cast.NOON)
+    before = posterior_of("category", NOON)
     assert "Half-life 45 → 7 days. It remembers 10.6 days of its traffic. Nothing is saved yet." in page
     (promised,) = re.findall(r"Put version 2 in force: ([^<]+)<", page)
     assert re.fullmatch(r"\w+ from \.\d+ to \.\d+(, \d+ to \d+ of 100)?; \d+ more arms? moves?", promised)
@@ -103,13 +90,13 @@ def test_putting_it_in_force_does_what_the_preview_promised(operator):
     row = version_of(Bandit.objects.get(name="category"))
     assert (row.version, row.by, row.note) == (2, "otto", "newer is truer")
     assert (row.half_life_days, row.weights, row.caps) == (7, {"journal": 0.1}, {"journal": 5})
-    assert posterior_of("category", cast.NOON).arms["infra"].mean == promised
+    assert posterior_of("category", NOON).arms["infra"].mean == promised
     assert "newer is truer" in read(operator)
 
 
 def test_an_earlier_version_is_previewed_and_put_back_as_one_more(operator):
     teach()
-    first = posterior_of("category", cast.NOON).posterior.alpha.tobytes()
+    first = posterior_of("category", NOON).posterior.alpha.tobytes()
     messages(operator, hidden(preview(operator, half_life_days="7")))
     assert "?to=1" in read(operator)
     page = read(operator, to="1")
@@ -118,7 +105,7 @@ def test_an_earlier_version_is_previewed_and_put_back_as_one_more(operator):
     messages(operator, hidden(page) | {"note": "Back to version 1."})
     row = version_of(Bandit.objects.get(name="category"))
     assert (row.version, row.half_life_days, row.note) == (3, 45, "Back to version 1.")
-    assert posterior_of("category", cast.NOON).posterior.alpha.tobytes() == first
+    assert posterior_of("category", NOON).posterior.alpha.tobytes() == first
 
 
 @pytest.mark.parametrize("to", ["9", "x", "0", "", "9" * 30])
@@ -196,7 +183,7 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
     teach()
     for i in range(20):
         work = dict.fromkeys(Arm.objects.of("category").values_list("name", flat=True), 1) | {"code": 0}
-        select(bandit="category", decision_id=f"d{i}", supply=work, now=cast.NOON)
+        select(bandit="category", decision_id=f"d{i}", supply=work, now=NOON)
     page = preview(operator, exploration=".4")
     assert page.count("supply-bound") == 1
     assert "supply-bound: no work in 20 of the latest 20 decisions" in page
@@ -218,8 +205,8 @@ def test_costs_stand_with_their_coverage(operator):
     assert '<td class="right">at least $.25</td><td class="right dim">1 of 4</td>' in page
 
 
-def test_pairs_suggest_a_cap_with_its_arithmetic(operator):
-    rita = cast.person("rita", "reviewer")
+def test_pairs_suggest_a_cap_with_its_arithmetic(site, operator):
+    rita = site.person("rita", "reviewer")
     for value in (0.7, 0.8, 0.9):
         session = review_cast.flagged(0.3)
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
@@ -239,9 +226,9 @@ def test_the_bandits_that_read_by_this_one_are_named(operator):
     assert "Harness × model and Lesson: rewards there" in preview(operator, half_life_days="7")
 
 
-def test_only_operators_come_here(client):
+def test_only_operators_come_here(site, client):
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(role, role))
+        client.force_login(site.person(role, role))
         assert client.get(PAGE).status_code == 403
         assert client.post(PAGE, {**NUMBERS, "version": "2"}).status_code == 403
 

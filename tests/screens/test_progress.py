@@ -9,29 +9,20 @@ from grading.models import ReviewItem
 from grading.models.review import Answer
 from grading.review import answers, queue
 from grading.review.progress import progress
-from grading.reward import rewards
-from grading.vocabulary import Source
-from tests import cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
 def clock():
-    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False) as traveller:
+    with time_machine.travel(NOON + dt.timedelta(days=1), tick=False) as traveller:
         yield traveller
 
 
-def judged(value=0.5, **fields):
-    session = cast.session(**fields)
-    cast.grade(session, Source.JUDGE, value)
-    rewards.settle(session)
-    return session
-
-
-def in_slice(value=0.5, probability=0.2):
-    session = judged(value)
+def in_slice(site, value=0.5, probability=0.2):
+    session = site.session().judged(value).settle()
     ReviewItem.objects.update_or_create(
         session=session, defaults={"entered_as": "slice", "slice_probability": probability}
     )
@@ -47,12 +38,12 @@ def row(who):
     return found
 
 
-def test_today_and_seven_days_count_answers_that_hold(rita, clock):
-    grade(judged(), rita, 0.6)
+def test_today_and_seven_days_count_answers_that_hold(site, rita, clock):
+    grade(site.session().judged(0.5).settle(), rita, 0.6)
     clock.shift(dt.timedelta(days=6))
-    grade(judged(), rita, 0.6)
-    answers.undo(grade(judged(), rita, 0.6), rita, "a slip")
-    answers.submit(judged(), rita, answer=Answer.SKIP)
+    grade(site.session().judged(0.5).settle(), rita, 0.6)
+    answers.undo(grade(site.session().judged(0.5).settle(), rita, 0.6), rita, "a slip")
+    answers.submit(site.session().judged(0.5).settle(), rita, answer=Answer.SKIP)
     assert (row(rita).today, row(rita).week) == (1, 2)
     clock.shift(dt.timedelta(days=1))
     assert (row(rita).today, row(rita).week) == (0, 1)
@@ -60,19 +51,19 @@ def test_today_and_seven_days_count_answers_that_hold(rita, clock):
     assert progress().rows == ()
 
 
-def test_the_time_is_the_median_of_single_answers(rita):
+def test_the_time_is_the_median_of_single_answers(site, rita):
     for seconds in (4, 8, 100):
-        grade(judged(), rita, 0.6, seconds=seconds)
-    grade(judged(), rita, 0.6, seconds=900, bulk="a-bulk")
+        grade(site.session().judged(0.5).settle(), rita, 0.6, seconds=seconds)
+    grade(site.session().judged(0.5).settle(), rita, 0.6, seconds=900, bulk="a-bulk")
     assert row(rita).seconds == 8
 
 
-def test_what_was_undone_or_overruled_by_another_is_counted_once(rita, omar):
-    answers.undo(grade(judged(), rita, 0.6), omar, "no")
-    session = judged()
+def test_what_was_undone_or_overruled_by_another_is_counted_once(site, rita, omar):
+    answers.undo(grade(site.session().judged(0.5).settle(), rita, 0.6), omar, "no")
+    session = site.session().judged(0.5).settle()
     grade(session, rita, 0.6)
     grade(session, omar, 0.2)
-    corrected = judged()
+    corrected = site.session().judged(0.5).settle()
     grade(corrected, rita, 0.6)
     grade(corrected, rita, 0.7)
     assert (row(rita).answers, row(rita).taken_back) == (4, 2)
@@ -80,37 +71,37 @@ def test_what_was_undone_or_overruled_by_another_is_counted_once(rita, omar):
     assert (progress().total.answers, progress().total.taken_back) == (5, 2)
 
 
-def test_agreement_with_other_people_is_of_sessions_that_several_graded(rita, omar):
+def test_agreement_with_other_people_is_of_sessions_that_several_graded(site, rita, omar):
     for mine, theirs in ((0.6, 0.8), (0.5, 0.6)):
-        session = judged()
+        session = site.session().judged(0.5).settle()
         grade(session, rita, mine)
         grade(session, omar, theirs)
-    grade(judged(), rita, 0.1)
+    grade(site.session().judged(0.5).settle(), rita, 0.1)
     assert row(rita).people.n == row(omar).people.n == progress().total.people.n == 2
     assert row(rita).people.mean == pytest.approx((0.2 + 0.1) / 2)
 
 
-def test_blind_agreement_is_of_the_random_slice_only(rita):
-    grade(in_slice(0.5), rita, 0.6)
-    grade(in_slice(0.5), rita, 0.2)
-    grade(judged(0.5), rita, 1.0)
+def test_blind_agreement_is_of_the_random_slice_only(site, rita):
+    grade(in_slice(site, 0.5), rita, 0.6)
+    grade(in_slice(site, 0.5), rita, 0.2)
+    grade(site.session().judged(0.5).settle(), rita, 1.0)
     assert row(rita).judge.n == 2
     assert row(rita).judge.mean == pytest.approx((0.1 + 0.3) / 2)
     assert row(rita).judge.bias == pytest.approx((0.1 - 0.3) / 2)
 
 
-def test_what_was_seen_first_says_nothing_of_ones_own(rita):
-    seen = in_slice(0.5)
+def test_what_was_seen_first_says_nothing_of_ones_own(site, rita):
+    seen = in_slice(site, 0.5)
     answers.reveal(seen, rita, None)
     grade(seen, rita, 0.6)
-    answers.submit(in_slice(0.5), rita, answer=Answer.ACCEPT)
+    answers.submit(in_slice(site, 0.5), rita, answer=Answer.ACCEPT)
     assert row(rita).judge.n == 0
     assert row(rita).judge.mean is None
 
 
-def test_anchoring_is_how_far_and_where_people_move_after_looking(rita):
+def test_anchoring_is_how_far_and_where_people_move_after_looking(site, rita):
     for blind, final in ((0.8, 0.6), (0.2, 0.1), (0.7, 0.7)):
-        session = judged(0.5)
+        session = site.session().judged(0.5).settle()
         answers.reveal(session, rita, blind)
         grade(session, rita, final)
     found = row(rita).anchoring
@@ -118,30 +109,24 @@ def test_anchoring_is_how_far_and_where_people_move_after_looking(rita):
     assert found.mean == pytest.approx((0.2 + 0.1 + 0) / 3)
 
 
-def test_whom_something_is_assigned_to_is_listed_before_they_answer(rita, omar):
-    item = queue.add(judged(), rita, "look")
+def test_whom_something_is_assigned_to_is_listed_before_they_answer(site, rita, omar):
+    item = queue.add(site.session().judged(0.5).settle(), rita, "look")
     queue.assign(item, omar, rita)
     assert (row(omar).waits, row(omar).answers, progress().total.waits) == (1, 0, 1)
 
 
-def test_people_stand_by_name_and_not_by_number(rita, omar):
+def test_people_stand_by_name_and_not_by_number(site, rita, omar):
     for _ in range(3):
-        grade(judged(), rita, 0.6)
-    grade(judged(), omar, 0.6)
+        grade(site.session().judged(0.5).settle(), rita, 0.6)
+    grade(site.session().judged(0.5).settle(), omar, 0.6)
     assert [each.reviewer for each in progress().rows] == [omar, rita]
 
 
-def test_the_figures_of_one_person_are_theirs_alone(rita, omar):
-    grade(judged(), rita, 0.6)
-    grade(judged(), omar, 0.6)
+def test_the_figures_of_one_person_are_theirs_alone(site, rita, omar):
+    grade(site.session().judged(0.5).settle(), rita, 0.6)
+    grade(site.session().judged(0.5).settle(), omar, 0.6)
     assert progress(rita).total.answers == 1
     assert [each.reviewer for each in progress(rita).rows] == [rita]
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
 
 
 def shown(client) -> str:
@@ -150,9 +135,9 @@ def shown(client) -> str:
     return flat(response)
 
 
-def test_the_page_says_it_in_words_first(viewer, rita, omar):
-    grade(in_slice(0.5), rita, 0.6)
-    grade(in_slice(0.5), omar, 0.7)
+def test_the_page_says_it_in_words_first(site, viewer, rita, omar):
+    grade(in_slice(site, 0.5), rita, 0.6)
+    grade(in_slice(site, 0.5), omar, 0.7)
     html = shown(viewer)
     assert "2 answered today, 2 in seven days" in html
     assert "2 answers in 30 days by 2 people." in html
@@ -160,8 +145,8 @@ def test_the_page_says_it_in_words_first(viewer, rita, omar):
     assert 'href="/history/?person=rita"' in html
 
 
-def test_without_a_pair_nothing_is_claimed(viewer, rita):
-    grade(judged(), rita, 0.6)
+def test_without_a_pair_nothing_is_claimed(site, viewer, rita):
+    grade(site.session().judged(0.5).settle(), rita, 0.6)
     assert "No session from the random slice has been graded both by a judge and by a person blind" in shown(viewer)
 
 

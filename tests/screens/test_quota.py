@@ -13,7 +13,6 @@ from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Reason
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
@@ -35,14 +34,8 @@ def judge(settings):
 
 
 @pytest.fixture
-def operator(client):
-    client.force_login(cast.person("olga", "operator"))
-    return client
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
+def operator(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
@@ -115,11 +108,9 @@ def test_every_state_has_its_heading_and_its_meaning(viewer, state, fields, head
     assert f">{heading}</span>" in flat(response)
 
 
-def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to_have_one(viewer, settings):
+def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to_have_one(site, viewer, settings):
     settings.ANTHROPIC_API_KEY = ""
-    session = cast.session(ended_at=NOW)
-    cast.grade(session, "judge", None, Reason.NOT_CONFIGURED)
-    rewards.settle(session)
+    site.session(ended_at=NOW).graded("judge", None, Reason.NOT_CONFIGURED).settle()
     first = opened(viewer).context["first"]
     assert first.standing is None
     assert "Add a key in Settings" in first.meaning
@@ -259,8 +250,8 @@ def test_a_spell_of_overload_is_on_the_timeline_and_in_its_legend(viewer):
 
 @pytest.mark.parametrize("path", ACTIONS)
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_only_an_operator_may_do_anything(client, path, role):
-    client.force_login(cast.person(role, role))
+def test_only_an_operator_may_do_anything(site, client, path, role):
+    client.force_login(site.person(role, role))
     assert client.post(path).status_code == 403
     html = shown(client)
     assert f'"{path}"' not in html
@@ -433,10 +424,10 @@ def test_the_quota_page_does_not_say_it_twice(viewer):
     assert 'id="judge-banner"' not in shown(viewer)
 
 
-def test_a_session_with_a_final_reward_is_not_counted_as_provisional(viewer):
+def test_a_session_with_a_final_reward_is_not_counted_as_provisional(site, viewer):
     exhausted()
     job = quota_cast.waiting(NOW)
-    cast.grade(job.session, "human", 0.8, author=cast.person("rita", "reviewer"))
+    site.on(job.session).graded("human", 0.8, author=site.person("rita", "reviewer"))
     rewards.settle(job.session)
     assert banner(viewer).sessions == 0
 
@@ -477,13 +468,11 @@ def test_while_verdicts_come_in_no_line_is_shown(viewer, state):
     assert 'id="judge-banner"' not in shown(viewer, "/")
 
 
-def test_without_a_judge_the_line_counts_the_sessions_of_two_weeks(viewer, settings):
+def test_without_a_judge_the_line_counts_the_sessions_of_two_weeks(site, viewer, settings):
     settings.ANTHROPIC_API_KEY = ""
     assert 'id="judge-banner"' not in shown(viewer, "/sessions/")
     for days in (1, 3, 20):
-        session = cast.session(ended_at=NOW - dt.timedelta(days=days))
-        cast.grade(session, "judge", None, Reason.NOT_CONFIGURED)
-        rewards.settle(session)
+        site.session(ended_at=NOW - dt.timedelta(days=days)).graded("judge", None, Reason.NOT_CONFIGURED).settle()
     said = banner(viewer, "/sessions/")
     assert (said.sessions, said.since) == (2, None)
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 
 from bandit.models import Rectifier
@@ -12,30 +11,18 @@ from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
 from grading.reward import one_scale
-from tests import cast
 from tests.casts import review as review_cast
 from tests.casts import scale as scale_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE, CHANGE = "/bandits/category/", "/bandits/category/rectifier/"
 
 
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-@pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
-    return client
-
-
-def labelled(pairs=3):
+def labelled(site, pairs=3):
     """Flagged sessions of one arm, each reviewed twice as good as its journal says, and one that nobody reviewed."""
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     for _ in range(pairs):
         session = review_cast.flagged(0.3)
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
@@ -66,8 +53,8 @@ def test_without_blind_grades_the_card_says_what_is_missing(operator):
     assert "<form" not in card
 
 
-def test_the_card_shows_each_stratum_and_what_it_moves(operator):
-    labelled()
+def test_the_card_shows_each_stratum_and_what_it_moves(site, operator):
+    labelled(site)
     card = read(operator)
     assert "Put version 1 in force" in card
     assert "1 reward, mean .30 → .63" in card
@@ -76,12 +63,12 @@ def test_the_card_shows_each_stratum_and_what_it_moves(operator):
     assert "From 3 sessions" in card
 
 
-def test_putting_a_version_in_force_does_what_the_card_promised(operator):
-    labelled()
+def test_putting_a_version_in_force_does_what_the_card_promised(site, operator):
+    labelled(site)
     (promised,) = (move.mean_after for move in operator.get(PAGE).context["moves"] if move.arm == "cross-repo")
     (said,) = messages(operator, hidden(read(operator)) | {"note": "three good ones"})
     assert said.startswith("Version 1 is in force: cross-repo from")
-    assert posterior_of("category", cast.NOON).arms["cross-repo"].mean == promised
+    assert posterior_of("category", NOON).arms["cross-repo"].mean == promised
     row = Rectifier.objects.get()
     assert (row.by, row.note, row.enabled) == ("otto", "three good ones", True)
     card = read(operator)
@@ -91,20 +78,20 @@ def test_putting_a_version_in_force_does_what_the_card_promised(operator):
     assert "btn primary" not in card
 
 
-def test_switching_off_is_one_more_version_and_gives_every_number_back(operator):
-    labelled()
-    before = posterior_of("category", cast.NOON).posterior.version
+def test_switching_off_is_one_more_version_and_gives_every_number_back(site, operator):
+    labelled(site)
+    before = posterior_of("category", NOON).posterior.version
     messages(operator, hidden(read(operator)))
-    assert posterior_of("category", cast.NOON).posterior.version != before
+    assert posterior_of("category", NOON).posterior.version != before
     (said,) = messages(operator, {"version": 2})
     assert said == "The recalibration is off since version 2: every posterior is the ledger's own again."
-    assert posterior_of("category", cast.NOON).posterior.version == before
+    assert posterior_of("category", NOON).posterior.version == before
     assert "off since" in read(operator)
     assert "Put version 3 in force" in read(operator)
 
 
-def test_a_stale_page_changes_nothing(operator):
-    labelled()
+def test_a_stale_page_changes_nothing(site, operator):
+    labelled(site)
     seen = hidden(read(operator))
     messages(operator, seen)
     (said,) = messages(operator, seen)
@@ -116,28 +103,28 @@ def test_a_stale_page_changes_nothing(operator):
     assert Rectifier.objects.count() == 1
 
 
-def test_only_operators_may_change_it_and_everybody_reads_it(client):
-    labelled()
+def test_only_operators_may_change_it_and_everybody_reads_it(site, client):
+    labelled(site)
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(role, role))
+        client.force_login(site.person(role, role))
         assert "An operator puts this in force." in read(client)
         assert client.post(CHANGE, {"version": 1}).status_code == 403
     assert not Rectifier.objects.exists()
 
 
-def test_a_note_is_shown_as_text_and_an_unknown_bandit_is_a_404(operator):
-    labelled()
+def test_a_note_is_shown_as_text_and_an_unknown_bandit_is_a_404(site, operator):
+    labelled(site)
     messages(operator, hidden(read(operator)) | {"note": "<script>alert(1)</script>"})
     assert "<script>alert" not in read(operator)
     assert operator.post("/bandits/nothing/rectifier/", {"version": 1}).status_code == 404
     assert operator.get(CHANGE).status_code == 405
 
 
-def test_the_card_says_which_offsets_rest_and_why(operator):
+def test_the_card_says_which_offsets_rest_and_why(site, operator):
     otto = User.objects.get(username="otto")
     scale_cast.pairs()
     scale_cast.put(otto)
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     for _ in range(3):
         session = scale_cast.fell_back(0.2, arm="code")
         ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})

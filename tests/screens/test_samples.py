@@ -14,11 +14,10 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit import audit
-from grading import intake, judging, monitoring, review, tasks
+from grading import judging, monitoring, review, tasks
 from grading.agent import samples
 from grading.evidence import store
 from grading.health import readiness
-from grading.intake.submission import SubmittedSession
 from grading.judging.rubrics import plans
 from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionLog, SessionState
 from grading.models.review import ItemState, Place
@@ -32,10 +31,8 @@ from grading.roles import OPERATOR
 from grading.screens.context import site_now
 from grading.screens.feed import snapshot
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.casts import quota as quota_cast
-from tests.casts import review as review_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -90,49 +87,48 @@ def page(client):
     return get
 
 
-def of_everything(people, *, agent: Agent, is_sample: bool) -> list[Session]:
+def of_everything(site, people, *, agent: Agent, is_sample: bool) -> list[Session]:
     """Sessions of which each figure has one: judged, flagged, waiting, parked, graded blind, assigned, nameless."""
     rita, olga = people
     made = []
 
     def session(number, **fields):
         at = NOW - dt.timedelta(hours=2 + number)
-        made.append(cast.session(agent=agent, is_sample=is_sample, ended_at=at, received_at=at, **fields))
+        made.append(site.session(agent=agent, is_sample=is_sample, ended_at=at, received_at=at, **fields).session)
         return made[-1]
 
     for number, arm in enumerate(("code", "code", "infra", "cross-repo")):
         judged = session(number, category=arm, cost_usd=0.5)
-        cast.grade(judged, Source.TRAJECTORY, 0.6, version="trajectory/2", view="full")
-        cast.grade(judged, Source.JUDGE, 0.7, **GRADER)
-        review_cast.settled(judged)
-        cast.blind(judged, rita, 0.4, place=Place.IMPACT, settlement=rewards.live(judged))
+        site.on(judged).graded(Source.TRAJECTORY, 0.6, version="trajectory/2", view="full").judged(
+            0.7, **GRADER
+        ).recheck()
+        site.on(judged).answered_blind(rita, 0.4, place=Place.IMPACT, settlement=rewards.live(judged))
         ReviewItem.objects.filter(session=judged).update(state=ItemState.DONE, closed_at=NOW, drawn_at=NOW)
     for number in range(4, 8):
         flagged = session(number, category="content")
-        cast.pull_request(flagged)
-        cast.grade(flagged, Source.JOURNAL, 0.32)
-        cast.open_judge_job(flagged, reason=Reason.AWAITING_JUDGE, created_at=NOW - dt.timedelta(days=3))
+        site.on(flagged).with_pull_request().graded(Source.JOURNAL, 0.32).with_judge_job(
+            reason=Reason.AWAITING_JUDGE, created_at=NOW - dt.timedelta(days=3)
+        )
         Flag.objects.create(session=flagged, rule="A34", detail="another agent's", raised_at=NOW)
-        review_cast.settled(flagged)
+        site.on(flagged).recheck()
     ReviewItem.objects.filter(session=made[-1]).update(assigned_to=olga, entered_at=NOW - dt.timedelta(days=5))
     parked = session(8)
-    cast.open_judge_job(parked, reason=Reason.UNREADABLE, parked_at=NOW, attempts=9)
-    review_cast.settled(parked)
-    review_cast.settled(session(9, outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired"))
-    review_cast.settled(session(10, category=None, model="claude-new-7"))
+    site.on(parked).with_judge_job(reason=Reason.UNREADABLE, parked_at=NOW, attempts=9).recheck()
+    site.on(session(9, outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired")).recheck()
+    site.on(session(10, category=None, model="claude-new-7")).recheck()
     for number in range(11, 24):
         # A row of sessions of one arm of which nothing is known: a silence.
-        review_cast.settled(session(number, category="social"))
+        site.on(session(number, category="social")).recheck()
     return made
 
 
-def of_samples(people) -> list[Session]:
+def of_samples(site, people) -> list[Session]:
     """As an earlier version left them: judged, waiting, flagged, answered."""
     agent, _ = Agent.objects.get_or_create(name=samples.AGENT, defaults={"is_sample": True})
-    made = of_everything(people, agent=agent, is_sample=True)
+    made = of_everything(site, people, agent=agent, is_sample=True)
     # The latest verdict of all is one of theirs, by another grader.
-    cast.grade(made[0], Source.JUDGE, 0.1, **{**GRADER, "model": "claude-of-samples"}, parallel=False, replicate=1)
-    review_cast.settled(made[0])
+    site.on(made[0]).judged(0.1, **{**GRADER, "model": "claude-of-samples"}, parallel=False, replicate=1)
+    site.on(made[0]).recheck()
     return made
 
 
@@ -167,20 +163,20 @@ def pages(page) -> dict[str, str]:
 
 
 @pytest.fixture
-def people(rita):
-    return rita, cast.person("olga", OPERATOR)
+def people(site, rita):
+    return rita, site.person("olga", OPERATOR)
 
 
 @pytest.fixture
-def mixed(people):
-    return of_everything(people, agent=cast.agent(), is_sample=False)
+def mixed(site, people):
+    return of_everything(site, people, agent=site.agent(), is_sample=False)
 
 
-def test_a_site_with_samples_says_what_it_says_without_them(mixed, people, page):
+def test_a_site_with_samples_says_what_it_says_without_them(site, mixed, people, page):
     services, shown = said(), pages(page)
     assert services["alarms"]
     assert services["queue"].open > 4
-    of_samples(people)
+    of_samples(site, people)
     assert said() == services
     again = pages(page)
     assert [path for path in PAGES if again[path] != shown[path]] == []
@@ -188,16 +184,16 @@ def test_a_site_with_samples_says_what_it_says_without_them(mixed, people, page)
     assert said() == services
 
 
-def test_a_site_with_nothing_but_samples_counts_nothing(people, page):
+def test_a_site_with_nothing_but_samples_counts_nothing(site, people, page):
     services = said()
-    of_samples(people)
+    of_samples(site, people)
     assert said() == services
     assert services["alarms"] == []
     assert services["top bar"] == {"Review": 0, "Alarms": 0}
 
 
-def test_every_query_is_either_about_yours_or_about_samples(mixed, people):
-    of_samples(people)
+def test_every_query_is_either_about_yours_or_about_samples(site, mixed, people):
+    of_samples(site, people)
     for model, path in ((Session, "pk"), (SessionState, "session"), (ReviewItem, "session"), (Flag, "session")):
         both = [set(model.objects.filter(whose.rows(path)).values_list("pk", flat=True)) for whose in Whose]
         assert all(both)
@@ -213,7 +209,7 @@ def loaded():
     return [receipt.session for receipt in samples.load(NOW)]
 
 
-def test_pages_show_what_samples_come_to_until_the_first_session_is_there(loaded, page):
+def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, loaded, page):
     figures = trust.trust(NOW, Whose.SAMPLES)
     dashboard = page("/")
     assert "What this page will show" in dashboard
@@ -225,17 +221,17 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(loaded
     assert "None is yours" in listed
     waiting = review.count(whose=Whose.SAMPLES).open
     assert f"{waiting} of the sample sessions would wait here" in page("/review/")
-    review_cast.judged(0.5, ended_at=NOW - dt.timedelta(hours=1))
+    site.session(ended_at=NOW - dt.timedelta(hours=1)).judged(0.5).recheck()
     for path in ("/", "/bandits/category/", "/quota/", "/sessions/", "/review/"):
         shown = page(path)
         assert "sampletag" not in shown, path
         assert "Sample data" not in shown
 
 
-def test_what_a_bandit_would_believe_is_what_it_believes_of_the_same_sessions(loaded, page):
+def test_what_a_bandit_would_believe_is_what_it_believes_of_the_same_sessions(site, loaded, page):
     shown = page("/bandits/category/")
     before = audit.fingerprint()
-    with cast.world():
+    with site.rolled_back():
         Session.objects.update(is_sample=False)
         for session in Session.objects.all():
             rewards.settle(session)
@@ -279,20 +275,18 @@ def test_nobody_pays_for_a_sample_unasked(loaded, settings):
     assert said.reason == Reason.DECLINED
 
 
-def test_samples_loaded_by_a_version_that_had_them_judged_are_not_judged_once_a_key_is_there(settings):
-    sample = judge_cast.session(is_sample=True)
-    cast.grade(sample, Source.JUDGE, None, Reason.NOT_CONFIGURED)
-    rewards.settle(sample)
+def test_samples_loaded_by_a_version_that_had_them_judged_are_not_judged_once_a_key_is_there(site, settings):
+    site.session(is_sample=True).with_work().judged(None, Reason.NOT_CONFIGURED).settle()
     judging.catch_up()
     assert not JudgeJob.objects.exists()
 
 
-def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(loaded):
+def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(site, loaded):
     from grading.evidence import claims
 
     sample = next(each for each in loaded if each.artifacts.filter(kind="pull_request", owned_by=None).exists())
     thing = sample.artifacts.filter(kind="pull_request", owned_by=None).first()
-    own = cast.session(ended_at=NOW)
+    own = site.session(ended_at=NOW).session
     mine = type(thing)(
         session=own, kind=thing.kind, key=thing.key, lookup=thing.lookup, origin=thing.origin, witness=thing.witness
     )
@@ -302,14 +296,13 @@ def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(loaded):
     assert (mine.owned_by_id, thing.owned_by_id) == (None, own.pk)
 
 
-def test_the_logs_of_samples_count_for_sessions_of_yours_and_stay_the_samples_too(loaded):
+def test_the_logs_of_samples_count_for_sessions_of_yours_and_stay_the_samples_too(site, loaded):
     """Whoever imports the very logs that the samples were made of has done that work."""
     logs = SessionLog.objects.filter(session__in=loaded).select_related("session")
     carried, others = {log.pk: log.carried for log in logs}, {"A34", "A5"}
     for sample in [log.session for log in logs]:
-        said = SubmittedSession(session_id=sample.external_id, category="code")
         with store.open(sample.evidence.get(kind="transcript")) as log:
-            own = intake.submit(agent=cast.agent(), metadata=said, transcript=log).session
+            own = site.upload(sample.external_id, log, ended_at=None).session
         assert SessionLog.objects.get(pk=own.pk).carried == {}
         assert others.isdisjoint(own.flags.values_list("rule", flat=True))
         assert own.evidence.get(kind="transcript").problem == sample.evidence.get(kind="transcript").problem

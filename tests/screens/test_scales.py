@@ -12,25 +12,18 @@ from bandit.reading import posterior_of
 from grading.reward import one_scale
 from grading.screens import charts
 from grading.templatetags.gradingsite_tags import coefficient
-from grading.vocabulary import Source
-from tests import cast
 from tests.casts import scale as scale_cast
 from tests.casts.page import flat
 from tests.casts.scale import DAY
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE, CALIBRATION, CHANGE = "/bandits/category/", "/calibration/", "/bandits/category/scale/"
 
 
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
 @pytest.fixture
-def otto():
-    return cast.person("otto", "operator")
+def otto(site):
+    return site.person("otto", "operator")
 
 
 @pytest.fixture
@@ -91,9 +84,8 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
     assert f'action="{CHANGE}"' in shown
 
 
-def test_with_verdicts_and_no_pair_the_start_says_that_fallbacks_are_shifted(operator):
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.8, model="another", rubric="x" * 64)
+def test_with_verdicts_and_no_pair_the_start_says_that_fallbacks_are_shifted(site, operator):
+    session = site.session().judged(0.8, model="another", rubric="x" * 64).session
     one_scale.rewards.settle(session)
     holds = scale_of(operator).holds
     assert "slope 1, shifted to the mean verdict" in holds
@@ -155,7 +147,7 @@ def test_versions_of_people_and_of_the_site_are_listed_with_what_they_rest_on(op
     scale_cast.pairs()
     scale_cast.put(otto)
     scale_cast.judged(0.3, 0.62, arm="code", ago=DAY / 2)
-    (made,) = [each for each in one_scale.renew(cast.NOON) if each.bandit.name == "category"]
+    (made,) = [each for each in one_scale.renew(NOON) if each.bandit.name == "category"]
     one_scale.switch_off("category", otto, version=4, note="looks wrong")
     assert (made.version, made.by) == (3, "the site, at night")
     found = scale_of(operator)
@@ -170,7 +162,7 @@ def test_old_pairs_are_said_to_count_half(operator, otto):
     scale_cast.pairs()
     scale_cast.put(otto)
     assert not scale_of(operator).is_stale
-    with time_machine.travel(cast.NOON + 16 * DAY, tick=False):
+    with time_machine.travel(NOON + 16 * DAY, tick=False):
         operator.force_login(otto)
         assert scale_of(operator).is_stale
         assert '<p class="red">' in part(operator)
@@ -181,7 +173,7 @@ def test_old_pairs_are_said_to_count_half(operator, otto):
 
 def test_the_card_shows_what_the_version_moves_and_that_it_waits(operator):
     scale_cast.moves_a_lot()
-    proposed = one_scale.proposal("category", cast.NOON)
+    proposed = one_scale.proposal("category", NOON)
     arm, move = proposed.largest
     assert abs(move) > one_scale.BY_ITSELF
     shown = card(operator)
@@ -200,24 +192,24 @@ def test_what_moves_little_comes_by_itself_and_the_card_says_so(operator, otto):
     assert found.why in card(operator)
 
 
-def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_back(operator):
+def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_back(site, operator):
     scale_cast.pairs()
     for _ in range(30):
         scale_cast.fell_back(0.2, arm="code")
-    one_scale.switch_off("category", cast.person("olga", "operator"), version=2)
-    before = posterior_of("category", cast.NOON).posterior
+    one_scale.switch_off("category", site.person("olga", "operator"), version=2)
+    before = posterior_of("category", NOON).posterior
     shown = card(operator)
     assert "olga switched off with version 2: version 3 waits for you, whatever it moves." in shown
     (promised,) = (move.mean_after for move in operator.get(PAGE).context["card"].moves if move.arm == "code")
     (said,) = messages(operator, hidden(shown) | {"note": "thirty looked at"})
     assert said.startswith("Version 3 is in force: ")
-    assert posterior_of("category", cast.NOON).arms["code"].mean == promised
+    assert posterior_of("category", NOON).arms["code"].mean == promised
     row = CalibrationVersion.objects.filter(bandit__name="category").latest("version")
     assert (row.by, row.note, row.accepted, row.enabled) == ("otto", "thirty looked at", True, True)
     assert "This is what is in force." in card(operator)
     (said,) = messages(operator, {"version": 4})
     assert said == "The calibration is off since version 4: every source is read as it stands."
-    after = posterior_of("category", cast.NOON).posterior
+    after = posterior_of("category", NOON).posterior
     assert (after.version, after.alpha.tobytes()) == (before.version, before.alpha.tobytes())
     assert "off since" in card(operator)
 
@@ -247,10 +239,10 @@ def test_a_form_that_is_not_ours_changes_nothing(operator, data):
     assert CalibrationVersion.objects.filter(bandit__name="category").count() == 1
 
 
-def test_only_operators_may_change_it_and_everybody_reads_it(client):
+def test_only_operators_may_change_it_and_everybody_reads_it(site, client):
     scale_cast.moves_a_lot()
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(role, role))
+        client.force_login(site.person(role, role))
         shown = card(client)
         assert "An operator puts this in force." in shown
         assert "so it waits for an operator." in shown
@@ -270,7 +262,7 @@ def test_hostile_names_and_notes_stay_text(operator, otto):
     evil = "<script>alert(1)</script>"
     Arm.objects.create(bandit=Bandit.objects.get(name="category"), name="evil", title=evil)
     scale_cast.pairs(6, evil=(0.3, 0.7), code=(0.2, 0.5))
-    found = one_scale.proposal("category", cast.NOON)
+    found = one_scale.proposal("category", NOON)
     one_scale.put_in_force(found, otto, version=2, fingerprint=found.fingerprint, note=evil)
     for path in (PAGE, CALIBRATION):
         raw = operator.get(path).content.decode()
@@ -291,7 +283,7 @@ def test_the_evidence_says_what_a_fallback_is_read_as_and_counts(operator, otto)
     for _ in range(42):
         scale_cast.fell_back(0.2, arm="code")
     scale_cast.put(otto)
-    arm = posterior_of("category", cast.NOON).arms["code"]
+    arm = posterior_of("category", NOON).arms["code"]
     (said,) = [each for each in arm.evidence if each.source == "trajectory"]
     words = f"trajectory: 42, raw .20, ≈ {_two(said.mapped)} on the judge’s scale, counts "
     assert words + f"{_two(said.counts)} each" in text(operator, PAGE)
@@ -301,9 +293,9 @@ def test_time_travel_reads_by_the_calibration_of_that_moment(operator, otto):
     scale_cast.pairs(ago=3 * DAY)
     for _ in range(30):
         scale_cast.fell_back(0.2, arm="news", ago=2 * DAY)
-    with time_machine.travel(cast.NOON - dt.timedelta(hours=1), tick=False):
+    with time_machine.travel(NOON - dt.timedelta(hours=1), tick=False):
         scale_cast.put(otto)
-    then, now = cast.NOON - dt.timedelta(hours=2), cast.NOON
+    then, now = NOON - dt.timedelta(hours=2), NOON
     believed = {at: posterior_of("category", now, known_by=at).arms["news"].mean for at in (then, now)}
     assert abs(believed[then] - believed[now]) > 0.01
     for at, version in ((then, "no calibration"), (now, "calibration version 2")):

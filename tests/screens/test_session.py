@@ -1,30 +1,22 @@
 """The session page: the chain from its steps, the evidence in bounds and escaped, the whole history."""
 
-import io
 import json
 import re
 
 import pytest
 
 from bandit.models import LedgerEntry
-from grading import intake, review
-from grading.evidence import store
+from grading import review
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, SessionSignals, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.reward import rewards
 from grading.screens.session.view import TABS
 from grading.vocabulary import Reason, Source, Status
-from tests import cast
 from tests.casts import logs
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reviewer(client):
-    client.force_login(cast.person("rita", "reviewer"))
-    return client
 
 
 def opened(client, session, query=""):
@@ -43,23 +35,6 @@ def tiles_of(page) -> dict:
     return {tile["source"]: tile for tile in page.context["tiles"]}
 
 
-def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
-    """A session that came in as an agent sends it."""
-    said = {"session_id": name, "category": "cross-repo", "ended_at": cast.NOON, **(metadata or {})}
-    streams = {
-        kind: io.BytesIO(data if isinstance(data, bytes) else json.dumps(data).encode()) for kind, data in files.items()
-    }
-    made = intake.SubmittedSession.model_validate(said)
-    return intake.submit(agent=cast.agent(), metadata=made, **streams).session
-
-
-def received(session, kind, data: bytes, filename="", **fields) -> Evidence:
-    stored = store.store(io.BytesIO(data))
-    return Evidence.objects.create(
-        session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, **fields
-    )
-
-
 def gptme_log(turns: int) -> bytes:
     """A gptme conversation: a task, then `turns` messages of the agent."""
     messages = [{"role": "user", "content": "Do it", "timestamp": "2026-03-31T13:46:00"}]
@@ -70,12 +45,14 @@ def gptme_log(turns: int) -> bytes:
     return "\n".join(json.dumps(message) for message in messages).encode()
 
 
-def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
-    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
-    cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found")
-    rewards.settle(session)
+def test_the_tiles_are_the_steps_of_the_settlement(site, reviewer):
+    session = (
+        site.session()
+        .judged(None, Reason.QUOTA_EXHAUSTED)
+        .graded(Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+        .graded(Source.JOURNAL, 0.32, detail="“Submitted PR” found")
+        .settle()
+    )
     page = opened(reviewer, session)
     tiles = tiles_of(page)
     assert (tiles["judge"]["css"], tiles["judge"]["reason"]) == ("failed", Reason.QUOTA_EXHAUSTED)
@@ -88,10 +65,9 @@ def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
     assert (html.count('class="join rule"'), html.count('class="join rule over"')) == (1, 1)
 
 
-def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
+def test_nothing_but_the_stored_steps_explains_a_reward(site, reviewer):
     """A settlement of old keeps saying what it said, whatever the grades say now."""
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.5, detail="a new wording")
+    session = site.session().judged(0.5, detail="a new wording").session
     held = rewards.settle(session)
     Settlement.objects.create(
         session=session,
@@ -108,9 +84,8 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
     assert "As it was explained then." in html
 
 
-def test_a_floor_is_a_dash_and_decides_nothing(reviewer):
-    session = cast.session()
-    rewards.settle(session)
+def test_a_floor_is_a_dash_and_decides_nothing(site, reviewer):
+    session = site.session().settle()
     page = opened(reviewer, session)
     floor = tiles_of(page)["floor"]
     assert (floor["css"], floor["value"]) == ("skipped slim", None)
@@ -119,29 +94,29 @@ def test_a_floor_is_a_dash_and_decides_nothing(reviewer):
     assert ".10</div>" not in html
 
 
-def test_a_session_without_settlement_says_so(reviewer):
-    page = opened(reviewer, cast.session())
+def test_a_session_without_settlement_says_so(site, reviewer):
+    page = opened(reviewer, site.session().session)
     assert (page.context["settlement"], page.context["tiles"]) == (None, [])
     assert 'class="empty"' in flat(page)
 
 
-def test_consumption_shows_its_sum(reviewer):
-    session = cast.session(category="news")
+def test_consumption_shows_its_sum(site, reviewer):
+    session = site.session("news").session
     terms = [{"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4}]
-    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": terms})
-    rewards.settle(session)
+    site.on(session).graded(Source.CONSUMPTION, 0.6, evidence={"terms": terms}).settle()
     html = shown(reviewer, session)
     assert '<td>Idea</td><td class="right">3</td><td class="right">1</td><td class="right">.4</td>' in html
 
 
-def test_hostile_evidence_is_text(reviewer):
-    session = cast.session(title="<img src=x onerror=alert(1)>")
+def test_hostile_evidence_is_text(site, reviewer):
+    session = site.session(title="<img src=x onerror=alert(1)>").session
     attack = "<script>alert(1)</script>"
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", attack.encode()), "conversation.jsonl")
-    received(session, EvidenceKind.JOURNAL, attack.encode(), attack)
-    received(session, EvidenceKind.PATCH, f"+++ b/x\n+{attack}\n".encode())
-    cast.grade(session, Source.JUDGE, 0.5, detail=attack)
-    rewards.settle(session)
+    site.on(session).with_file(
+        EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", attack.encode()), "conversation.jsonl"
+    )
+    site.on(session).with_file(EvidenceKind.JOURNAL, attack.encode(), attack)
+    site.on(session).with_file(EvidenceKind.PATCH, f"+++ b/x\n+{attack}\n".encode())
+    site.on(session).judged(0.5, detail=attack).settle()
     pages = [shown(reviewer, session, f"?tab={tab}") for tab in TABS]
     for html in pages:
         assert "<script>alert" not in html
@@ -151,9 +126,8 @@ def test_hostile_evidence_is_text(reviewer):
     assert max(escaped) >= 3
 
 
-def test_a_long_transcript_comes_in_pages(reviewer):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl")
+def test_a_long_transcript_comes_in_pages(site, reviewer):
+    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl").session
     events = {at: re.findall(r'id="e(\d+)"', shown(reviewer, session, f"?event={at}")) for at in (1, 118, 250)}
     assert {at: (found[0], found[-1]) for at, found in events.items()} == {
         1: ("1", "100"), 118: ("101", "200"), 250: ("201", "251"),
@@ -164,39 +138,41 @@ def test_a_long_transcript_comes_in_pages(reviewer):
 
 
 @pytest.mark.parametrize("event", ["-5", "abc", "0", "99999999999999999999", "NaN", "²"])
-def test_an_absurd_event_number_shows_the_start(reviewer, event):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+def test_an_absurd_event_number_shows_the_start(site, reviewer, event):
+    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl").session
     assert 'id="e1"' in shown(reviewer, session, f"?event={event}")
 
 
-def test_an_event_beyond_the_end_is_said_in_words(reviewer):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+def test_an_event_beyond_the_end_is_said_in_words(site, reviewer):
+    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl").session
     page = opened(reviewer, session, "?event=5000")
     assert page.context["transcript"].problem
     assert page.context["transcript"].problem in flat(page)
 
 
-def test_a_huge_message_is_bounded(reviewer):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", b"x" * 900_000), "conversation.jsonl")
+def test_a_huge_message_is_bounded(site, reviewer):
+    session = (
+        site.session()
+        .with_file(EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", b"x" * 900_000), "conversation.jsonl")
+        .session
+    )
     html = shown(reviewer, session, "?event=1")
     assert "880000 more characters are stored but not shown" in html
     assert len(html) < 100_000
 
 
-def test_evidence_that_cannot_be_parsed_is_said_in_words(reviewer):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin")
+def test_evidence_that_cannot_be_parsed_is_said_in_words(site, reviewer):
+    session = (
+        site.session().with_file(EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin").session
+    )
     page = opened(reviewer, session, "?tab=transcript")
     assert page.context["transcript"].problem
     assert "x.bin" in flat(page)
     assert 'class="did"' in shown(reviewer, session)
 
 
-def test_evidence_that_is_missing_on_disk_is_said_in_words(reviewer):
-    session = cast.session()
+def test_evidence_that_is_missing_on_disk_is_said_in_words(site, reviewer):
+    session = site.session().session
     for kind in (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH):
         Evidence.objects.create(session=session, kind=kind, sha256="0" * 64, size=3)
     for tab in ("transcript", "journal", "patch"):
@@ -204,22 +180,17 @@ def test_evidence_that_is_missing_on_disk_is_said_in_words(reviewer):
     assert 'class="did"' in shown(reviewer, session)
 
 
-def test_a_refused_file_is_named_with_its_reason(reviewer):
-    session = cast.session()
-    received(
-        session, EvidenceKind.TRANSCRIPT, b"{}", "cc-last-session-log.txt",
-        problem=Reason.LOG_OVERWRITTEN, detail="Expected session 71a3; the log says 5e0c.",
-    )  # fmt: skip
+def test_a_refused_file_is_named_with_its_reason(site, reviewer):
+    problem = {"problem": Reason.LOG_OVERWRITTEN, "detail": "Expected session 71a3; the log says 5e0c."}
+    session = site.session().with_file(EvidenceKind.TRANSCRIPT, b"{}", "cc-last-session-log.txt", **problem).session
     page = opened(reviewer, session)
     assert [row.problem for row in page.context["refused"]] == [Reason.LOG_OVERWRITTEN]
     assert "the log says 5e0c" in flat(page)
 
 
-def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
-    session = cast.session()
-    cast.grade(session, Source.TRAJECTORY, 0.41)
-    rewards.settle(session)
-    review.record_correction(session, cast.person("ron", "reviewer"), value=0.8, reason="merged since")
+def test_history_tells_everything_and_the_bandits_show_what_is_live(site, reviewer):
+    session = site.session().graded(Source.TRAJECTORY, 0.41).settle()
+    review.record_correction(session, site.person("ron", "reviewer"), value=0.8, reason="merged since")
     page = opened(reviewer, session)
     lines = page.context["history"]
     assert sorted(line.source for line in lines if line.source) == ["human", "human", "trajectory", "trajectory"]
@@ -231,11 +202,11 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
     assert LedgerEntry.objects.count() == 6
 
 
-def test_attempts_say_how_each_call_ended(reviewer):
-    session = cast.session()
-    job = cast.open_judge_job(session)
+def test_attempts_say_how_each_call_ended(site, reviewer):
+    session = site.session().session
+    job = site.on(session).with_judge_job().job
     JudgeAttempt.objects.create(
-        job=job, lease_token="12345678123456781234567812345678", started_at=cast.NOON, finished_at=cast.NOON,
+        job=job, lease_token="12345678123456781234567812345678", started_at=NOON, finished_at=NOON,
         outcome="deferred", reason=Reason.QUOTA_EXHAUSTED, http_status=400,
     )  # fmt: skip
     page = opened(reviewer, session, "?tab=judge")
@@ -249,8 +220,8 @@ def test_an_unknown_session_is_a_404(reviewer):
     assert reviewer.get("/sessions/987654/").status_code == 404
 
 
-def test_a_failed_grade_has_its_words_in_the_history(reviewer):
-    session = cast.session()
+def test_a_failed_grade_has_its_words_in_the_history(site, reviewer):
+    session = site.session().session
     Grade.objects.create(
         session=session, source=Source.JUDGE, status=Status.FAILED, reason=Reason.TIMEOUT, detail="after 120 s"
     )
@@ -260,12 +231,10 @@ def test_a_failed_grade_has_its_words_in_the_history(reviewer):
     assert "after 120 s" in line.detail
 
 
-def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
-    session = cast.session()
-    received(session, EvidenceKind.TRANSCRIPT, gptme_log(150), "conversation.jsonl")
+def test_the_judge_says_why_and_its_citations_lead_to_the_events(site, reviewer):
+    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(150), "conversation.jsonl").session
     said = {"rationale": "The guard holds.", "citations": [3, 118], "dimensions": {"goal_fit": 0.8}}
-    cast.grade(session, Source.JUDGE, 0.76, evidence=said)
-    rewards.settle(session)
+    site.on(session).judged(0.76, evidence=said).settle()
     page = opened(reviewer, session, "?tab=transcript")
     assert page.context["citations"] == [3, 118]
     assert page.context["dimensions"] == [("Goal fit", 0.8)]
@@ -277,19 +246,18 @@ def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
     assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
 
 
-def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
-    session = cast.session()
+def test_a_trajectory_shows_the_terms_of_its_sum(site, reviewer):
+    session = site.session().session
     terms = [{"kind": "commit", "count": 3, "units": 1.0, "adds": 2.0}]
-    cast.grade(session, Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04})
-    rewards.settle(session)
+    site.on(session).graded(Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04}).settle()
     page = opened(reviewer, session)
     assert [(card.name, card.decides) for card in page.context["cards"]] == [("sum", True)]
     assert '<td class="right">−.04</td>' in flat(page)
 
 
-def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(reviewer, settings):
+def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(site, reviewer, settings):
     settings.ANTHROPIC_API_KEY = "sk-test"
-    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one"), said="It is the index rebuild."))
+    session = site.upload("2f7b", logs.claude("2f7b", ("cat notes.md", "one"), said="It is the index rebuild.")).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     tiles = {tile["source"]: tile for tile in page.context["tiles"]}
     assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
@@ -302,36 +270,36 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(rev
     assert html.count('class="btn primary"') == 1
 
 
-def test_the_place_in_the_queue_is_named(reviewer, settings):
+def test_the_place_in_the_queue_is_named(site, reviewer, settings):
     settings.ANTHROPIC_API_KEY = "sk-test"
-    sessions = [sent(name, transcript=logs.claude(name, ("ls", "a"))) for name in ("a1", "a2", "a3")]
+    sessions = [site.upload(name, logs.claude(name, ("ls", "a"))).session for name in ("a1", "a2", "a3")]
     JudgeJob.objects.filter(session=sessions[2]).update(worth=1)
     context = reviewer.get(f"/sessions/{sessions[0].pk}/").context
     assert context["comes"].place == "2nd of 3"
     assert next(tile for tile in context["tiles"] if tile["source"] == "judge")["headline"] == "Queued, 2nd of 3"
 
 
-def test_without_a_judge_nothing_comes_next(reviewer):
-    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+def test_without_a_judge_nothing_comes_next(site, reviewer):
+    session = site.upload("2f7b", logs.claude("2f7b", ("cat notes.md", "one"))).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     assert page.context["comes"] is None
     assert "add a key in Settings" in page.context["ways"][0].detail
     assert "/runs/plan/" not in flat(page)
 
 
-def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(client):
+def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(site, client):
     reads = [("cat a.md", "one"), ("cat b.md", "two"), ("ls src", "c.py"), ("grep -n x c.py", "1:x")]
-    session = sent("2f7b", transcript=logs.claude("2f7b", *reads, said="Nothing to do."))
+    session = site.upload("2f7b", logs.claude("2f7b", *reads, said="Nothing to do.")).session
     session.extracted.data = {**session.signals, "reads": 4, "concluded": True}
     session.extracted.save()
     for name, role, told in (("olga", "operator", True), ("rita", "reviewer", False)):
-        client.force_login(cast.person(name, role))
+        client.force_login(site.person(name, role))
         ways = client.get(f"/sessions/{session.pk}/").context["ways"]
         assert any(f"/bandit/arm/{session.category_id}/change/" in way.url for way in ways) is told
 
 
-def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(reviewer):
-    session = sent("7d15", transcript=logs.claude("7d15", ("ls", "a"), said=""), metadata={"exit_code": 137})
+def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(site, reviewer):
+    session = site.upload("7d15", logs.claude("7d15", ("ls", "a"), said=""), exit_code=137).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     first, *others = page.context["tiles"]
     assert (first["css"], first["headline"]) == ("gate", "Infrastructure")
@@ -342,9 +310,9 @@ def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(revi
     assert "btn primary" not in html
 
 
-def test_an_api_error_is_shown_with_its_event(reviewer):
+def test_an_api_error_is_shown_with_its_event(site, reviewer):
     log = logs.claude("7d15", api_error="API Error: 529 overloaded")
-    session = sent("7d15", transcript=log)
+    session = site.upload("7d15", log).session
     Session.objects.filter(pk=session.pk).update(outcome="infrastructure", outcome_reason="overloaded")
     session = Session.objects.get(pk=session.pk)
     session.extracted.data |= {"assistant_turns": 0, "tool_calls": {}, "api_errors": {"overloaded": 1}}
@@ -355,10 +323,10 @@ def test_an_api_error_is_shown_with_its_event(reviewer):
     assert next(row for row in context["did"] if row.kind == "API error").events == [2]
 
 
-def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(reviewer):
+def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(site, reviewer):
     calls = (("pytest -q", "1 failed in 0.1s"), logs.COMMIT, ("pytest -q", "8 passed in 0.1s"))
     facts = {"commits": [{"sha": "1a2b3c4" + "0" * 33}], "checks": []}
-    session = sent("5c02", transcript=logs.claude("5c02", *calls, said="Done & <dusted>."), facts=facts)
+    session = site.upload("5c02", logs.claude("5c02", *calls, said="Done & <dusted>."), facts=facts).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     rows = {row.kind: row for row in page.context["did"]}
     assert (rows["Commit"].events, rows["Commit"].seen) == ([5], "log and caller’s facts")
@@ -371,9 +339,9 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(revi
     assert "commits" not in rows["Not seen"].said[0].text.lower()
 
 
-def test_what_is_left_out_says_why_and_is_no_changed_file(reviewer):
+def test_what_is_left_out_says_why_and_is_no_changed_file(site, reviewer):
     head = "diff --git a/tasks/a.md b/tasks/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/tasks/a.md\n"
-    session = sent("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode())
+    session = site.upload("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode()).session
     did = {row.kind: row for row in reviewer.get(session.get_absolute_url()).context["did"]}
     (said,) = did["Not counted"].said
     assert (said.code, said.text) == ("tasks/a.md", "1 character of text; 200 are asked for")
@@ -381,59 +349,57 @@ def test_what_is_left_out_says_why_and_is_no_changed_file(reviewer):
     assert "hanged files" not in did["Not seen"].said[0].text
 
 
-def test_a_session_of_which_nothing_came_has_no_empty_cards(reviewer):
-    session = sent("5c02")
+def test_a_session_of_which_nothing_came_has_no_empty_cards(site, reviewer):
+    session = site.upload("5c02").session
     page = reviewer.get(f"/sessions/{session.pk}/")
     assert [row.kind for row in page.context["did"]] == ["Not seen"]
     assert [tab.name for tab in page.context["tabs"]] == ["did"]
 
 
-def test_a_failure_shows_its_evidence(reviewer):
-    session = sent("7777", transcript=logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s")))
+def test_a_failure_shows_its_evidence(site, reviewer):
+    session = site.upload("7777", logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s"))).session
     html = shown(reviewer, session)
     assert '<use href="#i-cross"/>' in html
     assert "pytest" in html
 
 
-def test_what_consumption_decides_comes_first(reviewer):
-    session = cast.session(category="news")
-    cast.grade(session, Source.JUDGE, 0.2, detail="thin")
-    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": []})
-    rewards.settle(session)
+def test_what_consumption_decides_comes_first(site, reviewer):
+    session = (
+        site.session("news").judged(0.2, detail="thin").graded(Source.CONSUMPTION, 0.6, evidence={"terms": []}).settle()
+    )
     cards = reviewer.get(f"/sessions/{session.pk}/").context["cards"]
     assert [(card.name, card.decides) for card in cards] == [
         ("consumption", True), ("judge", False),
     ]  # fmt: skip
 
 
-def test_any_rows_that_add_to_a_grade_are_shown(reviewer):
-    session = cast.session()
+def test_any_rows_that_add_to_a_grade_are_shown(site, reviewer):
+    session = site.session().session
     rows = [{"words": "last test run passed", "factor": 1.0, "adds": 0.26}]
     terms = [{"words": "commit", "count": 1, "adds": 1.0}]
-    cast.grade(session, Source.TRAJECTORY, 0.56, evidence={"terms": terms, "weighed": rows, "units": 1.0})
-    rewards.settle(session)
+    site.on(session).graded(Source.TRAJECTORY, 0.56, evidence={"terms": terms, "weighed": rows, "units": 1.0}).settle()
     html = shown(reviewer, session)
     for number in ("+1.00", "+.260"):
         assert f'<td class="right">{number}</td>' in html
 
 
-def test_signals_of_another_version_do_not_break_the_page(reviewer):
-    session = cast.session()
+def test_signals_of_another_version_do_not_break_the_page(site, reviewer):
+    session = site.session().session
     SessionSignals.objects.create(session=session, data={"of": "another version"}, version="signals/0")
     rewards.settle(session)
     assert 'class="did"' in shown(reviewer, session)
 
 
-def test_the_list_shows_an_abstention_as_a_dash(reviewer):
-    sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+def test_the_list_shows_an_abstention_as_a_dash(site, reviewer):
+    site.upload("2f7b", logs.claude("2f7b", ("cat notes.md", "one")))
     html = flat(reviewer.get("/sessions/"))
     assert re.search(r'<span class="chip c-none none"[^>]*>–</span>', html)
 
 
-def test_what_was_carried_over_is_shown_with_where_it_came_from(reviewer):
+def test_what_was_carried_over_is_shown_with_where_it_came_from(site, reviewer):
     log = logs.claude("0090", logs.COMMIT)
-    first = sent("0090", transcript=log, metadata={"title": "The first"})
-    copy = sent("0099", transcript=log.replace(b'"sessionId": "0090"', b'"sessionId": "0099"'))
+    first = site.upload("0090", log, title="The first").session
+    copy = site.upload("0099", log.replace(b'"sessionId": "0090"', b'"sessionId": "0099"')).session
     page = reviewer.get(f"/sessions/{copy.pk}/")
     carried = page.context["carried"]
     assert [(each.session, each.records == each.total) for each in carried] == [(first, True)]

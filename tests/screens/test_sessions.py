@@ -10,26 +10,12 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.models import Session
-from grading.reward import rewards
 from grading.screens.sessions import paging
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
-    return client
-
-
-def settled(source=Source.JUDGE, value=0.72, **fields):
-    session = cast.session(**fields)
-    cast.grade(session, source, value)
-    rewards.settle(session)
-    return session
 
 
 def listed(client, **query) -> str:
@@ -38,8 +24,10 @@ def listed(client, **query) -> str:
     return flat(response)
 
 
-def test_a_row_shows_grade_source_shape_and_arm(viewer):
-    settled(title="Add a retry guard", model="claude-sonnet-5-5", started_at=cast.NOON - dt.timedelta(minutes=34))
+def test_a_row_shows_grade_source_shape_and_arm(site, viewer):
+    site.session(
+        title="Add a retry guard", model="claude-sonnet-5-5", started_at=NOON - dt.timedelta(minutes=34)
+    ).judged(0.72).settle()
     html = listed(viewer)
     assert '<span class="chip c-judge " title="final">.72</span>' in html
     assert 'href="#i-judge"' in html
@@ -47,25 +35,22 @@ def test_a_row_shows_grade_source_shape_and_arm(viewer):
         assert text in html
 
 
-def test_a_provisional_reward_is_hatched_and_says_why(viewer):
-    settled(Source.TRAJECTORY, 0.41)
+def test_a_provisional_reward_is_hatched_and_says_why(site, viewer):
+    site.session().graded(Source.TRAJECTORY, 0.41).settle()
     html = listed(viewer)
     assert '<span class="chip c-trajectory prov" title="provisional">.41</span>' in html
     assert "No judge yet" in html
 
 
-def test_a_session_at_the_floor_shows_a_dash_and_never_a_number(viewer):
-    session = cast.session()
-    cast.grade(session, Source.TRAJECTORY, None, Reason.NO_TRANSCRIPT)
-    rewards.settle(session)
+def test_a_session_at_the_floor_shows_a_dash_and_never_a_number(site, viewer):
+    site.session().graded(Source.TRAJECTORY, None, Reason.NO_TRANSCRIPT).settle()
     html = listed(viewer)
     assert 'title="not graded yet (floor)">–</span>' in html
     assert ">.10<" not in html
 
 
-def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(viewer):
-    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
-    rewards.settle(session)
+def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(site, viewer):
+    site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").settle()
     html = listed(viewer)
     assert 'title="no reward">–</span>' in html
     assert "the login had expired" in html
@@ -86,26 +71,26 @@ def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(viewer
         ({"flagged": "no"}, "judged"),
     ],
 )
-def test_the_list_narrows(viewer, query, found):
-    settled(title="judged: a retry guard for the webhook", external_id="id-of-judged")
-    other = settled(Source.JOURNAL, 0.32, title="other", category="code", harness="gptme", agent=cast.agent("alice"))
-    cast.pull_request(other)
+def test_the_list_narrows(site, viewer, query, found):
+    site.session(title="judged: a retry guard for the webhook", external_id="id-of-judged").judged(0.72).settle()
+    other = site.session("code", title="other", harness="gptme", agent="alice").graded(Source.JOURNAL, 0.32).settle()
+    site.on(other).with_pull_request()
     monitoring.inspect(other)
     html = listed(viewer, **query)
     assert (found == "judged") == ("judged: a retry" in html)
     assert (found == "other") == ("other</a>" in html)
 
 
-def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
-    settled(title="still here")
+def test_a_filter_that_does_not_exist_is_said_and_left_out(site, viewer):
+    site.session(title="still here").judged(0.72).settle()
     html = listed(viewer, category="nonsense", q="still")
     assert "It was left out" in html
     assert "still here" in html
 
 
-def test_pages_keep_the_filters(viewer):
+def test_pages_keep_the_filters(site, viewer):
     for number in range(51):
-        settled(title=f"many {number}")
+        site.session(title=f"many {number}").judged(0.72).settle()
     html = listed(viewer, q="many")
     (older,) = re.findall(r'rel="next" href="([^"]*)"', html)
     assert older.startswith("?q=many&amp;before=")
@@ -116,9 +101,11 @@ def test_pages_keep_the_filters(viewer):
 
 
 @pytest.mark.parametrize(("begin", "further"), [("?", "older"), ("?page=last", "newer"), ("?flagged=no", "older")])
-def test_walking_from_page_to_page_shows_each_session_once(viewer, monkeypatch, begin, further):
+def test_walking_from_page_to_page_shows_each_session_once(site, viewer, monkeypatch, begin, further):
     monkeypatch.setattr(paging, "PAGE_SIZE", 4)
-    made = [settled(ended_at=cast.NOON - dt.timedelta(hours=number // 3)).pk for number in range(11)]
+    made = [
+        site.session(ended_at=NOON - dt.timedelta(hours=number // 3)).judged(0.72).settle().pk for number in range(11)
+    ]
     seen, address = [], begin
     while address:
         assert len(seen) <= len(made), seen
@@ -137,13 +124,13 @@ def test_the_empty_list_says_what_to_do_next(viewer):
     assert "No session matches" in listed(viewer, q="nothing")
 
 
-def test_an_operator_is_led_to_the_connect_page(client):
-    client.force_login(cast.person("olga", "operator"))
+def test_an_operator_is_led_to_the_connect_page(site, client):
+    client.force_login(site.person("olga", "operator"))
     assert 'href="/connect/"' in listed(client)
 
 
-def test_a_title_is_text(viewer):
-    settled(title="<script>alert(1)</script>")
+def test_a_title_is_text(site, viewer):
+    site.session(title="<script>alert(1)</script>").judged(0.72).settle()
     html = listed(viewer)
     assert "<script>alert(1)" not in html
     assert "&lt;script&gt;alert(1)" in html
@@ -157,9 +144,9 @@ def titles(client, **query) -> list[str]:
     return [session.title for session in page.object_list]
 
 
-def test_the_list_can_be_put_in_another_order(viewer):
+def test_the_list_can_be_put_in_another_order(site, viewer):
     for value, cost, day in ((0.2, 3.0, 1), (0.9, 1.0, 2), (0.5, None, 3)):
-        settled(value=value, title=f"{value}", cost_usd=cost, ended_at=cast.NOON + dt.timedelta(days=day))
+        site.session(title=f"{value}", cost_usd=cost, ended_at=NOON + dt.timedelta(days=day)).judged(value).settle()
     assert titles(viewer) == ["0.5", "0.9", "0.2"]
     assert titles(viewer, sort="oldest") == ["0.2", "0.9", "0.5"]
     assert titles(viewer, sort="best") == ["0.9", "0.5", "0.2"]
@@ -168,29 +155,28 @@ def test_the_list_can_be_put_in_another_order(viewer):
     assert titles(viewer, sort="nonsense") == titles(viewer)
 
 
-def test_the_list_narrows_to_days(viewer):
-    days = [timezone.localdate(cast.NOON) + dt.timedelta(days=number) for number in range(3)]
+def test_the_list_narrows_to_days(site, viewer):
+    days = [timezone.localdate(NOON) + dt.timedelta(days=number) for number in range(3)]
     for number, day in enumerate(days):
-        settled(title=f"{number}", ended_at=cast.NOON + (day - days[0]))
+        site.session(title=f"{number}", ended_at=NOON + (day - days[0])).judged(0.72).settle()
     assert titles(viewer, since=days[1]) == ["2", "1"]
     assert titles(viewer, until=days[1]) == ["1", "0"]
     assert titles(viewer, since=days[1], until=days[1]) == ["1"]
     assert titles(viewer, since="eve") == ["2", "1", "0"]
 
 
-def test_pages_of_another_order_show_each_session_once(viewer, monkeypatch):
+def test_pages_of_another_order_show_each_session_once(site, viewer, monkeypatch):
     monkeypatch.setattr(paging, "PAGE_SIZE", 2)
     for number in range(5):
-        settled(value=number / 10, title=f"{number}")
+        site.session(title=f"{number}").judged(number / 10).settle()
     assert [titles(viewer, sort="best", page=page) for page in (1, 2, 3)] == [["4", "3"], ["2", "1"], ["0"]]
     assert titles(viewer, sort="best", page=99) == ["4", "3"]
 
 
-def test_what_rows_have_in_common_is_said_once(viewer):
+def test_what_rows_have_in_common_is_said_once(site, viewer):
     for number in range(3):
-        settled(Source.TRAJECTORY, 0.41, title=f"{number}")
-    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired", title="another")
-    rewards.settle(session)
+        site.session(title=f"{number}").graded(Source.TRAJECTORY, 0.41).settle()
+    site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired", title="another").settle()
     (group,) = viewer.get("/sessions/").context["groups"]
     ((count, words),) = group.shared
     assert count == 3
@@ -203,9 +189,9 @@ def test_what_rows_have_in_common_is_said_once(viewer):
     }
 
 
-def test_the_export_is_what_the_list_shows(viewer):
-    settled(value=0.7, title="=cmd()", external_id="s-1", category="code")
-    settled(value=0.2, title="left out", category="infra")
+def test_the_export_is_what_the_list_shows(site, viewer):
+    site.session("code", title="=cmd()", external_id="s-1").judged(0.7).settle()
+    site.session("infra", title="left out").judged(0.2).settle()
     text = b"".join(viewer.get("/sessions.csv", {"category": "code"}).streaming_content).decode()
     header, row = text.splitlines()
     told = dict(zip(header.split(","), row.split(","), strict=True))
@@ -214,15 +200,15 @@ def test_the_export_is_what_the_list_shows(viewer):
     assert [json.loads(line)["reward"] for line in lines] == [0.2, 0.7]
 
 
-def test_a_session_is_found_by_its_own_id(viewer):
-    session = settled(external_id="run/2026 07?x")
+def test_a_session_is_found_by_its_own_id(site, viewer):
+    session = site.session(external_id="run/2026 07?x").judged(0.72).settle()
     assert viewer.get("/sessions/by-id/run/2026%2007%3Fx").url == session.get_absolute_url()
     assert viewer.get("/sessions/by-id/none").status_code == 404
-    other = settled(external_id="run/2026 07?x", agent=cast.agent("alice"))
+    other = site.session(external_id="run/2026 07?x", agent="alice").judged(0.72).settle()
     assert viewer.get("/sessions/by-id/run/2026%2007%3Fx").url == "/sessions/?q=run%2F2026+07%3Fx"
     assert viewer.get("/sessions/by-id/run/2026%2007%3Fx?agent=alice").url == other.get_absolute_url()
 
 
-def test_a_uuid_is_said_by_its_first_eight_characters():
-    session = cast.session(external_id="0195a3d1-7c90-7000-8000-0123456789ab")
+def test_a_uuid_is_said_by_its_first_eight_characters(site):
+    session = site.session(external_id="0195a3d1-7c90-7000-8000-0123456789ab").session
     assert session.short_id == "0195a3d1"

@@ -9,7 +9,6 @@ import time_machine
 
 from bandit.selection import select
 from bandit.shadow import FAST, shadow
-from tests import cast
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy
 from tests.casts.log import NOW, START, live, variant
@@ -24,12 +23,6 @@ NUMBERS = dict(parse_qsl(POLICY)) | {"half_life_days": "20"}
 def _later():
     with time_machine.travel(NOW, tick=False):
         yield
-
-
-@pytest.fixture
-def operator(client):
-    client.force_login(cast.person("otto", "operator"))
-    return client
 
 
 def read(client, **query):

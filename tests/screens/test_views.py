@@ -5,15 +5,14 @@ import pytest
 from grading.models import SavedView
 from grading.models.review import FilteredList
 from grading.review import views
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def vera():
-    return cast.person("vera", "viewer")
+def vera(site):
+    return site.person("vera", "viewer")
 
 
 @pytest.fixture
@@ -56,11 +55,11 @@ def test_every_list_has_its_built_in_views(viewer):
         assert f"View: {built_in.name}" in page(viewer, f"/history/?{built_in.query}")
 
 
-def test_a_shared_view_is_everybodys_to_use_and_its_owners_to_change(viewer, client, vera):
+def test_a_shared_view_is_everybodys_to_use_and_its_owners_to_change(site, viewer, client, vera):
     save(viewer, shared="yes")
     save(viewer, name="Private", query="category=news")
     view = SavedView.objects.get(name="Mine")
-    client.force_login(cast.person("rita", "reviewer"))
+    client.force_login(site.person("rita", "reviewer"))
     html = page(client, "/sessions/")
     assert "Shared by others" in html
     assert "Mine" in html
@@ -69,7 +68,7 @@ def test_a_shared_view_is_everybodys_to_use_and_its_owners_to_change(viewer, cli
     assert client.post(f"/views/{view.pk}/", {"delete": "yes"}).status_code == 404
     assert client.post(f"/views/{view.pk}/", {"name": "Taken"}).status_code == 404
     with pytest.raises(views.ViewError, match="vera's"):
-        views.delete(view, cast.person("omar", "operator"))
+        views.delete(view, site.person("omar", "operator"))
     assert SavedView.objects.filter(name="Mine").exists()
 
 

@@ -17,7 +17,6 @@ from grading.models.quota import QuotaState
 from grading.review import audit
 from grading.screens import feed
 from grading.vocabulary import Reason
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
@@ -34,9 +33,9 @@ def clock():
         yield
 
 
-def reader(name, zone):
+def reader(site, name, zone):
     client = Client()
-    user = cast.person(name, "operator")
+    user = site.person(name, "operator")
     User.objects.filter(pk=user.pk).update(is_superuser=True)
     client.force_login(user)
     if zone:
@@ -45,22 +44,22 @@ def reader(name, zone):
 
 
 @pytest.fixture
-def berlin():
-    return reader("bea", "Europe/Berlin")
+def berlin(site):
+    return reader(site, "bea", "Europe/Berlin")
 
 
 @pytest.fixture
-def york():
-    return reader("york", "America/New_York")
+def york(site):
+    return reader(site, "york", "America/New_York")
 
 
 @pytest.fixture
-def utc():
-    return reader("uta", "")
+def utc(site):
+    return reader(site, "uta", "")
 
 
-def test_two_people_read_the_same_page_in_their_own_zones(berlin, york, utc):
-    session = cast.session()
+def test_two_people_read_the_same_page_in_their_own_zones(site, berlin, york, utc):
+    session = site.session().session
     type(session).objects.filter(pk=session.pk).update(ended_at=NOW - dt.timedelta(hours=2))
     said = {
         "berlin": ("30 Jun, 23:30 CEST", berlin),
@@ -80,8 +79,8 @@ def test_the_foot_of_a_page_says_the_zone_and_how_days_are_counted(berlin, utc):
     assert "days are counted in" not in flat(utc.get("/quota/"))
 
 
-def test_a_zone_is_chosen_by_its_name_and_taken_back(client):
-    client.force_login(cast.person("vera", "viewer"))
+def test_a_zone_is_chosen_by_its_name_and_taken_back(site, client):
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get(PAGE))
     assert '<option value="Asia/Kolkata">' in html
     html = flat(client.post(PAGE, {"zone": "asia/kolkata"}, follow=True))
@@ -96,14 +95,14 @@ def test_a_zone_is_chosen_by_its_name_and_taken_back(client):
 
 
 @pytest.mark.parametrize("zone", ["../../etc/passwd", "<script>alert(1)</script>", "Europe/Nowhere", "\0", "x" * 64])
-def test_a_zone_that_is_none_is_the_sites(zone):
-    client = reader("eve", "Europe/Berlin")
+def test_a_zone_that_is_none_is_the_sites(site, zone):
+    client = reader(site, "eve", "Europe/Berlin")
     PersonZone.objects.filter(user__username="eve").update(zone=zone.replace("\0", "\x01"))
     assert "30 Jun, 23:30 UTC" in flat(client.get("/settings/"))
 
 
-def test_dates_are_taken_in_the_readers_zone(berlin, york):
-    first = cast.session()
+def test_dates_are_taken_in_the_readers_zone(site, berlin, york):
+    first = site.session().session
     type(first).objects.filter(pk=first.pk).update(ended_at=NOW - dt.timedelta(minutes=30))
     for client, day, other in ((berlin, "2026-07-01", "2026-06-30"), (york, "2026-06-30", "2026-07-01")):
         for path, found in ((f"/sessions/?since={day}&until={day}", 1), (f"/sessions/?since={other}&until={other}", 0)):
@@ -148,8 +147,8 @@ def test_the_feed_says_until_when_in_the_zone_of_each_who_asks(berlin, york, set
             assert said["at"].endswith(at)
 
 
-def test_lists_of_the_admin_are_in_the_readers_zone_and_forms_in_the_sites(berlin):
-    session = cast.session()
+def test_lists_of_the_admin_are_in_the_readers_zone_and_forms_in_the_sites(site, berlin):
+    session = site.session().session
     path = f"/grading/agent/{session.agent.pk}/change/"
     before = type(session.agent).objects.get().created_at
     assert "1:30 a.m." in flat(berlin.get("/grading/agent/")) or "01:30" in flat(berlin.get("/grading/agent/"))

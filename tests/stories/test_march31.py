@@ -16,12 +16,10 @@ from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
 from grading import judging
 from grading.models import Grade, Session
-from grading.reward import rewards
 from grading.screens import feed
 from grading.story import history, march31
 from grading.story.march31 import BOTH, STEPS
-from grading.vocabulary import Reason, Source
-from tests import cast
+from grading.vocabulary import Reason
 from tests.browser.watch import Watch, signed_in
 from tests.casts.page import flat
 from tests.processes import wait_for
@@ -66,13 +64,12 @@ def buckets() -> list[tuple]:
     return [*rows.values_list("bandit", "arm", "grader", "effective_day", "n", "s", "q")]
 
 
-def with_floors() -> float:
+def with_floors(site) -> float:
     """The mean where both sessions had been judged .10: lived through, and undone."""
-    with cast.world():
+    with site.rolled_back():
         for each in BOTH:
             session = Session.objects.get(external_id=each.name)
-            cast.grade(session, Source.JUDGE, 0.1)
-            rewards.settle(session)
+            site.on(session).judged(0.1).settle()
         return mean()
 
 
@@ -93,7 +90,13 @@ def belief(page, of: str) -> str:
 @pytest.mark.browser
 @pytest.mark.worker
 def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
-    chromium, live_site, lived, settings, monkeypatch, start_worker
+    site,
+    chromium,
+    live_site,
+    lived,
+    settings,
+    monkeypatch,
+    start_worker,
 ):
     settings.FEED_SECONDS = 0.2
     monkeypatch.setattr(feed, "FRESH_SECONDS", 0.05)
@@ -101,7 +104,7 @@ def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
         "--with-scheduler", SWEEP_SECONDS="0.5", ANTHROPIC_API_KEY=settings.ANTHROPIC_API_KEY,
         ANTHROPIC_BASE_URL=lived.url, JUDGE_SIMULATED="yes", DEMO="yes",
     )  # fmt: skip
-    context = signed_in(chromium, live_site, cast.person("olga", "operator"))
+    context = signed_in(chromium, live_site, site.person("olga", "operator"))
     page = context.new_page()
     page.set_default_timeout(SLOW)
     watch = Watch(page, live_site)
@@ -126,7 +129,7 @@ def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
     assert "The log belongs to session 5e0c" in said
     assert f"cross-repo {before} → {three(mean())}" in said
     assert belief(page, "here") == three(mean())
-    assert belief(page, "floors") == three(with_floors())
+    assert belief(page, "floors") == three(with_floors(site))
     assert belief(page, "before") == before
 
     said = press("watch")
@@ -156,7 +159,7 @@ def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
     assert f"cross-repo {three(mean())}" in said.replace("→ ", "cross-repo ")
     assert "the same bits as before the correction" in said
     assert (mean(), buckets()) == (judged, held)
-    assert belief(page, "floors") == three(with_floors())
+    assert belief(page, "floors") == three(with_floors(site))
     assert watch.looked() == []
     context.close()
 
@@ -165,8 +168,8 @@ def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
 
 
 @pytest.fixture
-def operator(client):
-    client.force_login(cast.person("olga", "operator"))
+def operator(site, client):
+    client.force_login(site.person("olga", "operator"))
     return client
 
 
@@ -259,17 +262,17 @@ def test_on_any_other_site_there_is_no_story(demo, client, settings, wrong, db):
     assert demo.calls == []
 
 
-def test_a_viewer_sees_it_and_presses_nothing(demo, client, db):
-    client.force_login(cast.person("vera", "viewer"))
+def test_a_viewer_sees_it_and_presses_nothing(site, demo, client, db):
+    client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/story/"))
     assert "An operator can do this." in page
     assert "/story/exhaust/" not in page
     assert {client.post(f"/story/{name}/").status_code for name in (*NAMES, "again")} == {403}
 
 
-def test_a_button_needs_a_token_against_forgery_and_an_unknown_step_is_none(demo, db):
+def test_a_button_needs_a_token_against_forgery_and_an_unknown_step_is_none(site, demo, db):
     strict = Client(enforce_csrf_checks=True)
-    strict.force_login(cast.person("olga", "operator"))
+    strict.force_login(site.person("olga", "operator"))
     assert strict.post("/story/exhaust/").status_code == 403
     lax = Client()
     lax.force_login(User.objects.get(username="olga"))

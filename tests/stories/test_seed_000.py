@@ -1,14 +1,11 @@
 """The founding document on consumption rewards, through the real intake: its formula's numbers, and one direction."""
 
-import io
 import math
 
 import pytest
 
-from grading import intake
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
-from tests import cast
 
 BACKLOG = "idea-backlog.md"
 
@@ -60,15 +57,8 @@ NOTE = new_file(
 )
 
 
-def submitted(patch: str | None, *, category: str = "news", journal: str | None = None):
-    metadata = intake.SubmittedSession(session_id=f"s{next(cast._numbers)}", category=category, ended_at=cast.NOON)
-    receipt = intake.submit(
-        agent=cast.agent(),
-        metadata=metadata,
-        patch=None if patch is None else io.BytesIO(patch.encode()),
-        journal=None if journal is None else io.BytesIO(journal.encode()),
-    )
-    return receipt.session
+def submitted(site, patch: str | None, *, category: str = "news", journal: str | None = None):
+    return site.upload(patch=patch, journal=journal, category=category).session
 
 
 def consumption(session) -> float | None:
@@ -88,41 +78,41 @@ def consumption(session) -> float | None:
         (ideas(3) + TWEET + TASK + NOTE, 0.75),
     ],
 )
-def test_a_reading_session_gets_exactly_the_numbers_of_the_formula(patch, expected):
-    session = submitted(patch)
+def test_a_reading_session_gets_exactly_the_numbers_of_the_formula(site, patch, expected):
+    session = submitted(site, patch)
     assert consumption(session) == expected
     assert rewards.live(session).value == expected
 
 
 @pytest.mark.django_db
-def test_a_productive_session_is_never_lowered_by_consumption():
-    session = submitted(ideas(1))
-    cast.grade(session, Source.JUDGE, 0.85)
+def test_a_productive_session_is_never_lowered_by_consumption(site):
+    session = submitted(site, ideas(1))
+    site.on(session).judged(0.85)
     assert rewards.settle(session).value == 0.85
 
 
 @pytest.mark.django_db
-def test_a_reading_session_is_not_punished_for_committing_nothing():
-    session = submitted(ideas(3) + TWEET)
-    cast.grade(session, Source.JUDGE, 0.05)
+def test_a_reading_session_is_not_punished_for_committing_nothing(site):
+    session = submitted(site, ideas(3) + TWEET)
+    site.on(session).judged(0.05)
     settlement = rewards.settle(session)
     assert (settlement.value, settlement.source) == (0.60, Source.CONSUMPTION)
 
 
 @pytest.mark.django_db
-def test_max_does_not_lift_an_honest_verdict_to_the_floor():
-    session = submitted(new_file("src/empty.py", "pass"), category="code")
-    cast.grade(session, Source.JUDGE, 0.05)
+def test_max_does_not_lift_an_honest_verdict_to_the_floor(site):
+    session = submitted(site, new_file("src/empty.py", "pass"), category="code")
+    site.on(session).judged(0.05)
     assert rewards.settle(session).value == 0.05
 
 
 @pytest.mark.django_db
-def test_an_edited_or_header_row_is_no_idea():
+def test_an_edited_or_header_row_is_no_idea(site):
     edited = (
         f"diff --git a/{BACKLOG} b/{BACKLOG}\n--- a/{BACKLOG}\n+++ b/{BACKLOG}\n@@ -1,3 +1,3 @@\n"
         "-| # | Idea | Source | Score |\n+| No | Idea | Source | Score |\n |---|---|---|---|\n"
         "-| 1 | Idea: thing number one | HN | 7 |\n+| 1 | Idea: thing number one | HN | 8 |\n"
     )
-    session = submitted(edited)
+    session = submitted(site, edited)
     assert consumption(session) is None
     assert session.grades.get(source=Source.CONSUMPTION).reason == Reason.NO_ARTIFACTS

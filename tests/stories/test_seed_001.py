@@ -1,13 +1,12 @@
 """The founding incident replayed, end to end: a shared log, a silent quota, a stub. Real worker, socket and pages."""
 
 import datetime as dt
-import io
 import json
 
 import pytest
 
 from bandit.models import Bucket, LedgerEntry
-from grading import intake, judging
+from grading import judging
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.reward import rewards
@@ -15,7 +14,6 @@ from grading.reward.trajectory import EvidenceView
 from grading.simulator import Simulator
 from grading.tasks import sweep
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts.page import flat
 from tests.processes import wait_for
 
@@ -33,25 +31,17 @@ def user_line(session_id: str, text: str) -> bytes:
     return line(session_id, type="user", timestamp="2026-03-31T13:46:00Z", cwd="/srv", version="2.1", message=message)
 
 
-def submit(session_id: str, pull_request: int) -> Session:
+def submit(site, session_id: str, pull_request: int) -> Session:
     """What the agent had: an operator's log in the shared slot, a stub of its own, a journal and the PR it saw."""
-    metadata = intake.SubmittedSession(
-        session_id=session_id,
-        category="cross-repo",
-        harness="claude-code",
-        started_at=START,
-        ended_at=START + dt.timedelta(minutes=34),
-    )
-    parts = {"agent": cast.agent(), "metadata": metadata}
-    intake.submit(**parts, transcript=io.BytesIO(user_line("operator-5e0c", "check the grading health")))
-    facts = {"pull_requests": [f"https://example.test/contrib/pull/{pull_request}"]}
-    receipt = intake.submit(
-        **parts,
-        transcript=io.BytesIO(user_line(session_id, "submit the retry guard upstream")),
-        journal=io.BytesIO(JOURNAL.format(pr=pull_request).encode()),
-        facts=io.BytesIO(json.dumps(facts).encode()),
-    )
-    return receipt.session
+    said = {"harness": "claude-code", "started_at": START, "ended_at": START + dt.timedelta(minutes=34)}
+    site.upload(session_id, user_line("operator-5e0c", "check the grading health"), **said)
+    return site.upload(
+        session_id,
+        user_line(session_id, "submit the retry guard upstream"),
+        journal=JOURNAL.format(pr=pull_request),
+        facts={"pull_requests": [f"https://example.test/contrib/pull/{pull_request}"]},
+        **said,
+    ).session
 
 
 def buckets():
@@ -68,14 +58,14 @@ def judge(settings):
 
 
 @pytest.mark.worker
-def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, start_worker, client):
+def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(site, judge, start_worker, client):
     judge.mode = "usage_limits"
     start_worker(ANTHROPIC_API_KEY="test-key", ANTHROPIC_BASE_URL=judge.url)
-    sessions = [submit(name, pr) for name, pr in SESSIONS.items()]
+    sessions = [submit(site, name, pr) for name, pr in SESSIONS.items()]
     wait_for(lambda: JudgeAttempt.objects.exclude(outcome="running").exists())
     wait_for(lambda: sweep() or Grade.objects.filter(source="judge", reason=Reason.QUOTA_EXHAUSTED).count() >= 2)
 
-    client.force_login(cast.person("rita", "reviewer"))
+    client.force_login(site.person("rita", "reviewer"))
     for session in sessions:
         settlement = rewards.live(session)
         assert (settlement.source, settlement.final, settlement.weight) == (Source.TRAJECTORY, False, 0.3)
@@ -101,23 +91,22 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
     wait_for(lambda: sweep() or Grade.objects.filter(source="judge", status="scored").count() == 2)
     wait_for(lambda: all(rewards.live(session).final for session in sessions))
     assert not JudgeJob.objects.open().exists()
-    assert lived_like_the_verdicts_alone(sessions)
+    assert lived_like_the_verdicts_alone(site, sessions)
 
 
-def lived_like_the_verdicts_alone(sessions) -> bool:
+def lived_like_the_verdicts_alone(site, sessions) -> bool:
     """The buckets equal those of twins that had the right grade from the start, bit for bit."""
     lived = [row[2:] for row in buckets() if row[0] == "category"]
     for session in sessions:
         held = Grade.objects.filter(session=session, source="judge", status="scored").get()
-        twin = cast.session(category="infra", harness=None, ended_at=session.ended_at)
-        cast.grade(twin, Source.JUDGE, held.value, model=held.model, route=held.route, rubric=held.rubric)
-        rewards.settle(twin)
+        twin = site.session("infra", harness=None, ended_at=session.ended_at)
+        twin.judged(held.value, model=held.model, route=held.route, rubric=held.rubric).settle()
     return [row[2:] for row in buckets() if row[:2] == ("category", "infra")] == lived
 
 
 @pytest.mark.django_db
-def test_sessions_without_a_key_are_graded_by_the_rest_of_the_chain():
-    session = submit("71a3-cross-repo", 619)
+def test_sessions_without_a_key_are_graded_by_the_rest_of_the_chain(site):
+    session = submit(site, "71a3-cross-repo", 619)
     assert rewards.live(session).reason == Reason.NOT_CONFIGURED
     assert judging.enqueue(session) is None
     assert not JudgeJob.objects.exists()
