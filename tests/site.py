@@ -209,6 +209,10 @@ class SessionBuilder:
         """A verdict."""
         return self.graded(Source.JUDGE, value, reason, **fields)
 
+    def abstained(self, reason: Reason = Reason.NOTHING_OBSERVABLE, **fields: Any) -> Self:
+        """A trajectory that nobody could grade."""
+        return self.graded(Source.TRAJECTORY, None, reason, **fields)
+
     def with_judge_job(self, **fields: Any) -> Self:
         """An open job of the judge, for the rubric in force."""
         self.job = JudgeJob.objects.create(session=self.session, rubric=Rubric.objects.active(), **fields)

@@ -5,7 +5,7 @@ from random import Random
 
 from grading.models import Rubric, Session
 from grading.reward import one_scale
-from grading.vocabulary import Reason, Source
+from grading.vocabulary import Source
 from tests.site import NOON, Site
 
 site = Site()
@@ -38,7 +38,7 @@ def judged(
 def _session(arm, ago, source, value, verdict, view="full", **fields) -> Session:
     session = site.session(arm, ago=ago, **fields)
     if value is None:
-        session.graded(Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, version="trajectory/2")
+        session.abstained(version="trajectory/2")
     else:
         version = {Source.TRAJECTORY: "trajectory/2", Source.JOURNAL: "journal/2"}[source]
         evidence = {"view": view, "stands": True} if source == Source.TRAJECTORY else {}

@@ -16,11 +16,10 @@ from grading.monitoring import attending
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
 from grading.review import answers
-from grading.reward import rewards
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -28,17 +27,17 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _a_quiet_noon():
     """No test straddles midnight."""
-    with time_machine.travel(cast.NOON, tick=False):
+    with time_machine.travel(NOON, tick=False):
         yield
 
 
-def inspected(*, proof=True, ended_at=None, **values):
-    session = cast.session(ended_at=ended_at or timezone.now())
+def inspected(site, *, proof=True, ended_at=None, **values):
+    builder = site.session(ended_at=ended_at or timezone.now())
     if proof:
-        cast.pull_request(session)
-    for name, value in values.items():
-        cast.grade(session, Source(name), value, Reason.NONE if value is not None else Reason.STUB_NO_TOOL_CALLS)
-    rewards.settle(session)
+        builder.with_pull_request()
+    for source, value in values.items():
+        builder.graded(source, value, Reason.NONE if value is not None else Reason.STUB_NO_TOOL_CALLS)
+    session = builder.settle()
     monitoring.inspect(session)
     return session
 
@@ -46,8 +45,8 @@ def inspected(*, proof=True, ended_at=None, **values):
 @pytest.mark.parametrize(
     "values", [{}, {"trajectory": 0.1}, {"trajectory": None}, {"trajectory": None, "journal": 0.32}]
 )
-def test_a_pull_request_without_a_real_grade_is_flagged_at_once(values):
-    session = inspected(**values)
+def test_a_pull_request_without_a_real_grade_is_flagged_at_once(site, values):
+    session = inspected(site, **values)
     flag = Flag.objects.get(session=session)
     assert flag.rule == "A1"
     assert "1 pull request" in flag.detail
@@ -55,51 +54,46 @@ def test_a_pull_request_without_a_real_grade_is_flagged_at_once(values):
 
 
 @pytest.mark.parametrize("values", [{"trajectory": 0.41}, {"judge": 0.1}, {"judge": 0.1, "trajectory": 0.1}])
-def test_a_real_grade_is_not_flagged_however_low(values):
-    inspected(**values)
+def test_a_real_grade_is_not_flagged_however_low(site, values):
+    inspected(site, **values)
     assert not Flag.objects.exists()
 
 
-def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
-    session = inspected(trajectory=None)
-    cast.grade(session, Source.JUDGE, 0.1)
-    rewards.settle(session)
+def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work(site):
+    session = inspected(site, trajectory=None)
+    site.on(session).judged(0.1).settle()
     monitoring.inspect(session)
     assert not monitoring.flagged_sessions().exists()
     assert Flag.objects.get().cleared_why == "it has a real grade now, or one is on its way"
 
 
-def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():
-    rita = cast.person("rita", "reviewer")
-    session = inspected(trajectory=None)
+def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back(site):
+    rita = site.person("rita", "reviewer")
+    session = inspected(site, trajectory=None)
     review.record_correction(session, rita, value=0.8, reason="merged")
     assert not monitoring.flagged_sessions().exists()
     review.undo(session.grades.get(source="human"), rita)
     assert monitoring.flagged_sessions().get().session == session
 
 
-def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes():
-    session = inspected(trajectory=0.41)
-    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes(site):
+    session = inspected(site, trajectory=0.41)
+    site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
     monitoring.inspect(session)
-    cast.grade(session, Source.TRAJECTORY, 0.5)
+    site.on(session).graded(Source.TRAJECTORY, 0.5)
     monitoring.inspect(session)
     assert not monitoring.flagged_sessions().exists()
-    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+    site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
     monitoring.inspect(session)
     assert monitoring.flagged_sessions().get().session == session
 
 
-def waiting(*, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
+def waiting(site, *, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
     """A session with a pull request whose judge was asked just now."""
-    session = cast.session(ended_at=timezone.now())
-    cast.pull_request(session)
-    for name, value in values.items():
-        cast.grade(session, Source(name), value)
-    cast.open_judge_job(session, reason=reason, backlog=backlog)
-    rewards.settle(session)
-    review.recheck(session)
-    return session
+    builder = site.session(ended_at=timezone.now()).with_pull_request()
+    for source, value in values.items():
+        builder.graded(source, value)
+    return builder.with_judge_job(reason=reason, backlog=backlog).recheck()
 
 
 PASSING = [Reason.AWAITING_JUDGE, Reason.OVERLOADED, Reason.BUDGET_SPENT, Reason.PAUSED]
@@ -107,9 +101,9 @@ PASSING = [Reason.AWAITING_JUDGE, Reason.OVERLOADED, Reason.BUDGET_SPENT, Reason
 
 @pytest.mark.parametrize("values", [{}, {"trajectory": 0.41}])
 @pytest.mark.parametrize("reason", PASSING)
-def test_work_may_wait_a_day_and_a_half_for_its_judge(reason, values, settings):
+def test_work_may_wait_a_day_and_a_half_for_its_judge(site, reason, values, settings):
     quota_cast.use(settings)
-    session, now = waiting(reason=reason, **values), timezone.now()
+    session, now = waiting(site, reason=reason, **values), timezone.now()
     assert not Flag.objects.exists()
     with time_machine.travel(now + dt.timedelta(hours=35), tick=False):
         judging.sweep()
@@ -123,62 +117,62 @@ def test_work_may_wait_a_day_and_a_half_for_its_judge(reason, values, settings):
             assert ReviewItem.objects.open().get().session == session
 
 
-def test_what_came_in_late_may_wait_longer(settings):
+def test_what_came_in_late_may_wait_longer(site, settings):
     quota_cast.use(settings)
-    waiting(backlog=True)
+    waiting(site, backlog=True)
     for days, count in ((13, 0), (14, 1)):
-        with time_machine.travel(cast.NOON + dt.timedelta(days=days), tick=False):
+        with time_machine.travel(NOON + dt.timedelta(days=days), tick=False):
             judging.sweep()
             assert Flag.objects.count() == count
 
 
-def test_imported_history_that_waits_is_put_up_for_nobody(settings):
+def test_imported_history_that_waits_is_put_up_for_nobody(site, settings):
     quota_cast.use(settings)
-    session = waiting(backlog=True)
-    type(session).objects.filter(pk=session.pk).update(ended_at=cast.NOON - dt.timedelta(days=20))
-    with time_machine.travel(cast.NOON + dt.timedelta(days=15), tick=False):
+    session = waiting(site, backlog=True)
+    type(session).objects.filter(pk=session.pk).update(ended_at=NOON - dt.timedelta(days=20))
+    with time_machine.travel(NOON + dt.timedelta(days=15), tick=False):
         judging.sweep()
         monitoring.inspect(Session.objects.get(pk=session.pk))
     assert not Flag.objects.exists()
 
 
 @pytest.mark.parametrize("by", ["judge", "person"])
-def test_work_that_somebody_graded_meanwhile_waits_for_nothing(by, settings):
+def test_work_that_somebody_graded_meanwhile_waits_for_nothing(site, by, settings):
     quota_cast.use(settings)
-    session = waiting()
+    session = waiting(site)
     if by == "judge":
-        cast.grade(session, Source.JUDGE, 0.1)
+        site.on(session).judged(0.1)
     else:
-        review.record_correction(session, cast.person("rita", "reviewer"), value=0.8, reason="merged")
-    with time_machine.travel(cast.NOON + dt.timedelta(days=3), tick=False):
+        review.record_correction(session, site.person("rita", "reviewer"), value=0.8, reason="merged")
+    with time_machine.travel(NOON + dt.timedelta(days=3), tick=False):
         judging.sweep()
     assert not Flag.objects.exists()
 
 
 @pytest.mark.parametrize("reason", [Reason.QUOTA_EXHAUSTED, Reason.AUTH])
-def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judge_is_out(reason):
-    session = waiting(reason=reason, journal=0.32)
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judge_is_out(site, reason):
+    session = waiting(site, reason=reason, journal=0.32)
     assert Flag.objects.get().session == session
-    waiting(reason=reason, trajectory=0.41)
+    waiting(site, reason=reason, trajectory=0.41)
     assert Flag.objects.get().session == session
 
 
-def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_calls_fail():
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_calls_fail(site):
     Alarm.objects.create(rule=monitoring.JUDGE_OUT, about="first judge", detail="3 × overloaded")
-    session = waiting()
+    session = waiting(site)
     assert Flag.objects.get().session == session
 
 
-def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says():
-    session = waiting(trajectory=0.9)
+def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says(site):
+    session = waiting(site, trajectory=0.9)
     JudgeJob.objects.update(state="abandoned", reason=Reason.UNPARSABLE_VERDICT)
     monitoring.inspect(session)
     assert "it was given up" in monitoring.flagged_sessions().get().detail
 
 
 @pytest.mark.parametrize(("state", "reason"), [("abandoned", Reason.NOT_CONFIGURED), ("cancelled", Reason.NONE)])
-def test_a_job_that_a_person_or_the_lack_of_a_judge_ended_asks_for_no_more_than_a_site_without_one(state, reason):
-    session = waiting(trajectory=0.9)
+def test_a_job_that_a_person_or_the_lack_of_a_judge_ended_asks_for_no_more_than_a_site_without_one(site, state, reason):
+    session = waiting(site, trajectory=0.9)
     JudgeJob.objects.update(state=state, reason=reason)
     monitoring.inspect(session)
     assert not Flag.objects.exists()
@@ -190,40 +184,39 @@ def strata(session):
     return list(rows.values_list("op", "grader__source", "grader__stratum"))
 
 
-def test_a_flagged_sessions_reward_is_in_a_stratum_of_its_own():
-    session = inspected(journal=0.32)
+def test_a_flagged_sessions_reward_is_in_a_stratum_of_its_own(site):
+    session = inspected(site, journal=0.32)
     assert strata(session)[-1] == ("apply", "journal", "flagged")
-    cast.grade(session, Source.JUDGE, 0.8)
-    rewards.settle(session)
+    site.on(session).judged(0.8).settle()
     monitoring.inspect(session)
     assert strata(session)[-1] == ("apply", "judge", "")
 
 
-def test_an_unflagged_session_is_settled_once_and_its_reward_never_moves():
-    assert strata(inspected(journal=0.32, proof=False)) == [("apply", "journal", "")]
+def test_an_unflagged_session_is_settled_once_and_its_reward_never_moves(site):
+    assert strata(inspected(site, journal=0.32, proof=False)) == [("apply", "journal", "")]
 
 
-def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one():
-    rita = cast.person("rita", "reviewer")
-    session = inspected(journal=0.32)
+def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one(site):
+    rita = site.person("rita", "reviewer")
+    session = inspected(site, journal=0.32)
     review.record_correction(session, rita, value=0.8, reason="merged")
     assert strata(session)[-1] == ("apply", "human", "")
     review.undo(session.grades.get(source="human"), rita)
     assert strata(session)[-1] == ("apply", "journal", "flagged")
 
 
-def test_a_persons_flag_and_its_return_move_the_reward_along():
-    rita = cast.person("rita", "reviewer")
-    session = inspected(journal=0.32, proof=False)
+def test_a_persons_flag_and_its_return_move_the_reward_along(site):
+    rita = site.person("rita", "reviewer")
+    session = inspected(site, journal=0.32, proof=False)
     flag = review.flag(session, rita, "the journal is another session's")
     assert strata(session)[-1] == ("apply", "journal", "flagged")
     review.unflag(flag, rita)
     assert strata(session)[-1] == ("apply", "journal", "")
 
 
-def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
-    rita = cast.person("rita", "reviewer")
-    session = inspected(journal=0.32)
+def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward(site):
+    rita = site.person("rita", "reviewer")
+    session = inspected(site, journal=0.32)
     review.recheck(session)
     answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
     assert strata(session)[-1] == ("apply", "journal", "")
@@ -231,40 +224,40 @@ def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
     assert strata(session)[-1] == ("apply", "journal", "flagged")
 
 
-def test_a_floor_without_independent_work_is_not_flagged():
-    inspected(proof=False)
+def test_a_floor_without_independent_work_is_not_flagged(site):
+    inspected(site, proof=False)
     assert not Flag.objects.exists()
 
 
-def test_the_third_flag_in_seven_days_raises_one_alarm():
+def test_the_third_flag_in_seven_days_raises_one_alarm(site):
     for expected in (0, 0, 1, 1):
-        inspected()
+        inspected(site)
         assert monitoring.open_alarms().count() == expected
 
 
-def test_flags_of_sessions_that_ended_long_ago_raise_no_alarm_today():
+def test_flags_of_sessions_that_ended_long_ago_raise_no_alarm_today(site):
     for _ in range(5):
-        inspected(ended_at=timezone.now() - dt.timedelta(days=30))
+        inspected(site, ended_at=timezone.now() - dt.timedelta(days=30))
     assert not Alarm.objects.exists()
 
 
-def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case():
-    rita, otto = cast.person("rita", "reviewer"), cast.person("otto", "operator")
+def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case(site):
+    rita, otto = site.person("rita", "reviewer"), site.person("otto", "operator")
     for _ in range(3):
-        inspected()
+        inspected(site)
     alarm = monitoring.open_alarms().get()
     assert monitoring.acknowledge(alarm, rita)
     assert not monitoring.acknowledge(alarm, otto)
     alarm.refresh_from_db()
     assert alarm.acknowledged_by == rita
-    inspected()
+    inspected(site)
     again = monitoring.open_alarms().get()
     assert again != alarm
     assert again.acknowledged_by is None
 
 
-def test_an_alarm_resolves_when_its_rule_no_longer_holds():
-    sessions = [inspected() for _ in range(3)]
+def test_an_alarm_resolves_when_its_rule_no_longer_holds(site):
+    sessions = [inspected(site) for _ in range(3)]
     for session in sessions:
         Flag.objects.filter(session=session).delete()
     monitoring.refresh()
@@ -334,17 +327,17 @@ def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(t
     assert (silent.about, "T1 (Told) last looked" in silent.detail) == ("T1", True)
 
 
-def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session():
+def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site):
     monitoring.watch()
-    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False):
-        inspected(proof=False)
+    with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
+        inspected(site, proof=False)
         assert "A15" in set(monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True))
         monitoring.watch()
         assert not monitoring.open_alarms().exists()
 
 
-def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
-    rule, rita = told(Said("one")), cast.person("rita", "reviewer")
+def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(site, told):
+    rule, rita = told(Said("one")), site.person("rita", "reviewer")
     keep([rule], timezone.now())
     assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
     rule.about = ("one", "two")
@@ -358,14 +351,14 @@ def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
     assert monitoring.open_alarms().get().about == "two"
 
 
-def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):
+def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, client):
     monitoring.watch()
     monitoring.watch_at_night()
     seen = Liveness(every=5)
     for moment in range(100):
         seen.look({}, moment, moment)
     attending.look(seen)
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/alarms/"))
     for rule in monitoring.RULES.values():
         assert rule.id in html

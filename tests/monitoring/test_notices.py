@@ -15,13 +15,12 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from grading import monitoring
-from grading.models import Alarm, Notice, ReviewItem
+from grading.models import Alarm, Notice
 from grading.monitoring import notices
 from grading.monitoring.alarms import keep
 from grading.monitoring.notices import deadman
 from grading.monitoring.rule import Finding, Rule, Severity
-from gradingsite import settings as site
-from tests import cast
+from gradingsite import settings as site_settings
 from tests.casts.notice import MailServer, WebServer, serving
 from tests.casts.page import flat
 
@@ -107,11 +106,11 @@ def test_its_end_is_told_once_and_only_to_whoever_heard_of_it(web, settings):
     assert said["resolved_at"] >= said["opened_at"]
 
 
-def test_advisories_are_not_told_except_of_a_queue_that_waits(web):
-    rita = cast.person("rita", "reviewer")
+def test_advisories_are_not_told_except_of_a_queue_that_waits(site, web):
+    rita = site.person("rita", "reviewer")
     keep([Advised("m")], NOW())
     assert not Notice.objects.exists()
-    waiting(hours=49)
+    waiting(site, hours=49)
     keep([monitoring.RULES["A31"]], NOW())
     said = json.loads(Notice.objects.get().body)
     assert said["rule"] == "A31"
@@ -134,7 +133,7 @@ def test_a_webhook_is_http_and_a_wrong_one_is_not_repeated(monkeypatch):
     for wrong in ("file:///etc/passwd", "ftp://host/t0ken", "host/t0ken", "https://"):
         monkeypatch.setenv("NOTIFY_WEBHOOK", wrong)
         with pytest.raises(ImproperlyConfigured) as error:
-            site.env_url("NOTIFY_WEBHOOK")
+            site_settings.env_url("NOTIFY_WEBHOOK")
         assert "t0ken" not in str(error.value)
 
 
@@ -313,18 +312,18 @@ def test_a_sender_that_died_is_followed_by_another(web):
 # --- the queue that waits, and notices that fail ---------------------------------------------------------------------
 
 
-def waiting(hours, **fields):
+def waiting(site, hours, **fields):
     at = NOW() - dt.timedelta(hours=hours)
-    return ReviewItem.objects.create(session=cast.session(), entered_at=at, **{"entered_as": "rule", **fields})
+    return site.session().in_queue(**{"entered_as": "rule", "entered_at": at, **fields}).item
 
 
-def test_review_has_waited_too_long_only_for_what_a_rule_put_up(settings):
+def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
     rule = monitoring.RULES["A31"]
     for fields in ({"hours": 47}, {"hours": 500, "entered_as": "slice"}, {"hours": 500, "entered_as": "person"}):
-        waiting(**fields)
-    waiting(hours=500, state="dismissed", closed_at=NOW())
+        waiting(site, **fields)
+    waiting(site, hours=500, state="dismissed", closed_at=NOW())
     assert list(rule.look(NOW())) == []
-    waiting(hours=49)
+    waiting(site, hours=49)
     (found,) = rule.look(NOW())
     assert "1 session has been awaiting review for more than 48 hours" in found.detail
     assert "4 are queued" in found.detail
@@ -352,9 +351,9 @@ def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
-def test_an_operator_sends_a_test_and_sees_what_became_of_it(mail, web, client):
+def test_an_operator_sends_a_test_and_sees_what_became_of_it(site, mail, web, client):
     web.statuses = [404]
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     html = flat(client.post("/settings/notices/test/", follow=True))
     assert "The test by e-mail was sent." in html
     assert "The test by webhook was refused" in html
@@ -363,10 +362,10 @@ def test_an_operator_sends_a_test_and_sees_what_became_of_it(mail, web, client):
     assert json.loads(web.posts[0][2])["about"] == "test"
 
 
-def test_the_page_names_the_channels_and_gives_no_secret_away(mail, web, client):
+def test_the_page_names_the_channels_and_gives_no_secret_away(site, mail, web, client):
     keep([Told("m")], NOW())
     notices.send_due()
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     for path in ("/settings/", "/settings/notices/"):
         html = flat(client.get(path))
         assert "127.0.0.1, signed" in html
@@ -376,17 +375,17 @@ def test_the_page_names_the_channels_and_gives_no_secret_away(mail, web, client)
             assert secret not in html
 
 
-def test_others_may_look_but_not_send(web, client):
-    client.force_login(cast.person("vera", "viewer"))
+def test_others_may_look_but_not_send(site, web, client):
+    client.force_login(site.person("vera", "viewer"))
     assert client.get("/settings/notices/").status_code == 200
     assert "Send a test" not in flat(client.get("/settings/notices/"))
     assert client.post("/settings/notices/test/").status_code == 403
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     assert client.get("/settings/notices/test/").status_code == 405
 
 
-def test_a_site_without_a_channel_says_how_to_get_one(client):
-    client.force_login(cast.person("olga", "operator"))
+def test_a_site_without_a_channel_says_how_to_get_one(site, client):
+    client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/settings/notices/"))
     assert "NOTIFY_EMAIL" in html
     assert "Send a test" not in html

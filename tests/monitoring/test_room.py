@@ -6,19 +6,19 @@ import pytest
 
 from grading import disk, monitoring
 from grading.models import Alarm
-from tests import cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
 
 def test_too_little_room_is_an_alarm_until_there_is_more(settings):
     settings.FREE_SPACE_FLOOR = 2**60
-    monitoring.watch(cast.NOON)
+    monitoring.watch(NOON)
     told = Alarm.objects.get(rule="A43")
     assert told.resolved_at is None
     assert "No sessions are accepted until there is more space" in told.detail
     settings.FREE_SPACE_FLOOR = 0
-    monitoring.watch(cast.NOON + monitoring.RULES["A43"].every)
+    monitoring.watch(NOON + monitoring.RULES["A43"].every)
     told.refresh_from_db()
     assert told.resolved_at is not None
 

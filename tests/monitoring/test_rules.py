@@ -1,7 +1,6 @@
 """Rules about what nobody would notice: repeated evidence, disagreement, drift, collapse, missing fields."""
 
 import datetime as dt
-import io
 import json
 import random
 import uuid
@@ -15,7 +14,7 @@ from django.utils import timezone
 from bandit import calibrating
 from bandit.core.calibration import start
 from bandit.models import Arm
-from grading import intake, monitoring, review
+from grading import monitoring, review
 from grading.models import Flag, Grade, Session
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.disagreement import Disagreement
@@ -24,9 +23,9 @@ from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.repeated import Repeated
 from grading.reward import one_scale, rewards
 from grading.vocabulary import Source, Status
-from tests import cast
 from tests.casts import logs
 from tests.casts.page import flat
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
 DAY = dt.timedelta(days=1)
@@ -36,15 +35,8 @@ JOURNAL = "# The session\n\n" + "Went through the open issues, one by one. " * 6
 
 @pytest.fixture(autouse=True)
 def _noon():
-    with time_machine.travel(cast.NOON, tick=False):
+    with time_machine.travel(NOON, tick=False):
         yield
-
-
-def submit(session_id, agent="bob", **parts) -> Session:
-    fields = {"session_id": session_id, "category": "code", "harness": "claude-code", "ended_at": cast.NOON}
-    metadata = intake.SubmittedSession.model_validate(fields)
-    files = {name: io.BytesIO(said if isinstance(said, bytes) else said.encode()) for name, said in parts.items()}
-    return intake.submit(agent=cast.agent(agent), metadata=metadata, **files).session
 
 
 def flags(rule="A5"):
@@ -62,75 +54,75 @@ FACTS = json.dumps({"exit_code": 0, "checks": [{"name": f"check {n}", "passed": 
 LOG = logs.gptme(("user", "Do it. " + "x" * 6_000), ("assistant", "Done."))
 
 
-@pytest.mark.parametrize(("kind", "data"), [("journal", JOURNAL), ("patch", DIFF), ("transcript", LOG)])
-def test_the_same_bytes_for_two_sessions_flag_the_later_one(kind, data):
-    submit("one", **{kind: data})
+@pytest.mark.parametrize(
+    ("part", "kind", "data"),
+    [("journal", "journal", JOURNAL), ("patch", "patch", DIFF), ("log", "transcript", LOG)],
+)
+def test_the_same_bytes_for_two_sessions_flag_the_later_one(site, part, kind, data):
+    site.upload("one", **{part: data})
     assert flags() == {}
-    submit("two", **{kind: data})
+    site.upload("two", **{part: data})
     assert list(flags()) == ["two"]
     assert f"its {kind} (" in flags()["two"]
     assert "session one of bob" in flags()["two"]
 
 
-def test_the_same_bytes_again_for_the_same_session_are_no_finding():
-    submit("one", journal=JOURNAL)
-    submit("one", journal=JOURNAL, patch=DIFF)
+def test_the_same_bytes_again_for_the_same_session_are_no_finding(site):
+    site.upload("one", journal=JOURNAL)
+    site.upload("one", journal=JOURNAL, patch=DIFF)
     assert flags() == {}
 
 
 @pytest.mark.parametrize("data", ["", "# Done\n", "Nothing to do.\n" * 13])
-def test_what_is_tiny_may_well_be_the_same(data):
-    submit("one", journal=data)
-    submit("two", journal=data)
+def test_what_is_tiny_may_well_be_the_same(site, data):
+    site.upload("one", journal=data)
+    site.upload("two", journal=data)
     assert flags() == {}
 
 
-def test_facts_may_well_be_the_same():
-    submit("one", facts=FACTS)
-    submit("two", facts=FACTS)
+def test_facts_may_well_be_the_same(site):
+    site.upload("one", facts=FACTS)
+    site.upload("two", facts=FACTS)
     assert flags() == {}
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "own"), [("journal", JOURNAL, JOURNAL + "."), ("transcript", LOG, LOG + b" ")]
-)
-def test_a_session_with_a_file_of_its_own_beside_another_ones_is_no_finding(kind, data, own):
-    submit("one", **{kind: data})
-    submit("two", **{kind: data})
+@pytest.mark.parametrize(("kind", "data", "own"), [("journal", JOURNAL, JOURNAL + "."), ("log", LOG, LOG + b" ")])
+def test_a_session_with_a_file_of_its_own_beside_another_ones_is_no_finding(site, kind, data, own):
+    site.upload("one", **{kind: data})
+    site.upload("two", **{kind: data})
     assert list(flags()) == ["two"]
-    submit("two", **{kind: own})
+    site.upload("two", **{kind: own})
     assert flags() == {}
     assert Flag.objects.get(rule="A5").cleared_why == "it has evidence of its own now"
 
 
-def test_a_resumed_session_whose_log_begins_with_another_ones_is_no_finding():
+def test_a_resumed_session_whose_log_begins_with_another_ones_is_no_finding(site):
     first = logs.claude("one", ("pytest -q", "8 passed"), logs.COMMIT)
-    submit("one", transcript=first)
-    submit("two", transcript=first + logs.claude("two", ("pytest -q", "9 passed")))
+    site.upload("one", first)
+    site.upload("two", first + logs.claude("two", ("pytest -q", "9 passed")))
     assert flags() == {}
 
 
-def test_people_see_both_agents_and_the_agents_neither():
-    submit("one", journal=JOURNAL)
-    metadata = intake.SubmittedSession(session_id="zwei", category="code", ended_at=cast.NOON)
-    receipt = intake.submit(agent=cast.agent("eve"), metadata=metadata, journal=io.BytesIO(JOURNAL.encode()))
+def test_people_see_both_agents_and_the_agents_neither(site):
+    site.upload("one", journal=JOURNAL)
+    receipt = site.upload("zwei", journal=JOURNAL, agent="eve")
     assert "session one of bob" in flags()["zwei"]
     assert "one" not in [word for problem in receipt.problems for word in str(problem).split()]
 
 
-def test_another_sessions_log_is_flagged_until_its_own_comes():
-    submit("one", transcript=logs.claude("operator", logs.COMMIT))
+def test_another_sessions_log_is_flagged_until_its_own_comes(site):
+    site.upload("one", logs.claude("operator", logs.COMMIT))
     assert "The log belongs to session operator" in flags()["one"]
-    submit("one", transcript=logs.claude("one", logs.COMMIT))
+    site.upload("one", logs.claude("one", logs.COMMIT))
     assert flags() == {}
     assert Flag.objects.get(rule="A5").cleared_why == "it has evidence of its own now"
 
 
-def test_the_third_in_seven_days_is_an_alarm_about_the_agent():
+def test_the_third_in_seven_days_is_an_alarm_about_the_agent(site):
     for n in range(3):
         assert opened("A5") == {}
-        submit(f"s{n}", transcript=logs.claude("operator", logs.COMMIT, padding=6_000 + n))
-    submit("other", agent="eve", transcript=logs.claude("operator", logs.COMMIT, padding=7_000))
+        site.upload(f"s{n}", logs.claude("operator", logs.COMMIT, padding=6_000 + n))
+    site.upload("other", logs.claude("operator", logs.COMMIT, padding=7_000), agent="eve")
     assert list(opened("A5")) == ["bob"]
     assert "3 sessions of bob" in opened("A5")["bob"]
 
@@ -142,54 +134,53 @@ def look(rule):
     return {finding.about: finding.detail for finding in rule.look(timezone.now())}
 
 
-def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy():
+def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy(site):
     for _ in range(3):
         assert look(Incomplete()) == {}
-        cast.session(category=None, model="opus")
+        site.session(None, model="opus")
     found = look(Incomplete())
     assert list(found) == ["bob: category"]
     assert found["bob: category"].startswith("3 of 3 sessions of bob in seven days came without a category")
     assert "Add a rule under Settings, Categories" in found["bob: category"]
 
 
-def test_a_few_missing_fields_among_many_are_usual():
+def test_a_few_missing_fields_among_many_are_usual(site):
     for n in range(20):
-        cast.session(model="" if n < 5 else "opus")
+        site.session(model="" if n < 5 else "opus")
     assert look(Incomplete()) == {}
-    cast.session(model="", harness=None)
+    site.session(model="", harness=None)
     assert list(look(Incomplete())) == ["bob: model"]
 
 
-def test_one_harness_of_an_agent_that_stops_sending_a_field_is_named():
+def test_one_harness_of_an_agent_that_stops_sending_a_field_is_named(site):
     for n in range(60):
-        cast.session(model="opus", harness="gptme")
+        site.session(model="opus", harness="gptme")
         if n < 3:
-            cast.session(model="", harness="codex")
+            site.session(model="", harness="codex")
     assert list(look(Incomplete())) == ["bob with codex: model"]
 
 
-def test_what_infrastructure_ended_and_what_is_long_ago_need_say_nothing():
+def test_what_infrastructure_ended_and_what_is_long_ago_need_say_nothing(site):
     for _ in range(5):
-        cast.session(model="", outcome="infrastructure", outcome_reason="no answer")
-        cast.session(model="", ended_at=cast.NOON - 8 * DAY)
+        site.session(model="", outcome="infrastructure", outcome_reason="no answer")
+        site.session(model="", ago=8 * DAY)
     assert look(Incomplete()) == {}
 
 
 # --- collapse ---------------------------------------------------------------------------------------------------------
 
 
-def settled(value, *, arm="code", ago=dt.timedelta(hours=1), source=Source.JUDGE, view="full", rubric="", **fields):
-    session = cast.session(category=arm, ended_at=cast.NOON - ago, **fields)
+def settled(
+    site, value, *, arm="code", ago=dt.timedelta(hours=1), source=Source.JUDGE, view="full", rubric="", **fields
+):
     judge = {"model": "m", "rubric": rubric} if source == Source.JUDGE else {}
-    cast.grade(session, source, value, evidence={"view": view}, **judge)
-    rewards.settle(session)
-    return session
+    return site.session(arm, ago=ago, **fields).graded(source, value, evidence={"view": view}, **judge).settle()
 
 
 def add_graded(rows):
     """Sessions with grades and no settlements, in bulk, from (category, when it ended, grades as keyword arguments)."""
     rows = list(rows)
-    bob, harness = cast.agent(), Arm.objects.resolve("harness", "claude-code")
+    bob, harness = Site().agent(), Arm.objects.resolve("harness", "claude-code")
     arms = {name: Arm.objects.resolve("category", name) for name in {name for name, _, _ in rows}}
     sessions = Session.objects.bulk_create(
         Session(
@@ -209,26 +200,26 @@ def add_graded(rows):
     )
 
 
-def several(values, **fields):
+def several(site, values, **fields):
     for n, value in enumerate(values):
-        settled(value, arm=ARMS[n % 4], ago=dt.timedelta(minutes=len(values) - n), **fields)
+        settled(site, value, arm=ARMS[n % 4], ago=dt.timedelta(minutes=len(values) - n), **fields)
 
 
-def test_thirty_rewards_all_alike_are_told():
-    several([0.5] * 29)
+def test_thirty_rewards_all_alike_are_told(site):
+    several(site, [0.5] * 29)
     assert look(Collapse()) == {}
-    several([0.51])
+    several(site, [0.51])
     assert "The last 30 rewards, of 4 categories, are all between 0.50 and 0.51" in look(Collapse())["all alike"]
-    several([0.8])
+    several(site, [0.8])
     assert look(Collapse()) == {}
 
 
-def test_categories_that_differed_and_do_not_any_more_are_told():
+def test_categories_that_differed_and_do_not_any_more_are_told(site):
     chance = random.Random(2)
     for n in range(36):
         for place, arm in enumerate(ARMS):
             level = 0.3 + 0.15 * place if n < 22 else 0.5
-            settled(chance.gauss(level, 0.05), arm=arm, ago=(36 - n) / 3 * DAY, source=Source.TRAJECTORY)
+            settled(site, chance.gauss(level, 0.05), arm=arm, ago=(36 - n) / 3 * DAY, source=Source.TRAJECTORY)
     found = look(Collapse())
     assert list(found) == ["levelled"]
     assert found["levelled"].startswith("4 categories differed by 0.1")
@@ -237,118 +228,113 @@ def test_categories_that_differed_and_do_not_any_more_are_told():
 def test_what_holds_scores_down_at_one_number_is_no_finding():
     judge = {"source": Source.JUDGE, "value": 0.6, "model": "m"}
     caps = [{"why": "reached: partial", "most": 0.6}]
-    add_graded(
-        (ARMS[n % 4], cast.NOON, [judge | {"evidence": {"mean": 0.6 + n / 1000, "caps": caps}}]) for n in range(100)
-    )
+    add_graded((ARMS[n % 4], NOON, [judge | {"evidence": {"mean": 0.6 + n / 1000, "caps": caps}}]) for n in range(100))
     assert look(Collapse()) == {}
 
 
-def test_eleven_zeros_are_told_as_zeros():
-    several([0.4, *[0.0] * 11])
+def test_eleven_zeros_are_told_as_zeros(site):
+    several(site, [0.4, *[0.0] * 11])
     assert list(look(Collapse())) == ["zeros"]
 
 
 def test_a_number_that_makes_up_fifteen_percent_is_told():
     values = [n / 100 if n < 85 else 0.755 for n in range(100)]
-    add_graded(("code", cast.NOON, [{"source": Source.JUDGE, "value": value, "model": "m"}]) for value in values)
+    add_graded(("code", NOON, [{"source": Source.JUDGE, "value": value, "model": "m"}]) for value in values)
     assert look(Collapse())["judge"].startswith("15 of 100 grades of the judge in seven days are 0.76, exactly: 15 %")
 
 
 @pytest.mark.parametrize("view", ["looked", "failed", "facts"])
 def test_the_numbers_of_views_that_are_constants_are_no_finding(view):
     grade = {"source": Source.TRAJECTORY, "value": 0.35, "evidence": {"view": view}}
-    add_graded([("code", cast.NOON, [grade])] * 120)
+    add_graded([("code", NOON, [grade])] * 120)
     assert look(Collapse()) == {}
 
 
-def test_sessions_that_looked_and_floors_are_not_alike():
+def test_sessions_that_looked_and_floors_are_not_alike(site):
     for n in range(40):
-        session = cast.session(category=ARMS[n % 4], ended_at=cast.NOON)
-        cast.grade(session, Source.TRAJECTORY, 0.35, evidence={"view": "looked"})
-        rewards.settle(session)
+        site.session(ARMS[n % 4], ended_at=NOON).graded(Source.TRAJECTORY, 0.35, evidence={"view": "looked"}).settle()
     for n in range(40):
-        rewards.settle(cast.session(category=ARMS[n % 4], ended_at=cast.NOON))
+        rewards.settle(site.session(ARMS[n % 4], ended_at=NOON).session)
     assert look(Collapse()) == {}
 
 
 # --- disagreement -----------------------------------------------------------------------------------------------------
 
 
-def both(judge, trajectory, *, view="full", version="trajectory/2", **fields):
-    session = settled(judge, **fields)
-    cast.grade(session, Source.TRAJECTORY, trajectory, version=version, evidence={"view": view})
-    rewards.settle(session)
+def both(site, judge, trajectory, *, view="full", version="trajectory/2", **fields):
+    session = settled(site, judge, **fields)
+    site.on(session).graded(Source.TRAJECTORY, trajectory, version=version, evidence={"view": view}).settle()
     monitoring.inspect(session)
     return session
 
 
-def usually(difference, *, n=10, **fields):
+def usually(site, difference, *, n=10, **fields):
     """So many pairs whose judge is so far above the trajectory, give or take a tenth."""
     for place in range(n):
-        both(0.5 + difference + (place % 3 - 1) / 10, 0.5, **fields)
+        both(site, 0.5 + difference + (place % 3 - 1) / 10, 0.5, **fields)
 
 
-def test_a_session_on_which_the_two_are_far_more_apart_than_usual_is_flagged():
-    usually(0.2)
-    both(0.9, 0.31)
+def test_a_session_on_which_the_two_are_far_more_apart_than_usual_is_flagged(site):
+    usually(site, 0.2)
+    both(site, 0.9, 0.31)
     assert flags("A3") == {}
-    session = both(0.9, 0.3)
+    session = both(site, 0.9, 0.3)
     assert list(flags("A3")) == [session.external_id]
     assert "the judge says 0.90; its trajectory, which saw the whole log, 0.30" in flags("A3")[session.external_id]
     assert "usually 0.20 above it: the median of 11 sessions of this category" in flags("A3")[session.external_id]
 
 
-def test_scales_that_differ_are_no_disagreement():
+def test_scales_that_differ_are_no_disagreement(site):
     """A raw .20 may well be worth .63: what counts is how far the two usually are apart."""
-    usually(0.4)
-    both(0.63, 0.2)
+    usually(site, 0.4)
+    both(site, 0.63, 0.2)
     assert flags("A3") == {}
-    session = both(0.2, 0.25)
+    session = both(site, 0.2, 0.25)
     assert list(flags("A3")) == [session.external_id]
 
 
-def test_nobody_can_say_what_is_wide_before_there_are_pairs():
-    usually(0.0, n=9)
-    both(0.9, 0.1)
+def test_nobody_can_say_what_is_wide_before_there_are_pairs(site):
+    usually(site, 0.0, n=9)
+    both(site, 0.9, 0.1)
     assert flags("A3") == {}
-    both(0.9, 0.1)
+    both(site, 0.9, 0.1)
     assert len(flags("A3")) == 1
 
 
 @pytest.mark.parametrize("other", [{"version": "trajectory/1"}, {"view": "part"}, {"rubric": "b" * 64}])
-def test_pairs_of_another_judge_version_or_view_say_nothing(other):
-    usually(0.0, **other)
-    both(0.9, 0.1)
+def test_pairs_of_another_judge_version_or_view_say_nothing(site, other):
+    usually(site, 0.0, **other)
+    both(site, 0.9, 0.1)
     assert flags("A3") == {}
 
 
-def test_a_category_without_pairs_is_compared_with_all():
-    usually(0.0, arm="infra")
-    session = both(0.9, 0.1, arm="code")
+def test_a_category_without_pairs_is_compared_with_all(site):
+    usually(site, 0.0, arm="infra")
+    session = both(site, 0.9, 0.1, arm="code")
     assert "of all categories" in flags("A3")[session.external_id]
 
 
 @pytest.mark.parametrize("view", ["part", "facts", "looked"])
-def test_only_a_trajectory_that_saw_the_whole_log_can_disagree(view):
-    usually(0.0, view=view)
-    both(0.9, 0.1, view=view)
+def test_only_a_trajectory_that_saw_the_whole_log_can_disagree(site, view):
+    usually(site, 0.0, view=view)
+    both(site, 0.9, 0.1, view=view)
     assert flags("A3") == {}
 
 
-def test_a_judge_who_passes_over_a_failure_is_flagged():
-    usually(0.0, view="failed")
-    session = both(0.95, 0.1, view="failed")
+def test_a_judge_who_passes_over_a_failure_is_flagged(site):
+    usually(site, 0.0, view="failed")
+    session = both(site, 0.95, 0.1, view="failed")
     assert list(flags("A3")) == [session.external_id]
 
 
-def test_a_person_ends_the_disagreement():
-    usually(0.0)
-    session = both(0.9, 0.1)
-    review.record_correction(session, cast.person("rita", "reviewer"), value=0.5, reason="read it")
+def test_a_person_ends_the_disagreement(site):
+    usually(site, 0.0)
+    session = both(site, 0.9, 0.1)
+    review.record_correction(session, site.person("rita", "reviewer"), value=0.5, reason="read it")
     assert flags("A3") == {}
 
 
-def history(lost, *, days=40, rubric="abcdef"):
+def history(site, lost, *, days=40, rubric="abcdef"):
     """Three pairs a day of two categories; from day 30 on the trajectory of one reads so much lower."""
     chance = random.Random(3)
     rows = []
@@ -359,12 +345,12 @@ def history(lost, *, days=40, rubric="abcdef"):
             judge = {"source": Source.JUDGE, "value": quality, "model": "m", "rubric": rubric if n >= 90 else "abcdef"}
             trajectory = {"source": Source.TRAJECTORY, "value": said, "version": "trajectory/2"}
             grades = [judge, trajectory | {"evidence": {"view": "full"}}]
-            rows.append((arm, cast.NOON - (days - n / 3) * DAY, grades))
+            rows.append((arm, NOON - (days - n / 3) * DAY, grades))
     add_graded(rows)
 
 
-def test_a_slice_whose_difference_drifts_is_told():
-    history(0.35)
+def test_a_slice_whose_difference_drifts_is_told(site):
+    history(site, 0.35)
     found = look(Disagreement())
     assert [about.split(" · ")[0] for about in found] == ["claude-code × code"]
     (said,) = found.values()
@@ -372,13 +358,13 @@ def test_a_slice_whose_difference_drifts_is_told():
     assert "0.11 above was usual" in said
 
 
-def test_where_nothing_changes_no_slice_is_told():
-    history(0.0)
+def test_where_nothing_changes_no_slice_is_told(site):
+    history(site, 0.0)
     assert look(Disagreement()) == {}
 
 
-def test_another_rubric_begins_another_series():
-    history(0.35, rubric="b" * 64)
+def test_another_rubric_begins_another_series(site):
+    history(site, 0.35, rubric="b" * 64)
     assert look(Disagreement()) == {}
 
 
@@ -389,11 +375,11 @@ def calibrated(**fields):
     calibrating.put_in_force("category", scale, version=2, by="otto")
 
 
-def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale():
+def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale(site):
     calibrated()
-    both(0.9, 0.2)
+    both(site, 0.9, 0.2)
     assert flags("A3") == {}
-    session = both(0.15, 0.2)
+    session = both(site, 0.15, 0.2)
     assert list(flags("A3")) == [session.external_id]
     assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
 
@@ -409,7 +395,7 @@ def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
 # --- drift ------------------------------------------------------------------------------------------------------------
 
 
-def judged(n, levels, *, first_day, seed, model="m"):
+def judged(site, n, levels, *, first_day, seed, model="m"):
     """So many verdicts, of each category its share and level, spread over thirty days from `first_day` days ago."""
     chance = random.Random(seed)
     names, rows = list(levels), []
@@ -417,58 +403,58 @@ def judged(n, levels, *, first_day, seed, model="m"):
         (arm,) = chance.choices(names, [levels[name][0] for name in names])
         value = min(1.0, max(0.0, chance.gauss(levels[arm][1], 0.12)))
         grade = {"source": Source.JUDGE, "value": value, "model": model, "rubric": "abcdef"}
-        rows.append((arm, cast.NOON - (first_day - 30 * place / n) * DAY, [grade]))
+        rows.append((arm, NOON - (first_day - 30 * place / n) * DAY, [grade]))
     add_graded(rows)
 
 
-def test_a_drift_names_its_cell():
-    judged(120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
+def test_a_drift_names_its_cell(site):
+    judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
     assert look(Drift()) == {}
-    judged(60, {"code": (1, 0.4), "infra": (1, 0.6)}, first_day=20, seed=2)
+    judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.6)}, first_day=20, seed=2)
     found = look(Drift())
     assert list(found) == ["claude-code × opus × code"]
     assert "0.40 on average since" in found["claude-code × opus × code"]
     assert "where 0.69 was usual" in found["claude-code × opus × code"]
 
 
-def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so():
-    judged(120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
-    judged(60, {"code": (1, 0.4), "infra": (1, 0.3)}, first_day=20, seed=2, model="other")
+def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
+    judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
+    judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.3)}, first_day=20, seed=2, model="other")
     found = look(Drift())
     assert list(found) == ["another judge"]
     assert "The judge changed too (m, rubric abcd; now other, rubric abcd)" in found["another judge"]
     assert "1 more moved with it" in found["another judge"]
 
 
-def test_a_mix_shift_is_told_as_that():
-    judged(600, {"code": (8, 0.8), "infra": (2, 0.4)}, first_day=60, seed=1)
+def test_a_mix_shift_is_told_as_that(site):
+    judged(site, 600, {"code": (8, 0.8), "infra": (2, 0.4)}, first_day=60, seed=1)
     assert look(Drift()) == {}
-    judged(300, {"code": (2, 0.8), "infra": (8, 0.4)}, first_day=30, seed=2)
+    judged(site, 300, {"code": (2, 0.8), "infra": (8, 0.4)}, first_day=30, seed=2)
     found = look(Drift())
     assert list(found) == ["all sessions"]
     assert "The mix of work shifted" in found["all sessions"]
 
 
-def test_nobody_can_tell_where_the_work_is_new():
-    judged(600, {"code": (8, 0.8), "infra": (2, 0.7)}, first_day=60, seed=1)
-    judged(300, {"news": (8, 0.4), "triage": (2, 0.4)}, first_day=30, seed=2)
+def test_nobody_can_tell_where_the_work_is_new(site):
+    judged(site, 600, {"code": (8, 0.8), "infra": (2, 0.7)}, first_day=60, seed=1)
+    judged(site, 300, {"news": (8, 0.4), "triage": (2, 0.4)}, first_day=30, seed=2)
     assert "can’t be told" in look(Drift())["all sessions"]
 
 
 # --- the page of an alarm ---------------------------------------------------------------------------------------------
 
 
-def page_of(client, rule, person="olga"):
-    client.force_login(cast.person(person, "operator"))
+def page_of(site, client, rule, person="olga"):
+    client.force_login(site.person(person, "operator"))
     found = client.get(f"/alarms/{monitoring.open_alarms().filter(rule=rule).first().pk}/")
     assert found.status_code == 200
     return unescape(flat(found))
 
 
-def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(client):
+def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(site, client):
     for n in range(3):
-        submit(f"s{n}", transcript=logs.claude("operator", logs.COMMIT, padding=6_000 + n))
-    page = page_of(client, "A5")
+        site.upload(f"s{n}", logs.claude("operator", logs.COMMIT, padding=6_000 + n))
+    page = page_of(site, client, "A5")
     assert "3 sessions of bob in seven days came with files already submitted for another session" in page
     assert Repeated.todo in page
     assert Repeated.means in page
@@ -477,32 +463,32 @@ def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(client):
     assert "The log belongs to session operator, not to this one" in page
 
 
-def test_the_page_of_a_slice_lists_the_sessions_since_its_change(client):
-    history(0.35)
+def test_the_page_of_a_slice_lists_the_sessions_since_its_change(site, client):
+    history(site, 0.35)
     monitoring.watch()
-    page = page_of(client, "A3")
+    page = page_of(site, client, "A3")
     assert "the judge is 0.41 above the trajectory" in page
     rows = page.split("<tbody>")[1].split("</tbody>")[0]
     assert rows.count("<tr>") == 34
     assert "infra" not in rows
 
 
-def test_the_page_of_a_missing_field_lists_the_sessions_without_it(client):
+def test_the_page_of_a_missing_field_lists_the_sessions_without_it(site, client):
     for n in range(5):
-        cast.session(model="", agent=cast.agent("eve"), external_id=f"bare-{n}")
-    cast.session(model="opus", agent=cast.agent("eve"), external_id="whole")
+        site.session(model="", agent="eve", external_id=f"bare-{n}")
+    site.session(model="opus", agent="eve", external_id="whole")
     monitoring.watch()
-    page = page_of(client, "A12")
+    page = page_of(site, client, "A12")
     assert "bare-4" in page
     assert "whole" not in page
 
 
-def test_the_page_of_a_past_alarm_says_until_when_it_held(client):
+def test_the_page_of_a_past_alarm_says_until_when_it_held(site, client):
     for _ in range(3):
-        cast.session(model="")
+        site.session(model="")
     monitoring.watch()
     alarm = monitoring.open_alarms().get(rule="A12")
     Session.objects.update(model="opus")
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     assert "now closed" in flat(client.get(f"/alarms/{alarm.pk}/"))

@@ -15,10 +15,10 @@ from bandit.models import Arm
 from grading import monitoring, review
 from grading.models import Alarm, Session, Settlement
 from grading.monitoring.watch import keep
-from grading.reward import rewards, state
+from grading.reward import state
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.casts.page import flat
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -28,24 +28,19 @@ MANY_ARMS = (*ARMS, "content", "research", "social", "cross-repo")
 
 @pytest.fixture(autouse=True)
 def clock():
-    with time_machine.travel(cast.NOON, tick=False) as moving:
+    with time_machine.travel(NOON, tick=False) as moving:
         yield moving
 
 
-def session(arm, ago, *, graded, **fields):
-    made = cast.session(category=arm, ended_at=cast.NOON - ago, **fields)
-    if graded:
-        cast.grade(made, Source.TRAJECTORY, 0.5)
-    else:
-        cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
-    rewards.settle(made)
-    return made
+def session(site, arm, ago, *, graded, **fields):
+    value, reason = (0.5, Reason.NONE) if graded else (None, Reason.NOTHING_OBSERVABLE)
+    return site.session(arm, ago=ago, **fields).graded(Source.TRAJECTORY, value, reason).settle()
 
 
-def usual():
+def usual(site):
     """Twenty days of four arms, every fifth session without a grade, and no two in a row."""
     settled(
-        (arm, cast.NOON - (22 - n) * DAY + place * HOUR, (n + 2 * place) % 5 != 3)
+        (arm, NOON - (22 - n) * DAY + place * HOUR, (n + 2 * place) % 5 != 3)
         for n in range(20)
         for place, arm in enumerate(ARMS)
     )
@@ -54,7 +49,7 @@ def usual():
 def settled(rows):
     """Sessions from (arm, when it ended, whether it has a grade), with no more than their settlement and state."""
     arms_by_name = {name: Arm.objects.resolve("category", name) for name in MANY_ARMS}
-    bob = cast.agent()
+    bob = Site().agent()
     rows = list(rows)
     sessions = Session.objects.bulk_create(
         Session(
@@ -77,8 +72,8 @@ def settled(rows):
     state.save(state.derived(sessions))
 
 
-def silent(arm, n, *, since=1 * DAY, **fields):
-    return [session(arm, since - number * HOUR, graded=False, **fields) for number in range(n)]
+def silent(site, arm, n, *, since=1 * DAY, **fields):
+    return [session(site, arm, since - number * HOUR, graded=False, **fields) for number in range(n)]
 
 
 def look():
@@ -90,13 +85,13 @@ def open_now():
     return monitoring.open_alarms().filter(rule="A14").order_by("pk")
 
 
-def test_a_run_is_one_alarm_that_says_its_arithmetic():
+def test_a_run_is_one_alarm_that_says_its_arithmetic(site):
     """I23, I48, sessions without a grade, so that a broken arm looks good for ever: alarm (A14). Refused requests and
     silent failures have no number; a run of them that is too long for chance is told, with three ways out.
     """
-    usual()
+    usual(site)
     assert look() == []
-    silent("code", 9)
+    silent(site, "code", 9)
     ((about, detail),) = look_again()
     assert about == "code"
     assert detail.startswith("9 sessions in a row from 30 Mar 12:00 UTC to 30 Mar 20:00 UTC: 9 could not be graded.")
@@ -123,52 +118,52 @@ def look_later(later):
         return look()
 
 
-def test_it_is_not_opened_again_while_nothing_new_happens(clock):
-    usual()
-    silent("code", 9)
+def test_it_is_not_opened_again_while_nothing_new_happens(site, clock):
+    usual(site)
+    silent(site, "code", 9)
     for _ in range(48):
         look_with_this_rule()
         clock.shift(HOUR)
     assert Alarm.objects.filter(rule="A14").count() == 1
 
 
-def test_sessions_that_wait_for_the_judge_do_not_count():
-    usual()
-    for each in silent("code", 9):
-        cast.open_judge_job(each)
+def test_sessions_that_wait_for_the_judge_do_not_count(site):
+    usual(site)
+    for each in silent(site, "code", 9):
+        site.on(each).with_judge_job()
     assert look() == []
 
 
-def test_a_grade_within_the_run_resolves_it(rita):
-    usual()
-    run = silent("code", 9)
+def test_a_grade_within_the_run_resolves_it(site, rita):
+    usual(site)
+    run = silent(site, "code", 9)
     assert look()
     review.record_correction(run[4], rita, value=0.7, reason="it works")
     assert look_again() == []
 
 
-def test_a_person_who_says_that_it_was_infrastructure_resolves_it(rita):
-    usual()
-    run = silent("code", 9)
+def test_a_person_who_says_that_it_was_infrastructure_resolves_it(site, rita):
+    usual(site)
+    run = silent(site, "code", 9)
     assert look()
     for each in run:
         review.record_correction(each, rita, exclude=True, reason="the disk was full")
     assert look_again() == []
 
 
-def test_an_arm_that_is_paused_is_not_looked_at():
-    usual()
-    silent("code", 9)
+def test_an_arm_that_is_paused_is_not_looked_at(site):
+    usual(site)
+    silent(site, "code", 9)
     assert look()
     arms.pause(Arm.objects.resolve("category", "code"), by="otto")
     assert look_again() == []
 
 
-def test_an_outage_that_hits_all_arms_is_one_alarm(clock):
-    usual()
+def test_an_outage_that_hits_all_arms_is_one_alarm(site, clock):
+    usual(site)
     start = 1 * DAY
     for n in range(12):
-        at = cast.NOON - start + n * HOUR
+        at = NOON - start + n * HOUR
         for place, arm in enumerate(ARMS):
             settled([(arm, at + place * 10 * dt.timedelta(minutes=1), False)])
             with time_machine.travel(at + HOUR, tick=False):
@@ -179,22 +174,22 @@ def test_an_outage_that_hits_all_arms_is_one_alarm(clock):
     assert Alarm.objects.filter(rule="A14").count() == 1
 
 
-def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm():
-    usual()
+def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm(site):
+    usual(site)
     for n in range(10):
         ended = {"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "out of memory"}
-        session("code", 2 * DAY - 3 * n * HOUR, graded=False, **ended)
-        session("code", 2 * DAY - (3 * n + 1) * HOUR, graded=True)
+        session(site, "code", 2 * DAY - 3 * n * HOUR, graded=False, **ended)
+        session(site, "code", 2 * DAY - (3 * n + 1) * HOUR, graded=True)
     ((about, detail),) = look()
     assert about == "code"
     assert "Infrastructure ended 10 of its 40 sessions of 28 days, and 0 of 60 of the other arms" in detail
 
 
-def test_the_page_offers_the_three_ways_out(client):
-    usual()
-    run = silent("code", 9)
+def test_the_page_offers_the_three_ways_out(site, client):
+    usual(site)
+    run = silent(site, "code", 9)
     look()
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(site.person("olga", "operator"))
     page = unescape(flat(client.get("/alarms/")))
     links = re.findall(r'href="(/[^"]*answer=(\w+))"', page)
     assert [answer for _, answer in links] == ["exclude", "grade"]
@@ -209,18 +204,18 @@ def test_the_page_offers_the_three_ways_out(client):
     assert Arm.objects.resolve("category", "code").paused
 
 
-def test_a_viewer_is_offered_nothing(client):
-    usual()
-    silent("code", 9)
+def test_a_viewer_is_offered_nothing(site, client):
+    usual(site)
+    silent(site, "code", 9)
     look()
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/alarms/"))
     assert "A14 · An arm’s sessions leave nothing to grade" in page
     assert "It was infrastructure" not in page
     assert "Pause" not in page
 
 
-def test_a_site_where_all_is_well_is_hardly_disturbed(clock):
+def test_a_site_where_all_is_well_is_hardly_disturbed(site, clock):
     """Eight arms, fifty sessions a day, one to three in ten of them without a grade: sixty days, two looks a day."""
     chance = random.Random(7)
     rates = {name: chance.uniform(0.1, 0.3) for name in MANY_ARMS}

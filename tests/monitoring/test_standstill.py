@@ -17,7 +17,6 @@ from grading.models.judging import AttemptOutcome, JobState
 from grading.roles import OPERATOR
 from grading.simulator import Mode
 from grading.vocabulary import Reason
-from tests import cast
 from tests.casts import judge as judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -34,8 +33,8 @@ def alarms(rule):
     return list(monitoring.open_alarms().filter(rule=rule))
 
 
-def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(sim, settings, tmp_path):
-    jobs, held = [judge_cast.job() for _ in range(3)], settings.MEDIA_ROOT
+def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, settings, tmp_path):
+    jobs, held = [site.judge_job() for _ in range(3)], settings.MEDIA_ROOT
     settings.MEDIA_ROOT = tmp_path / "away"
     for job in jobs:
         run(job)
@@ -51,8 +50,8 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(sim, settings, t
         assert not alarms("A44")
 
 
-def test_a_session_over_which_three_readers_are_lost_is_named(sim):
-    job = judge_cast.job()
+def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
+    job = site.judge_job()
     judge = judging.worker.ready(timezone.now())["first"]
     why = Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.READER, detail="The reader was lost")
     for _ in range(3):
@@ -67,11 +66,11 @@ def test_a_session_over_which_three_readers_are_lost_is_named(sim):
     assert job.session.external_id in alarm.detail
 
 
-def test_a_service_that_hangs_is_an_alarm_from_its_first_time_out(sim, settings):
+def test_a_service_that_hangs_is_an_alarm_from_its_first_time_out(site, sim, settings):
     """However few sessions there are, and however long each call hangs."""
     settings.JUDGE_TIMEOUT = 0.1
     sim.mode = Mode.HANG
-    job = judge_cast.job()
+    job = site.judge_job()
     run(job)
     (alarm,) = alarms("A2")
     assert "first judge" in alarm.about
@@ -82,25 +81,25 @@ def test_a_service_that_hangs_is_an_alarm_from_its_first_time_out(sim, settings)
     assert not alarms("A2")
 
 
-def test_one_call_without_an_answer_among_others_is_no_outage(sim, settings):
+def test_one_call_without_an_answer_among_others_is_no_outage(site, sim, settings):
     settings.JUDGE_TIMEOUT = 2
     sim.script(Mode.HANG)
-    job = judge_cast.job()
+    job = site.judge_job()
     run(job)
     sim.apply({"release": True})
     settings.JUDGE_TIMEOUT = 20
-    run(judge_cast.job())
+    run(site.judge_job())
     assert not alarms("A2")
 
 
-def test_the_button_has_everything_tried_now_that_stands_still(sim, client):
-    parked, held = judge_cast.job(), judge_cast.job()
+def test_the_button_has_everything_tried_now_that_stands_still(site, sim, client):
+    parked, held = site.judge_job(), site.judge_job()
     tomorrow = timezone.now() + dt.timedelta(days=1)
     JudgeJob.objects.filter(pk=parked.pk).update(
         state=JobState.PARKED, reason=Reason.TIMEOUT, parked_at=timezone.now(), next_attempt_at=tomorrow
     )
     JudgeJob.objects.filter(pk=held.pk).update(reason=Reason.UNREADABLE, next_attempt_at=tomorrow)
-    client.force_login(cast.person("olga", OPERATOR))
+    client.force_login(site.person("olga", OPERATOR))
     page = client.get(reverse("admin:quota")).content.decode()
     assert "Stuck" in page
     assert "Try 2 now" in page
@@ -109,15 +108,15 @@ def test_the_button_has_everything_tried_now_that_stands_still(sim, client):
     assert "Stuck" not in client.get(reverse("admin:quota")).content.decode()
 
 
-def test_what_earlier_versions_gave_up_is_offered_with_its_price(sim, client):
-    job = judge_cast.job()
+def test_what_earlier_versions_gave_up_is_offered_with_its_price(site, sim, client):
+    job = site.judge_job()
     JudgeJob.objects.filter(pk=job.pk).update(
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
     judging.sweep()
     (alarm,) = Alarm.objects.filter(rule="A44")
     assert "given up on by an earlier version" in alarm.detail
-    client.force_login(cast.person("olga", OPERATOR))
+    client.force_login(site.person("olga", OPERATOR))
     assert "given_up=yes" in client.get(reverse("admin:quota")).content.decode()
     plan = client.get(reverse("admin:run_plan"), {"given_up": "yes"}).content.decode()
     assert "$" in plan

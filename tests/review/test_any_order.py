@@ -13,11 +13,9 @@ from grading.models import SessionLesson
 from grading.models.review import Answer
 from grading.review import answers
 from grading.reward import rewards
-from grading.vocabulary import Source
-from tests import cast
 from tests.casts import lesson
-from tests.casts.review import settled
 from tests.examples import examples
+from tests.site import Site
 
 ARMS = {"category": ("news", "social", "code"), "harness": ("claude-code", "codex", "gptme"), "lesson": ("a", "b", "c")}
 arm = st.sampled_from([(bandit, name) for bandit, names in ARMS.items() for name in names])
@@ -44,14 +42,14 @@ def found(bandit, name):
 class TwoLiveRewardsOfOneSession(TestCase):
     def begin(self):
         lessons = [lesson.lesson(name) for name in ARMS["lesson"]]
-        self.reviewer = cast.person("rita", "reviewer")
+        self.reviewer = Site().person("rita", "reviewer")
         self.sessions = []
         for n, (category, harness) in enumerate(zip(ARMS["category"], ARMS["harness"], strict=True)):
-            session = cast.session(category=category, harness=harness)
+            session = Site().session(category, harness=harness).session
             for each in lessons[: n + 1]:
                 SessionLesson.objects.create(session=session, arm=each, taken=True)
-            cast.grade(session, Source.JUDGE, 0.5)
-            self.sessions.append(settled(session))
+            Site().on(session).judged(0.5)
+            self.sessions.append(Site().on(session).recheck())
 
     @examples(20)
     @given(st.lists(step, max_size=14))
@@ -84,8 +82,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
         if verb in {"verdict", "correct"}:
             session, value = self.sessions[about[0]], about[1]
             if verb == "verdict":
-                cast.grade(session, Source.JUDGE, value)
-                settled(session)
+                Site().on(session).judged(value).recheck()
             else:
                 answers.submit(session, self.reviewer, answer=Answer.GRADE, value=value, reason="r")
         elif verb == "exclude":

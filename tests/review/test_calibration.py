@@ -6,8 +6,6 @@ from django.utils import timezone
 from grading import monitoring, review
 from grading.models import Alarm, ReviewItem
 from grading.review import calibration
-from grading.vocabulary import Source
-from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -15,16 +13,16 @@ pytestmark = pytest.mark.django_db
 GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
 
 
-def judged(value=0.5, session=None, **grader):
-    session = session or cast.session(ended_at=timezone.now())
-    cast.grade(session, Source.JUDGE, value, **{**GRADER, **grader})
+def judged(site, value=0.5, session=None, **grader):
+    session = session or site.session(ended_at=timezone.now()).session
+    site.on(session).judged(value, **{**GRADER, **grader})
     return session
 
 
-def compared(rita, *gaps, **fields):
+def compared(site, rita, *gaps, **fields):
     """Sessions of the slice that the judge graded so much above the person."""
     for gap in gaps:
-        cast.blind(judged(0.5 + gap), rita, 0.5, **fields)
+        site.on(judged(site, 0.5 + gap)).answered_blind(rita, 0.5, **fields)
 
 
 def whole():
@@ -32,15 +30,15 @@ def whole():
     return found.whole
 
 
-def test_bias_and_error_are_the_judges_against_the_persons_blind_grade(rita):
-    compared(rita, 0.1, -0.3)
+def test_bias_and_error_are_the_judges_against_the_persons_blind_grade(site, rita):
+    compared(site, rita, 0.1, -0.3)
     assert whole().n == 2
     assert whole().bias.mean == pytest.approx(-0.1)
     assert whole().error.mean == pytest.approx(0.2)
 
 
-def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it_does_not(rita):
-    cast.blind(judged(0.9), rita, 0.88, blind_value=0.5, revealed=True)
+def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it_does_not(site, rita):
+    site.on(judged(site, 0.9)).answered_blind(rita, 0.88, blind_value=0.5, revealed=True)
     assert whole().error.mean == pytest.approx(0.4)
 
 
@@ -53,32 +51,31 @@ def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it
         {"answer": "accept"},
     ],
 )
-def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(rita, fields):
-    cast.blind(judged(), rita, 0.5, **fields)
+def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(site, rita, fields):
+    site.on(judged(site)).answered_blind(rita, 0.5, **fields)
     assert calibration.pairs().all == []
     assert calibration.in_use().blind == 0
 
 
-def test_an_answer_that_was_undone_is_no_pair(rita):
-    answer = cast.blind(judged(), rita, 0.5)
-    cast.blind(answer.session, rita, None, answer="undo", blind_value=None, undoes=answer)
+def test_an_answer_that_was_undone_is_no_pair(site, rita):
+    answer = site.on(judged(site)).answered_blind(rita, 0.5).answer
+    site.on(answer.session).answered_blind(rita, None, answer="undo", blind_value=None, undoes=answer)
     assert calibration.pairs().all == []
 
 
-def test_two_people_on_one_session_are_one_pair(rita):
-    session = judged(0.6)
-    cast.blind(session, rita, 0.4)
-    cast.blind(session, cast.person("otto", "operator"), 0.6)
+def test_two_people_on_one_session_are_one_pair(site, rita):
+    session = judged(site, 0.6)
+    site.on(session).answered_blind(rita, 0.4).answered_blind(site.person("otto", "operator"), 0.6)
     (pair,) = calibration.pairs().all
     assert pair.human == pytest.approx(0.5)
     assert calibration.in_use().blind == 1
 
 
-def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(rita):
-    session = judged(0.9)
-    cast.blind(session, rita, 0.5)
-    compared(rita, 0.1)
-    judged(0.5, session=session, rubric="b" * 64)
+def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(site, rita):
+    session = judged(site, 0.9)
+    site.on(session).answered_blind(rita, 0.5)
+    compared(site, rita, 0.1)
+    judged(site, 0.5, session=session, rubric="b" * 64)
     found = {each.grader.rubric[0]: each.whole for each in calibration.calibrations()}
     assert (found["a"].n, found["b"].n) == (2, 1)
     assert found["a"].error.mean == pytest.approx(0.25)
@@ -89,17 +86,17 @@ def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(rit
     assert calibration.of(calibration.in_use().grader).whole == found["b"]
 
 
-def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(rita):
-    session = judged(0.2)
-    judged(0.6, session=session)
-    judged(0.9, session=session, parallel=True, replicate=1)
-    cast.blind(session, rita, 0.5)
+def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):
+    session = judged(site, 0.2)
+    judged(site, 0.6, session=session)
+    judged(site, 0.9, session=session, parallel=True, replicate=1)
+    site.on(session).answered_blind(rita, 0.5)
     assert [pair.judge for pair in calibration.pairs().all] == [0.6]
 
 
-def test_strata_are_told_apart_by_arm_and_flag(rita):
-    compared(rita, 0.1)
-    compared(rita, 0.3, stratum="flagged")
+def test_strata_are_told_apart_by_arm_and_flag(site, rita):
+    compared(site, rita, 0.1)
+    compared(site, rita, 0.3, stratum="flagged")
     (found,) = calibration.calibrations()
     assert {stratum: each.n for stratum, each in found.strata.items()} == {
         ("cross-repo", ""): 1,
@@ -107,18 +104,18 @@ def test_strata_are_told_apart_by_arm_and_flag(rita):
     }
 
 
-def test_a_site_without_a_verdict_has_no_grader_to_calibrate():
-    cast.session()
+def test_a_site_without_a_verdict_has_no_grader_to_calibrate(site):
+    site.session()
     assert calibration.in_use() is None
     monitoring.watch()
     assert not Alarm.objects.filter(rule="A30").exists()
 
 
-def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(rita, client):
-    compared(rita, *[0.1] * 19)
+def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, rita, client):
+    compared(site, rita, *[0.1] * 19)
     monitoring.watch()
     assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
-    compared(rita, 0.1)
+    compared(site, rita, 0.1)
     assert calibration.in_use().is_calibrated
     monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
@@ -126,18 +123,18 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(rita, 
     assert "uncalibrated" not in flat(client.get("/quota/"))
 
 
-def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
+def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(site, rita):
     for _ in range(21):
-        review.record_correction(judged(0.5), rita, value=0.6)
+        review.record_correction(judged(site, 0.5), rita, value=0.6)
     assert calibration.in_use().blind == 0
 
 
-def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, client):
+def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita, client):
     client.force_login(rita)
     assert "No session from the random slice has been graded blind yet" in flat(client.get("/calibration/"))
-    compared(rita, 0.1, 0.3)
-    compared(rita, -0.1, stratum="flagged")
-    judged(0.5, rubric="b" * 64)
+    compared(site, rita, 0.1, 0.3)
+    compared(site, rita, -0.1, stratum="flagged")
+    judged(site, 0.5, rubric="b" * 64)
     html = flat(client.get("/calibration/"))
     assert "claude-sonnet-5-5 at api rubric aaaa" in html
     assert "not in use, uncalibrated: 3 of 20 blind grades" in html
@@ -153,11 +150,11 @@ def out_of_turn(*sessions):
     ReviewItem.objects.filter(session__in=sessions).update(drawn_at=None)
 
 
-def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(rita):
-    compared(rita, 0.1, 0.1)
-    shocking = [judged(0.9) for _ in range(3)]
+def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(site, rita):
+    compared(site, rita, 0.1, 0.1)
+    shocking = [judged(site, 0.9) for _ in range(3)]
     for session in shocking:
-        cast.blind(session, rita, 0.1, stratum="flagged")
+        site.on(session).answered_blind(rita, 0.1, stratum="flagged")
     out_of_turn(*shocking)
     (found,) = calibration.calibrations()
     assert (found.whole.n, found.early) == (2, 3)
@@ -166,10 +163,10 @@ def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(ri
     assert calibration.in_use().blind == 2
 
 
-def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(rita, client):
-    sessions = [judged(0.6) for _ in range(25)]
+def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(site, rita, client):
+    sessions = [judged(site, 0.6) for _ in range(25)]
     for session in sessions:
-        cast.blind(session, rita, 0.5)
+        site.on(session).answered_blind(rita, 0.5)
     out_of_turn(*sessions)
     assert not calibration.in_use().is_calibrated
     monitoring.watch()
@@ -181,11 +178,11 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(ri
     assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
 
 
-def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_lacks(rita, client):
-    compared(rita, *[0.1, 0.12, 0.08, 0.1] * 2)
+def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_lacks(site, rita, client):
+    compared(site, rita, *[0.1, 0.12, 0.08, 0.1] * 2)
     for value in (0.5, 0.7, 0.6, 0.6):
-        judged(value)
-    cast.blind(judged(0.5, session=cast.session(category="code")), rita, 0.4)
+        judged(site, value)
+    site.on(judged(site, 0.5, session=site.session("code").session)).answered_blind(rita, 0.4)
     pairs = calibration.pairs()
     (means,) = calibration.arm_means(pairs).values()
     assert (means["cross-repo"].pairs, means["cross-repo"].alone) == (8, 4)
@@ -196,10 +193,10 @@ def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_la
     assert "too few pairs: 7 more of 8 to come" in html
 
 
-def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(rita):
-    compared(rita, *[0.1] * 8)
-    session = judged(0.2)
-    judged(0.6, session=session)
-    judged(0.9, session=session, parallel=True, replicate=1)
+def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(site, rita):
+    compared(site, rita, *[0.1] * 8)
+    session = judged(site, 0.2)
+    judged(site, 0.6, session=session)
+    judged(site, 0.9, session=session, parallel=True, replicate=1)
     (means,) = calibration.arm_means(calibration.pairs()).values()
     assert means["cross-repo"].alone == 1

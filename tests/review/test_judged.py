@@ -13,7 +13,6 @@ from grading.models import Grade, Session
 from grading.review import judged
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -39,23 +38,22 @@ def kept_up() -> dict[tuple[str, str, str], tuple[int, float, float]]:
     return {(grader.model, grader.rubric, arm): (sums.n, sums.s, sums.q) for (grader, arm), sums in found.items()}
 
 
-def verdict(session: Session, dice: Random) -> None:
+def verdict(site, session: Session, dice: Random) -> None:
     count = Grade.objects.count()
     said = {"model": dice.choice("ab"), "rubric": dice.choice(("x" * 64, "y" * 64)), "parallel": dice.random() < 0.3}
-    cast.grade(session, Source.JUDGE, dice.random(), version="judge/1", replicate=count, **said)
-    rewards.settle(session)
+    site.on(session).judged(dice.random(), version="judge/1", replicate=count, **said).settle()
 
 
 @pytest.mark.parametrize(("seed", "beside"), [(0, 5000), (1, 5000), (2, 3), (3, 1)])
-def test_whatever_happened_the_sums_are_those_of_all_verdicts_bit_for_bit(seed, beside, monkeypatch):
+def test_whatever_happened_the_sums_are_those_of_all_verdicts_bit_for_bit(site, seed, beside, monkeypatch):
     monkeypatch.setattr(judged, "BESIDE", beside)
     dice = Random(seed)
-    sessions = [cast.session(category=dice.choice(ARMS)) for _ in range(6)]
+    sessions = [site.session(dice.choice(ARMS)).session for _ in range(6)]
     for step in range(40):
         session = dice.choice(sessions)
         act = dice.random()
         if act < 0.75:
-            verdict(session, dice)
+            verdict(site, session, dice)
         elif act < 0.95:
             other = dice.choice(ARMS)
             session.category = None if other is None else Bandit.objects.get(name="category").arms.get(name=other)
@@ -71,12 +69,12 @@ def test_whatever_happened_the_sums_are_those_of_all_verdicts_bit_for_bit(seed, 
     assert kept_up() == by_hand()
 
 
-def test_only_sessions_judged_since_are_read_again(django_assert_max_num_queries):
+def test_only_sessions_judged_since_are_read_again(site, django_assert_max_num_queries):
     dice = Random(1)
     for _ in range(3):
-        verdict(cast.session(), dice)
+        verdict(site, site.session().session, dice)
     judged.judged_sums()
-    verdict(cast.session(), dice)
+    verdict(site, site.session().session, dice)
     with django_assert_max_num_queries(8) as captured:
         judged.judged_sums()
     (reading,) = [query["sql"] for query in captured.captured_queries if '"grading_grade"."value"' in query["sql"]]

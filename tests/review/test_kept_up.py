@@ -10,8 +10,7 @@ from grading.intake.erasing import erase
 from grading.models import Grade, ReviewAnswer, ReviewItem, Session
 from grading.review import calibration, impact
 from grading.reward import rewards
-from grading.vocabulary import Source
-from tests import cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -23,22 +22,21 @@ def told() -> tuple[object, ...]:
     return list(pairs.all), calibration.calibrations(), calibration.arm_means(pairs), vars(impact.corrections())
 
 
-def verdict(session: Session, dice: Random, **fields) -> None:
+def verdict(site, session: Session, dice: Random, **fields) -> None:
     said = {"model": dice.choice("ab"), "rubric": "x" * 64, "parallel": dice.random() < 0.3, **fields}
-    cast.grade(session, Source.JUDGE, dice.random(), version="judge/1", replicate=Grade.objects.count(), **said)
-    rewards.settle(session)
+    site.on(session).judged(dice.random(), version="judge/1", replicate=Grade.objects.count(), **said).settle()
 
 
-def answer(session: Session, dice: Random, reviewer, **fields) -> None:
+def answer(site, session: Session, dice: Random, reviewer, **fields) -> None:
     settlement = session.settlements.order_by("revision").last()
     flagged = dice.choice(("", "flagged"))
-    cast.blind(session, reviewer, dice.random(), stratum=flagged, settlement=settlement, **fields)
+    site.on(session).answered_blind(reviewer, dice.random(), stratum=flagged, settlement=settlement, **fields)
 
 
-def undo(session: Session, reviewer) -> None:
+def undo(site, session: Session, reviewer) -> None:
     given = ReviewAnswer.objects.holding().filter(session=session).last()
     if given is not None:
-        cast.blind(session, reviewer, None, answer="undo", blind_value=None, undoes=given)
+        site.on(session).answered_blind(reviewer, None, answer="undo", blind_value=None, undoes=given)
 
 
 def move(session: Session, dice: Random) -> None:
@@ -49,21 +47,21 @@ def move(session: Session, dice: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happened_what_is_kept_is_what_a_reading_from_nothing_finds(seed, rita):
+def test_whatever_happened_what_is_kept_is_what_a_reading_from_nothing_finds(site, seed, rita):
     dice = Random(seed)
-    sessions = [cast.session(category=dice.choice(ARMS)) for _ in range(5)]
+    sessions = [site.session(dice.choice(ARMS)).session for _ in range(5)]
     for session in sessions:
         rewards.settle(session)
     for step in range(50):
         session, act = dice.choice(sessions), dice.random()
         if act < 0.4:
-            verdict(session, dice)
+            verdict(site, session, dice)
         elif act < 0.7:
-            answer(session, dice, rita)
+            answer(site, session, dice, rita)
         elif act < 0.8:
-            undo(session, rita)
+            undo(site, session, rita)
         elif act < 0.88:
-            drawn_at = dice.choice((None, cast.NOON))
+            drawn_at = dice.choice((None, NOON))
             ReviewItem.objects.filter(session=session).update(drawn_at=drawn_at)
         elif act < 0.97:
             move(session, dice)
@@ -76,19 +74,19 @@ def test_whatever_happened_what_is_kept_is_what_a_reading_from_nothing_finds(see
             assert kept == told()
 
 
-def test_only_what_somebody_said_more_of_is_read_again(rita, django_assert_max_num_queries):
+def test_only_what_somebody_said_more_of_is_read_again(site, rita, django_assert_max_num_queries):
     dice = Random(1)
     for _ in range(3):
-        session = cast.session()
-        verdict(session, dice, created_at=cast.NOON)
-        answer(session, dice, rita, created_at=cast.NOON)
+        session = site.session().session
+        verdict(site, session, dice, created_at=NOON)
+        answer(site, session, dice, rita, created_at=NOON)
     before = calibration.pairs()
     impact.corrections()
-    verdict(cast.session(), dice)
+    verdict(site, site.session().session, dice)
     with django_assert_max_num_queries(8):
         assert calibration.pairs() is before
         impact.corrections()
-    answer(session, dice, rita)
+    answer(site, session, dice, rita)
     with django_assert_max_num_queries(14) as captured:
         assert calibration.pairs() is not before
         impact.corrections()

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, Place, QueueEntry
 from grading.review import answers, places, queue, random_slice, shares
-from tests import cast
-from tests.casts.review import claim, flagged, item, judged, name
+from tests.casts.review import claim, flagged, item, name
 from tests.examples import examples
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
-NOW = cast.NOON + dt.timedelta(hours=1)
+NOW = NOON + dt.timedelta(hours=1)
 
 
-def waits(entry=QueueEntry.SLICE, **fields):
+def waits(site, entry=QueueEntry.SLICE, **fields):
     """A judged session in the queue; of the slice where it has a rank."""
     fields = {"slice_probability": 0.2, **fields} if "rank" in fields else fields
-    return ReviewItem.objects.create(session=judged(category=fields.pop("arm", "code")), entered_as=entry, **fields)
+    session = site.session(fields.pop("arm", "code")).judged(0.5).recheck()
+    return ReviewItem.objects.create(session=session, entered_as=entry, **fields)
 
 
 def answered(person, held, page):
@@ -73,12 +74,12 @@ def test_where_one_of_the_two_has_nothing_left_the_other_has_its_places():
 
 
 @pytest.fixture
-def _abounding(db):
+def _abounding(site, db):
     """Thirty flagged items, and twenty of the slice whose ranks say nothing of their impact."""
     for _ in range(30):
-        waits(QueueEntry.RULE, impact=0.4)
+        waits(site, QueueEntry.RULE, impact=0.4)
     for number in range(20):
-        waits(rank=number * 7 % 20 / 20, impact=0.1 + number / 100)
+        waits(site, rank=number * 7 % 20 / 20, impact=0.1 + number / 100)
 
 
 @pytest.mark.usefixtures("_abounding")
@@ -112,9 +113,9 @@ def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(rita):
 
 
 @pytest.mark.usefixtures("_abounding")
-def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(rita):
+def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(site, rita):
     for number in range(6):
-        waits(rank=number / 10, arm="infra")
+        waits(site, rank=number / 10, arm="infra")
     assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
     assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))
 
@@ -124,8 +125,8 @@ def test_a_flagged_session_of_the_slice_has_its_turn_by_chance_as_any_other(rita
     assert listed(rita, entered_as="slice") == [(item(held).pk, True)]
 
 
-def test_what_is_not_for_a_reviewer_stands_last_on_their_list(rita, omar):
-    first, second = waits(rank=0.1, impact=0.9), waits(rank=0.2)
+def test_what_is_not_for_a_reviewer_stands_last_on_their_list(site, rita, omar):
+    first, second = waits(site, rank=0.1, impact=0.9), waits(site, rank=0.2)
     queue.assign(first, omar, rita)
     filters = queue.QueueFilters()
     found = queue.in_order(rita, queue.waiting(rita, filters), filters, size=10)
@@ -134,14 +135,14 @@ def test_what_is_not_for_a_reviewer_stands_last_on_their_list(rita, omar):
     assert queue.next_for(rita, claim()) == second
 
 
-def test_what_is_opened_by_hand_is_no_place_of_the_queue(rita):
-    held = waits(rank=0.1)
+def test_what_is_opened_by_hand_is_no_place_of_the_queue(site, rita):
+    held = waits(site, rank=0.1)
     assert queue.take(held, rita, page := claim())
     assert answered(rita, held, page).place == ""
 
 
-def test_a_claim_renewed_keeps_its_place_and_one_taken_over_does_not(rita, omar):
-    waits(rank=0.1)
+def test_a_claim_renewed_keeps_its_place_and_one_taken_over_does_not(site, rita, omar):
+    waits(site, rank=0.1)
     with time_machine.travel(NOW, tick=False) as clock:
         held = queue.next_for(rita, "hers", queue.QueueFilters(entered_as="slice"))
         assert queue.take(held, rita, "her other page", from_own_page=True)
@@ -159,8 +160,8 @@ def drawn():
     return set(ReviewItem.objects.filter(drawn_at__isnull=False).values_list("rank", flat=True))
 
 
-def test_what_was_answered_for_its_impact_counts_when_all_before_it_are_answered(rita):
-    items = [waits(rank=number / 10) for number in range(5)]
+def test_what_was_answered_for_its_impact_counts_when_all_before_it_are_answered(site, rita):
+    items = [waits(site, rank=number / 10) for number in range(5)]
     answered(rita, items[3], claim())
     assert drawn() == set()
     answered(rita, items[0], claim())
@@ -170,8 +171,8 @@ def test_what_was_answered_for_its_impact_counts_when_all_before_it_are_answered
     assert drawn() == {0.0, 0.1, 0.2, 0.3}
 
 
-def test_a_skip_holds_up_what_comes_after_it_and_cannot_judge_does_not(rita):
-    first, second = waits(rank=0.1), waits(rank=0.2)
+def test_a_skip_holds_up_what_comes_after_it_and_cannot_judge_does_not(site, rita):
+    first, second = waits(site, rank=0.1), waits(site, rank=0.2)
     answers.submit(first.session, rita, answer=Answer.SKIP)
     answered(rita, second, claim())
     assert drawn() == set()
@@ -180,25 +181,25 @@ def test_a_skip_holds_up_what_comes_after_it_and_cannot_judge_does_not(rita):
     assert ReviewAnswer.objects.blind().drawn().count() == 1
 
 
-def test_what_comes_after_an_answer_takes_nothing_back_and_holds_nothing_up(rita):
-    answered(rita, waits(rank=0.5), claim())
+def test_what_comes_after_an_answer_takes_nothing_back_and_holds_nothing_up(site, rita):
+    answered(rita, waits(site, rank=0.5), claim())
     ReviewItem.objects.update(closed_at=NOW)
-    waits(rank=0.1, entered_at=NOW + dt.timedelta(hours=1))
+    waits(site, rank=0.1, entered_at=NOW + dt.timedelta(hours=1))
     assert drawn() == {0.5}
-    waits(rank=0.05, entered_at=NOW - dt.timedelta(hours=1))
+    waits(site, rank=0.05, entered_at=NOW - dt.timedelta(hours=1))
     assert drawn() == {0.5}
 
 
-def test_an_answer_taken_back_is_next_in_the_random_order_again(rita):
-    held = waits(rank=0.1)
-    waits(rank=0.2)
+def test_an_answer_taken_back_is_next_in_the_random_order_again(site, rita):
+    held = waits(site, rank=0.1)
+    waits(site, rank=0.2)
     answers.undo(answered(rita, held, claim()), rita)
     assert item(held.session).state == ItemState.OPEN
     assert listed(rita, entered_as="slice")[0] == (held.pk, True)
 
 
-def test_membership_and_order_are_drawn_with_the_sites_key(settings):
-    session = judged(external_id=name(inside=True))
+def test_membership_and_order_are_drawn_with_the_sites_key(site, settings):
+    session = site.session(external_id=name(inside=True)).judged(0.5).recheck()
     before = random_slice.rank(session)
     assert random_slice.rank(session) == before == item(session).rank
     settings.CHANCE_KEY = bytes(32)
@@ -209,15 +210,15 @@ def test_membership_and_order_are_drawn_with_the_sites_key(settings):
     assert {each for each in names if shares.number(shares.SLICE, "bob", each) < 0.2} != inside
 
 
-def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(settings):
-    session = judged(external_id=name(inside=True))
+def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(site, settings):
+    session = site.session(external_id=name(inside=True)).judged(0.5).recheck()
     settings.REVIEW_SLICE = 0
     queue.recheck(session)
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.SLICE)
 
 
-def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(rita):
-    held = item(judged(external_id=name(inside=True)))
+def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(site, rita):
+    held = item(site.session(external_id=name(inside=True)).judged(0.5).recheck())
     answered(rita, held, claim())
     ReviewItem.objects.update(rank=0.0)
     import_module("grading.migrations.0027_random_order").fill(apps, None)

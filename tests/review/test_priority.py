@@ -17,7 +17,6 @@ from grading import judging, tasks
 from grading.models import JudgeJob
 from grading.models.judging import JobState
 from grading.review import priority
-from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -43,8 +42,8 @@ def reward(arm, value, day=dt.date(2026, 3, 30), *, times=1):
         )
 
 
-def queued(category, *, minutes_ago=1):
-    job = cast.open_judge_job(cast.session(category=category))
+def queued(site, category, *, minutes_ago=1):
+    job = site.session(category).with_judge_job().job
     JudgeJob.objects.filter(pk=job.pk).update(created_at=NOW - dt.timedelta(minutes=minutes_ago))
     return job
 
@@ -118,10 +117,10 @@ def test_an_arm_that_cannot_be_chosen_is_not_ignored():
     assert (worths["code"], worths["infra"]) == (0.00079, 0.0018)
 
 
-def test_a_bandit_without_arms_has_no_worths():
+def test_a_bandit_without_arms_has_no_worths(site):
     Arm.objects.of("category").delete()
     assert priority.by_arm(NOW) == {}
-    job = queued(None)
+    job = queued(site, None)
     assert judging.prioritise(NOW) == 0
     assert held(job) == 0
 
@@ -129,9 +128,9 @@ def test_a_bandit_without_arms_has_no_worths():
 # --- the queue -------------------------------------------------------------------------------------------------------
 
 
-def test_queued_jobs_have_the_worth_of_their_arms_and_valuable_ones_come_first():
+def test_queued_jobs_have_the_worth_of_their_arms_and_valuable_ones_come_first(site):
     reward("triage", 0.05, times=60)
-    routine, valuable, unknown = queued("triage"), queued("code"), queued(None)
+    routine, valuable, unknown = queued(site, "triage"), queued(site, "code"), queued(site, None)
     assert judging.prioritise(NOW) == 3
     by_name = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     assert held(routine) == by_name["triage"] < held(valuable) == by_name["code"]
@@ -140,35 +139,35 @@ def test_queued_jobs_have_the_worth_of_their_arms_and_valuable_ones_come_first()
     assert judging.prioritise(NOW) == 0
 
 
-def test_jobs_that_are_not_queued_keep_theirs():
-    job = queued("code")
+def test_jobs_that_are_not_queued_keep_theirs(site):
+    job = queued(site, "code")
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.DONE)
     assert judging.prioritise(NOW) == 0
     assert held(job) == 0
 
 
-def test_what_has_waited_long_is_backlog(settings):
+def test_what_has_waited_long_is_backlog(site, settings):
     settings.JUDGE_NEW_MINUTES = 15
-    old, new = queued("code", minutes_ago=16), queued("code", minutes_ago=14)
+    old, new = queued(site, "code", minutes_ago=16), queued(site, "code", minutes_ago=14)
     judging.prioritise(NOW)
     old.refresh_from_db()
     new.refresh_from_db()
     assert (old.backlog, new.backlog) == (True, False)
 
 
-def test_jobs_are_written_once():
+def test_jobs_are_written_once(site):
     bandit = Bandit.objects.named("category")
     arms = Arm.objects.bulk_create([Arm(bandit=bandit, name=f"arm-{number}") for number in range(300)])
     for number in range(30):
         reward(f"arm-{number}", number / 30, times=1 + number % 5)
     for arm in arms:
-        queued(arm.name)
+        queued(site, arm.name)
     assert judging.prioritise(NOW) == 300
     assert judging.prioritise(NOW) == 0
 
 
-def test_without_a_time_it_is_now():
-    job = cast.open_judge_job(cast.session())
+def test_without_a_time_it_is_now(site):
+    job = site.session().with_judge_job().job
     JudgeJob.objects.filter(pk=job.pk).update(created_at=timezone.now() - dt.timedelta(days=1))
     tasks.prioritise()
     job.refresh_from_db()

@@ -3,7 +3,6 @@
 import datetime as dt
 
 import pytest
-import time_machine
 
 from bandit.core.caps import advise
 from bandit.models import Rectifier
@@ -13,19 +12,13 @@ from grading import review
 from grading.models import Grade, ReviewItem
 from grading.models.review import Answer
 from grading.review import answers, recalibration
-from grading.reward import one_scale, rewards
+from grading.reward import one_scale
 from grading.vocabulary import Source
-from tests import cast
 from tests.casts import review as review_cast
 from tests.casts import scale as scale_cast
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 
 
 def graded(session, person, value, *, probability=0.2):
@@ -37,7 +30,7 @@ def graded(session, person, value, *, probability=0.2):
 
 
 def proposal(name="category"):
-    return recalibration.proposal(name, cast.NOON + dt.timedelta(hours=1))
+    return recalibration.proposal(name, NOON + dt.timedelta(hours=1))
 
 
 def offsets(name="category"):
@@ -53,20 +46,20 @@ def test_without_answers_nothing_is_proposed():
 
 def test_a_pair_is_what_a_person_saw_and_what_they_said(rita):
     graded(review_cast.flagged(0.32), rita, 0.8)
-    (pair,) = recalibration.pairs("category", cast.NOON)
+    (pair,) = recalibration.pairs("category", NOON)
     assert (pair.arm, pair.source, pair.stratum) == ("cross-repo", "journal", "flagged")
     assert (pair.machine, pair.human, pair.probability) == (0.32, 0.8, 0.2)
-    assert [each.arm for each in recalibration.pairs("harness", cast.NOON)] == ["claude-code"]
+    assert [each.arm for each in recalibration.pairs("harness", NOON)] == ["claude-code"]
 
 
-def test_answers_from_outside_the_slice_change_nothing(rita):
+def test_answers_from_outside_the_slice_change_nothing(site, rita):
     """I146: flags measure shock. A hundred corrected flags calibrate nothing."""
     graded(review_cast.flagged(), rita, 0.7)
-    graded(review_cast.judged(0.5), rita, 0.6)
+    graded(site.session().judged(0.5).recheck(), rita, 0.6)
     before = proposal()
     for number in range(5):
         graded(review_cast.flagged(0.1 * number), rita, 1.0, probability=None)
-        graded(review_cast.judged(0.1 * number), rita, 1.0, probability=None)
+        graded(site.session().judged(0.1 * number).recheck(), rita, 1.0, probability=None)
     assert proposal().offsets == before.offsets
     assert proposal().fingerprint == before.fingerprint
 
@@ -74,7 +67,7 @@ def test_answers_from_outside_the_slice_change_nothing(rita):
 def test_a_grade_that_was_undone_counts_no_more(rita):
     answer = graded(review_cast.flagged(), rita, 0.8)
     answers.undo(answer, rita)
-    assert recalibration.pairs("category", cast.NOON) == []
+    assert recalibration.pairs("category", NOON) == []
 
 
 @pytest.mark.parametrize("said", [Answer.EXCLUDE, Answer.CANNOT_JUDGE, Answer.SKIP])
@@ -82,14 +75,14 @@ def test_an_answer_without_a_value_is_no_pair(rita, said):
     session = review_cast.flagged()
     ReviewItem.objects.update(slice_probability=0.2)
     review.submit(session, rita, answer=said, reason="another session's log")
-    assert recalibration.pairs("category", cast.NOON) == []
+    assert recalibration.pairs("category", NOON) == []
 
 
-def test_what_was_said_before_the_judge_was_revealed_counts(rita):
-    session = review_cast.judged(0.9)
+def test_what_was_said_before_the_judge_was_revealed_counts(site, rita):
+    session = site.session().judged(0.9).recheck()
     review.reveal(session, rita, 0.4)
     graded(session, rita, 0.85)
-    assert [(pair.machine, pair.human) for pair in recalibration.pairs("category", cast.NOON)] == [(0.9, 0.4)]
+    assert [(pair.machine, pair.human) for pair in recalibration.pairs("category", NOON)] == [(0.9, 0.4)]
 
 
 def test_who_accepts_a_number_on_the_screen_teaches_nothing(rita):
@@ -105,34 +98,33 @@ def test_who_accepts_a_number_on_the_screen_teaches_nothing(rita):
     assert proposal().fingerprint == before.fingerprint
 
 
-def test_who_looked_first_teaches_nothing(rita):
-    session = review_cast.judged(0.9)
+def test_who_looked_first_teaches_nothing(site, rita):
+    session = site.session().judged(0.9).recheck()
     review.reveal(session, rita, None)
     graded(session, rita, 0.85)
-    assert recalibration.pairs("category", cast.NOON) == []
+    assert recalibration.pairs("category", NOON) == []
 
 
-def test_two_people_on_one_session_are_one_pair_of_their_mean(rita):
+def test_two_people_on_one_session_are_one_pair_of_their_mean(site, rita):
     session = review_cast.flagged()
     ReviewItem.objects.update(wanted=2)
     graded(session, rita, 0.6)
-    graded(session, cast.person("rosa", "reviewer"), 0.8)
-    pairs = recalibration.pairs("category", cast.NOON)
+    graded(session, site.person("rosa", "reviewer"), 0.8)
+    pairs = recalibration.pairs("category", NOON)
     assert [(pair.machine, pair.human) for pair in pairs] == [(0.32, pytest.approx(0.7))]
 
 
-def test_a_floor_carries_no_evidence_and_is_no_pair(rita):
-    session = cast.session()
-    rewards.settle(session)
+def test_a_floor_carries_no_evidence_and_is_no_pair(site, rita):
+    session = site.session().settle()
     review.recheck(session)
     graded(session, rita, 0.8)
-    assert recalibration.pairs("category", cast.NOON) == []
+    assert recalibration.pairs("category", NOON) == []
 
 
-def test_offsets_move_flagged_fallbacks_and_leave_the_judge_where_people_agree(rita):
+def test_offsets_move_flagged_fallbacks_and_leave_the_judge_where_people_agree(site, rita):
     for value in (0.75, 0.8, 0.85, 0.8):
         graded(review_cast.flagged(0.32), rita, value)
-        graded(review_cast.judged(0.6, category="code"), rita, 0.6)
+        graded(site.session("code").judged(0.6).recheck(), rita, 0.6)
     found = offsets()
     assert found["cross-repo", "journal", "flagged"].offset == pytest.approx(0.48 * 6 / 7, abs=0.01)
     assert found["code", "judge", ""].offset == pytest.approx(0)
@@ -151,12 +143,12 @@ def test_the_table_says_what_each_offset_moves(rita):
     assert row.after == pytest.approx(0.3 + row.offset.offset, abs=1e-6)
 
 
-def test_putting_it_in_force_moves_the_arm_to_the_bit_it_promised_and_off_gives_it_back(rita):
-    otto = cast.person("otto", "operator")
+def test_putting_it_in_force_moves_the_arm_to_the_bit_it_promised_and_off_gives_it_back(site, rita):
+    otto = site.person("otto", "operator")
     for _ in range(3):
         graded(review_cast.flagged(0.3), rita, 0.7)
         review_cast.flagged(0.3)
-    now = cast.NOON + dt.timedelta(hours=1)
+    now = NOON + dt.timedelta(hours=1)
     before, found = posterior_of("category", now).posterior, proposal()
     recalibration.put_in_force(found, otto, version=1, fingerprint=found.fingerprint, note="ten good reviews")
     held = posterior_of("category", now)
@@ -198,40 +190,40 @@ def calibrated(by):
     return scale_cast.put(by)
 
 
-def test_people_are_compared_with_what_the_calibration_makes_of_a_fallback(rita):
-    calibrated(cast.person("otto", "operator"))
+def test_people_are_compared_with_what_the_calibration_makes_of_a_fallback(site, rita):
+    calibrated(site.person("otto", "operator"))
     fallbacks(rita)
-    pairs = [pair for pair in recalibration.pairs("category", cast.NOON) if pair.arm == "code"]
+    pairs = [pair for pair in recalibration.pairs("category", NOON) if pair.arm == "code"]
     session = scale_cast.fell_back(0.2, arm="code")
     read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
     assert [pair.machine for pair in pairs] == [pytest.approx(read.value)] * 3
     assert read.value > 0.4
-    assert {pair.machine for pair in recalibration.pairs("harness", cast.NOON)} != {0.2}
+    assert {pair.machine for pair in recalibration.pairs("harness", NOON)} != {0.2}
 
 
-def test_a_judges_grade_is_compared_as_it_was_given(rita):
-    calibrated(cast.person("otto", "operator"))
-    graded(review_cast.judged(0.5), rita, 0.8)
-    assert [pair.machine for pair in recalibration.pairs("category", cast.NOON)] == [0.5]
+def test_a_judges_grade_is_compared_as_it_was_given(site, rita):
+    calibrated(site.person("otto", "operator"))
+    graded(site.session().judged(0.5).recheck(), rita, 0.8)
+    assert [pair.machine for pair in recalibration.pairs("category", NOON)] == [0.5]
 
 
-def test_what_counts_nothing_under_the_calibration_is_no_pair(rita):
-    calibrated(cast.person("otto", "operator"))
+def test_what_counts_nothing_under_the_calibration_is_no_pair(site, rita):
+    calibrated(site.person("otto", "operator"))
     graded(scale_cast.fell_back(0.3, source=Source.JOURNAL), rita, 0.8)
-    assert recalibration.pairs("category", cast.NOON) == []
+    assert recalibration.pairs("category", NOON) == []
 
 
-def test_at_the_start_fallbacks_are_compared_as_shifted_to_the_mean_verdict(rita):
+def test_at_the_start_fallbacks_are_compared_as_shifted_to_the_mean_verdict(site, rita):
     for _ in range(4):
-        review_cast.judged(0.8, ended_at=cast.NOON - 2 * scale_cast.DAY)
+        site.session(ago=2 * scale_cast.DAY).judged(0.8).recheck()
     fallbacks(rita, value=0.3, human=0.7)
     scale_cast.fell_back(0.3)
-    pairs = [pair for pair in recalibration.pairs("category", cast.NOON) if pair.source == "trajectory"]
+    pairs = [pair for pair in recalibration.pairs("category", NOON) if pair.source == "trajectory"]
     assert [pair.machine for pair in pairs] == [pytest.approx(0.8)] * 3
 
 
-def test_the_offset_is_what_is_left_after_the_calibration_and_the_table_says_what_it_moves(rita):
-    otto = cast.person("otto", "operator")
+def test_the_offset_is_what_is_left_after_the_calibration_and_the_table_says_what_it_moves(site, rita):
+    otto = site.person("otto", "operator")
     version = calibrated(otto)
     fallbacks(rita, human=0.9)
     scale_cast.fell_back(0.2, arm="code")
@@ -246,16 +238,16 @@ def test_the_offset_is_what_is_left_after_the_calibration_and_the_table_says_wha
     made = recalibration.put_in_force(found, otto, version=1, fingerprint=found.fingerprint)
     assert made.calibration == version.version
     assert proposal().is_in_force
-    now = posterior_of("category", cast.NOON + dt.timedelta(hours=1)).posterior
+    now = posterior_of("category", NOON + dt.timedelta(hours=1)).posterior
     assert now.alpha.tobytes() == found.rectified.posterior.alpha.tobytes()
 
 
-def test_offsets_rest_under_another_calibration_and_off_and_come_back_with_theirs(rita):
-    otto = cast.person("otto", "operator")
+def test_offsets_rest_under_another_calibration_and_off_and_come_back_with_theirs(site, rita):
+    otto = site.person("otto", "operator")
     calibrated(otto)
     fallbacks(rita, human=0.9)
     for _ in range(3):
-        graded(review_cast.judged(0.5, category="code"), rita, 0.7)
+        graded(site.session("code").judged(0.5).recheck(), rita, 0.7)
     found = proposal()
     recalibration.put_in_force(found, otto, version=1, fingerprint=found.fingerprint)
     assert proposal().resting == {}
@@ -264,15 +256,15 @@ def test_offsets_rest_under_another_calibration_and_off_and_come_back_with_their
     after = proposal()
     assert after.resting == {"trajectory": resting}
     assert not after.is_in_force
-    held = posterior_of("category", cast.NOON).posterior.policy.rectifier
+    held = posterior_of("category", NOON).posterior.policy.rectifier
     assert {source for _, source, _ in held} == {"judge"}
     assert after.fingerprint != found.fingerprint
 
 
-def test_a_calibration_that_came_meanwhile_makes_the_page_stale(rita):
-    otto = cast.person("otto", "operator")
-    graded(review_cast.judged(0.5), rita, 0.8)
-    graded(review_cast.judged(0.5), rita, 0.8)
+def test_a_calibration_that_came_meanwhile_makes_the_page_stale(site, rita):
+    otto = site.person("otto", "operator")
+    graded(site.session().judged(0.5).recheck(), rita, 0.8)
+    graded(site.session().judged(0.5).recheck(), rita, 0.8)
     seen = proposal()
     one_scale.switch_off("category", otto, version=2)
     with pytest.raises(StaleVersion, match="the calibration changed"):
@@ -280,16 +272,16 @@ def test_a_calibration_that_came_meanwhile_makes_the_page_stale(rita):
     assert not Rectifier.objects.exists()
 
 
-def test_the_cap_that_pairs_suggest_is_of_what_the_calibration_makes_of_grades(rita):
+def test_the_cap_that_pairs_suggest_is_of_what_the_calibration_makes_of_grades(site, rita):
     """Read as they stand, these are off by .5; read on the judge's scale by next to nothing, and may amount to more."""
-    otto = cast.person("otto", "operator")
+    otto = site.person("otto", "operator")
     one_scale.switch_off("category", otto, version=2)
     scale_cast.pairs()
     for human in (0.45, 0.5, 0.55, 0.52):
         fallbacks(rita, human=human, count=1)
-    raw = advise(recalibration.pairs("category", cast.NOON), "trajectory")
+    raw = advise(recalibration.pairs("category", NOON), "trajectory")
     scale_cast.put(otto)
-    read = advise(recalibration.pairs("category", cast.NOON), "trajectory")
+    read = advise(recalibration.pairs("category", NOON), "trajectory")
     assert raw.bias == pytest.approx(-0.305, abs=0.01)
     assert abs(read.bias) < 0.05
     assert read.cap > 3 * raw.cap

@@ -18,15 +18,15 @@ from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, claims, queue
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
-from tests.casts.review import claim, item, judged
+from tests.casts.review import claim, item
+from tests.site import NOON
 
 ITEMS, REVIEWERS = 100, 6
 
 
-def many(count):
+def many(site, count):
     """Items of sessions that a judge graded, in few statements."""
-    sessions = [cast.session() for _ in range(count)]
+    sessions = [site.session().session for _ in range(count)]
     return ReviewItem.objects.bulk_create(
         ReviewItem(session=session, entered_as=QueueEntry.SLICE, slice_probability=0.2, impact=1 / (1 + number))
         for number, session in enumerate(sessions)
@@ -49,9 +49,9 @@ def at_once(work, people):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_six_reviewers_empty_the_queue_and_no_item_is_handed_out_twice_or_lost():
-    many(ITEMS)
-    people = [cast.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
+def test_six_reviewers_empty_the_queue_and_no_item_is_handed_out_twice_or_lost(site):
+    many(site, ITEMS)
+    people = [site.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
 
     def work(person):
         mine = []
@@ -68,18 +68,18 @@ def test_six_reviewers_empty_the_queue_and_no_item_is_handed_out_twice_or_lost()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_reviewers_who_only_look_hold_different_items():
-    many(ITEMS)
-    people = [cast.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
+def test_reviewers_who_only_look_hold_different_items(site):
+    many(site, ITEMS)
+    people = [site.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
     held = at_once(lambda person: [queue.next_for(person, claim()).pk for _ in range(ITEMS // 10)], people)
     assert len({pk for mine in held for pk in mine}) == REVIEWERS * (ITEMS // 10)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal():
-    session = judged()
+def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal(site):
+    session = site.session().judged(0.5).recheck()
     seen = rewards.live(session).revision
-    people = [cast.person(name, "reviewer") for name in ("rita", "omar")]
+    people = [site.person(name, "reviewer") for name in ("rita", "omar")]
 
     def work(person):
         try:
@@ -93,9 +93,9 @@ def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal():
 
 
 @pytest.mark.django_db
-def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
-    (only,) = many(1)
-    with time_machine.travel(cast.NOON, tick=False) as clock:
+def test_a_claim_that_ran_out_returns_by_itself(site, rita, omar):
+    (only,) = many(site, 1)
+    with time_machine.travel(NOON, tick=False) as clock:
         assert queue.next_for(rita, "her page") == only
         clock.shift(claims.CLAIM - dt.timedelta(seconds=1))
         assert queue.next_for(omar, "his page") is None
@@ -105,9 +105,9 @@ def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
 
 
 @pytest.mark.django_db
-def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
-    (only,) = many(1)
-    with time_machine.travel(cast.NOON, tick=False) as clock:
+def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(site, rita, omar):
+    (only,) = many(site, 1)
+    with time_machine.travel(NOON, tick=False) as clock:
         queue.next_for(rita, "her page")
         clock.shift(2 * claims.CLAIM)
         assert queue.take(only, rita, "her page")
@@ -115,24 +115,24 @@ def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
 
 
 @pytest.mark.django_db
-def test_nobody_renews_another_persons_claim(rita, omar):
-    (only,) = many(1)
+def test_nobody_renews_another_persons_claim(site, rita, omar):
+    (only,) = many(site, 1)
     queue.next_for(rita, "her page")
     assert not queue.take(only, omar, "her page")
     assert queue.take(only, rita, "her page")
 
 
 @pytest.mark.django_db
-def test_one_persons_two_pages_are_two(rita):
-    many(2)
+def test_one_persons_two_pages_are_two(site, rita):
+    many(site, 2)
     first, second = queue.next_for(rita, "one"), queue.next_for(rita, "two")
     assert first != second
     assert queue.next_for(rita, "three") is None
 
 
 @pytest.mark.django_db
-def test_a_closed_page_gives_its_item_back(rita, omar):
-    (only,) = many(1)
+def test_a_closed_page_gives_its_item_back(site, rita, omar):
+    (only,) = many(site, 1)
     queue.next_for(rita, "her page")
     assert not queue.release(only, "another page")
     assert queue.release(only, "her page")
@@ -140,31 +140,31 @@ def test_a_closed_page_gives_its_item_back(rita, omar):
 
 
 @pytest.mark.django_db
-def test_a_claim_needs_a_name(rita):
-    (only,) = many(1)
+def test_a_claim_needs_a_name(site, rita):
+    (only,) = many(site, 1)
     with pytest.raises(ValueError, match="random string"):
         queue.take(only, rita, "")
 
 
 @pytest.mark.django_db
-def test_a_closed_item_cannot_be_taken(rita):
-    session = judged()
+def test_a_closed_item_cannot_be_taken(site, rita):
+    session = site.session().judged(0.5).recheck()
     queue.add(session, rita, "look")
     answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert not queue.take(item(session), rita, "page")
 
 
 @pytest.mark.django_db
-def test_the_database_refuses_a_claim_on_a_closed_item(rita):
-    (only,) = many(1)
+def test_the_database_refuses_a_claim_on_a_closed_item(site, rita):
+    (only,) = many(site, 1)
     queue.next_for(rita, "her page")
     with pytest.raises(IntegrityError, match="review_item_claimed_only_open"):
-        ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=cast.NOON)
+        ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=NOON)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_migration_gives_back_what_closed_items_still_hold(rita):
-    only, waiting = many(2)
+def test_the_migration_gives_back_what_closed_items_still_hold(site, rita):
+    only, waiting = many(site, 2)
     rule = next(each for each in ReviewItem._meta.constraints if each.name == "review_item_claimed_only_open")
     before = ProjectState.from_apps(apps)
     before.remove_constraint("grading", "reviewitem", rule.name)
@@ -172,7 +172,7 @@ def test_the_migration_gives_back_what_closed_items_still_hold(rita):
         editor.remove_constraint(before.apps.get_model("grading", "ReviewItem"), rule)
     assert queue.take(only, rita, "her page")
     assert queue.take(waiting, rita, "her other page")
-    ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=cast.NOON)
+    ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=NOON)
     with connection.schema_editor() as editor:
         import_module("grading.migrations.0020_claims_end").give_back(apps, editor)
         editor.add_constraint(ReviewItem, rule)
@@ -180,9 +180,9 @@ def test_the_migration_gives_back_what_closed_items_still_hold(rita):
 
 
 @pytest.mark.django_db
-def test_who_lost_their_claim_to_another_cannot_submit(rita, omar):
-    (only,) = many(1)
-    with time_machine.travel(cast.NOON, tick=False) as clock:
+def test_who_lost_their_claim_to_another_cannot_submit(site, rita, omar):
+    (only,) = many(site, 1)
+    with time_machine.travel(NOON, tick=False) as clock:
         queue.next_for(rita, "her page")
         clock.shift(claims.CLAIM)
         queue.next_for(omar, "his page")
@@ -194,10 +194,10 @@ def test_who_lost_their_claim_to_another_cannot_submit(rita, omar):
 
 
 @pytest.mark.django_db
-def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step():
+def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step(site):
     """Given back first and taken then, it was another person's in between, and the page came up read-only."""
-    many(1)
-    rita, olga = cast.person("rita", "reviewer"), cast.person("olga", "reviewer")
+    many(site, 1)
+    rita, olga = site.person("rita", "reviewer"), site.person("olga", "reviewer")
     found = queue.next_for(rita, "older")
     assert not queue.take(found, olga, "hers", from_own_page=True)
     assert queue.take(found, rita, "newer", from_own_page=True)

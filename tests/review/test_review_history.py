@@ -17,9 +17,9 @@ from grading.review.seen import is_outdated, persons_grade
 from grading.reward import rewards
 from grading.reward.decide import current
 from grading.vocabulary import Reason, Source
-from tests import cast
-from tests.casts.review import flagged, item, learned, settled
+from tests.casts.review import flagged, item, learned
 from tests.examples import examples
+from tests.site import NOON, Site
 
 _numbers = itertools.count(1)
 TWINS = {"category": "code", "harness": "gptme"}
@@ -46,8 +46,8 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
     @examples(20)
     @given(st.lists(st.tuples(st.integers(0, 1), step), max_size=16))
     def test_any_interleaving_of_review_equals_the_replay_of_the_final_grades(self, history):
-        with time_machine.travel(cast.NOON, tick=False) as clock:
-            people = [cast.person(name, "reviewer") for name in ("rita", "omar")]
+        with time_machine.travel(NOON, tick=False) as clock:
+            people = [Site().person(name, "reviewer") for name in ("rita", "omar")]
             sessions = [flagged(external_id=f"s{n}") for n in range(2)]
             for number, (verb, person, given_value) in history:
                 clock.shift(1)
@@ -62,7 +62,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
 
     def test_an_item_that_is_done_once_fewer_people_are_wanted_gives_its_claim_back(self):
         """One of two wanted people answered and another has the page open when one is found to be enough."""
-        session, rita, omar = flagged(), cast.person("rita", "reviewer"), cast.person("omar", "reviewer")
+        session, rita, omar = flagged(), Site().person("rita", "reviewer"), Site().person("omar", "reviewer")
         queue.require_answers(item(session), 2)
         answers.submit(session, rita, answer=Answer.ACCEPT)
         assert queue.next_for(omar, "omar's page") == item(session)
@@ -80,8 +80,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         if verb == "expire":
             clock.shift(claims.CLAIM + dt.timedelta(seconds=1))
         elif verb == "verdict":
-            cast.grade(session, Source.JUDGE, given_value, Reason.NONE if given_value is not None else Reason.TIMEOUT)
-            settled(session)
+            Site().on(session).judged(given_value, Reason.NONE if given_value is not None else Reason.TIMEOUT).recheck()
         elif verb == "evidence":
             self._arrives(session, given_value)
 
@@ -114,8 +113,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
     def _arrives(self, session, given_value):
         Evidence.objects.create(session=session, kind="journal", sha256=f"{next(_numbers):064d}", size=1)
         reason = Reason.NONE if given_value is not None else Reason.NO_SIGNAL
-        cast.grade(session, Source.JOURNAL, given_value, reason)
-        settled(session)
+        Site().on(session).graded(Source.JOURNAL, given_value, reason).recheck()
 
     def _check(self, session):
         """Nothing is lost: a grade that new evidence outdated waits again, unless somebody took it off the queue."""
@@ -130,12 +128,12 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
 
     def _replay(self, session, reviewer):
         """A session of other arms in which only what finally holds ever happened."""
-        twin = cast.session(**TWINS, external_id=f"twin of {session.external_id}")
+        twin = Site().session(**TWINS, external_id=f"twin of {session.external_id}").session
         for flag in Flag.objects.open().filter(session=session):
             Flag.objects.create(session=twin, rule=flag.rule, detail=flag.detail)
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
                 review.record_correction(twin, reviewer, value=held.value, exclude=held.value is None, reason="r")
             else:
-                cast.grade(twin, source, held.value, held.reason)
+                Site().on(twin).graded(source, held.value, held.reason)
         rewards.settle(twin)

@@ -19,11 +19,11 @@ from grading.review import answers, priority, queue
 from grading.review.impact import Corrections, Stratum, first_guess, prior
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
-from tests import cast
-from tests.casts.review import flagged, item, judged, name, settled
+from tests.casts.review import flagged, item, name
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
-NOW = cast.NOON + dt.timedelta(hours=1)
+NOW = NOON + dt.timedelta(hours=1)
 
 
 def order(reviewer, **filters):
@@ -44,8 +44,8 @@ def test_a_flag_brings_a_session_in_with_its_reason():
     assert held.why.startswith("1 pull request, but no judge")
 
 
-def test_a_session_of_the_random_slice_comes_in_whatever_it_looks_like():
-    inside, outside = (judged(external_id=name(inside=inside)) for inside in (True, False))
+def test_a_session_of_the_random_slice_comes_in_whatever_it_looks_like(site):
+    inside, outside = (site.session(external_id=name(inside=inside)).judged(0.5).recheck() for inside in (True, False))
     assert (item(inside).entered_as, item(inside).slice_probability, item(inside).why) == (QueueEntry.SLICE, 0.2, "")
     assert not ReviewItem.objects.filter(session=outside).exists()
 
@@ -55,96 +55,91 @@ def test_a_flagged_session_of_the_slice_keeps_its_probability():
     assert (held.entered_as, held.slice_probability) == (QueueEntry.RULE, 0.2)
 
 
-def test_the_slice_is_as_large_as_the_settings_say(settings):
+def test_the_slice_is_as_large_as_the_settings_say(site, settings):
     settings.REVIEW_SLICE = 0.5
     for number in range(60):
-        judged(external_id=f"named {number}")
+        site.session(external_id=f"named {number}").judged(0.5).recheck()
     assert 20 <= ReviewItem.objects.filter(slice_probability=0.5).count() <= 40
     settings.REVIEW_SLICE = 0
     before = ReviewItem.objects.count()
-    judged(external_id=name(inside=True))
+    site.session(external_id=name(inside=True)).judged(0.5).recheck()
     assert ReviewItem.objects.count() == before
 
 
-def test_a_death_by_infrastructure_never_comes_in():
-    session = cast.session(
-        external_id=name(inside=True), outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired"
+def test_a_death_by_infrastructure_never_comes_in(site):
+    (
+        site.session(external_id=name(inside=True), outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired")
+        .with_pull_request()
+        .recheck()
     )
-    cast.pull_request(session)
-    settled(session)
     assert not ReviewItem.objects.exists()
 
 
-def test_a_session_that_turns_out_to_have_died_of_infrastructure_leaves():
-    session = judged(external_id=name(inside=True))
+def test_a_session_that_turns_out_to_have_died_of_infrastructure_leaves(site):
+    session = site.session(external_id=name(inside=True)).judged(0.5).recheck()
     session.outcome, session.outcome_reason = Outcome.INFRASTRUCTURE, "login expired"
     session.save()
-    settled(session)
+    site.on(session).recheck()
     assert item(session).state == ItemState.DONE
 
 
-def test_looking_twice_changes_nothing():
+def test_looking_twice_changes_nothing(site):
     session = flagged()
     before = ReviewItem.objects.values().get()
-    settled(session)
+    site.on(session).recheck()
     assert ReviewItem.objects.values().get() == before
 
 
-def test_a_rules_item_leaves_when_its_flags_cleared_themselves():
+def test_a_rules_item_leaves_when_its_flags_cleared_themselves(site):
     session = flagged()
-    cast.grade(session, Source.JUDGE, 0.7)
-    settled(session)
+    site.on(session).judged(0.7).recheck()
     assert item(session).state == ItemState.DONE
     Flag.objects.create(session=session, rule="other", detail="another rule speaks")
-    settled(session)
+    site.on(session).recheck()
     assert (item(session).state, item(session).why) == (ItemState.OPEN, "another rule speaks")
 
 
-def test_a_rules_item_of_the_slice_stays_for_the_slice():
+def test_a_rules_item_of_the_slice_stays_for_the_slice(site):
     session = flagged(external_id=name(inside=True))
-    cast.grade(session, Source.JUDGE, 0.7)
-    settled(session)
+    site.on(session).judged(0.7).recheck()
     assert (item(session).state, item(session).entered_as, item(session).why) == (ItemState.OPEN, QueueEntry.SLICE, "")
 
 
-def test_a_sliced_item_that_a_rule_flags_becomes_the_rules():
-    session = judged(0.32, source=Source.JOURNAL, external_id=name(inside=True))
-    cast.pull_request(session)
-    settled(session)
+def test_a_sliced_item_that_a_rule_flags_becomes_the_rules(site):
+    session = site.session(external_id=name(inside=True)).graded(Source.JOURNAL, 0.32).recheck()
+    site.on(session).with_pull_request().recheck()
     assert item(session).entered_as == QueueEntry.RULE
 
 
-def test_an_item_of_a_person_waits_for_a_person(rita):
-    session = judged()
+def test_an_item_of_a_person_waits_for_a_person(site, rita):
+    session = site.session().judged(0.5).recheck()
     queue.add(session, rita, "look at the tests")
-    settled(session)
+    site.on(session).recheck()
     assert (item(session).state, item(session).why) == (ItemState.OPEN, "rita: look at the tests")
 
 
-def test_a_late_verdict_does_not_bring_back_what_a_person_graded(rita):
+def test_a_late_verdict_does_not_bring_back_what_a_person_graded(site, rita):
     session = flagged()
     answers.submit(session, rita, answer=Answer.GRADE, value=0.4)
-    cast.grade(session, Source.JUDGE, 0.9)
-    settled(session)
+    site.on(session).judged(0.9).recheck()
     assert item(session).state == ItemState.DONE
     assert rewards.live(session).value == 0.4
 
 
-def test_evidence_after_a_grade_from_before_hashes_were_kept_counts_by_its_arrival(rita):
-    session = judged()
-    cast.grade(session, Source.HUMAN, 0.4, author=rita, created_at=cast.NOON)
-    settled(session)
+def test_evidence_after_a_grade_from_before_hashes_were_kept_counts_by_its_arrival(site, rita):
+    session = site.session().judged(0.5).recheck()
+    site.on(session).graded(Source.HUMAN, 0.4, author=rita, created_at=NOON).recheck()
     assert not ReviewItem.objects.exists()
     Evidence.objects.create(session=session, kind="patch", sha256="b" * 64, size=1, received_at=NOW)
-    settled(session)
+    site.on(session).recheck()
     assert item(session).entered_as == QueueEntry.EVIDENCE
 
 
 # --- order -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_rule_brought_comes_first_then_by_impact(rita):
-    sliced = [judged(external_id=name(inside=True, number=number)) for number in range(2)]
+def test_what_a_rule_brought_comes_first_then_by_impact(site, rita):
+    sliced = [site.session(external_id=name(inside=True, number=number)).judged(0.5).recheck() for number in range(2)]
     ruled = [flagged(), flagged()]
     for session, impact in zip(sliced + ruled, (0.9, 0.8, 0.01, 0.02), strict=True):
         ReviewItem.objects.filter(session=session).update(impact=impact)
@@ -164,23 +159,23 @@ def test_an_answer_in_the_slice_is_worth_half_as_much_again_for_what_it_teaches(
     assert impacts[inside.pk] == pytest.approx(1.5 * impacts[outside.pk])
 
 
-def test_an_arm_that_is_never_chosen_is_not_asked_about_last():
+def test_an_arm_that_is_never_chosen_is_not_asked_about_last(site):
     """The founding incident: what wrong rewards have poisoned is never chosen, so nobody would ever look at it."""
     for _ in range(30):
-        judged(0.95, category="code")
-        judged(0.05, category="cross-repo")
+        site.session("code").judged(0.95).recheck()
+        site.session("cross-repo").judged(0.05).recheck()
     poisoned, chosen = flagged(0.05, category="cross-repo"), flagged(0.05, category="code")
     impacts = prioritised()
     assert impacts[poisoned.pk] == impacts[chosen.pk]
 
 
-def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(rita):
+def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(site, rita):
     queued = {
-        "judged": judged(),
-        "journal": judged(0.3, source=Source.JOURNAL),
+        "judged": site.session().judged(0.5).recheck(),
+        "journal": site.session().graded(Source.JOURNAL, 0.3).recheck(),
         "flagged": flagged(),
-        "old": judged(ended_at=NOW - dt.timedelta(days=40)),
-        "floor": settled(cast.session()),
+        "old": site.session(ended_at=NOW - dt.timedelta(days=40)).judged(0.5).recheck(),
+        "floor": site.session().recheck(),
     }
     for session in queued.values():
         queue.add(session, rita, "look")
@@ -218,8 +213,8 @@ def test_before_anybody_corrected_the_kind_decides(source, is_flagged, expected)
     assert prior(source, flagged=is_flagged) == expected
 
 
-def test_answers_teach_the_order_and_undone_ones_do_not(rita):
-    waiting, *others = (judged(0.3, source=Source.JOURNAL) for _ in range(4))
+def test_answers_teach_the_order_and_undone_ones_do_not(site, rita):
+    waiting, *others = (site.session().graded(Source.JOURNAL, 0.3).recheck() for _ in range(4))
     queue.add(waiting, rita, "look")
     before = prioritised()[waiting.pk]
     given = [answers.submit(each, rita, answer=Answer.GRADE, value=0.9, reason="merged") for each in others]
@@ -236,9 +231,9 @@ def test_a_new_item_starts_with_the_impact_of_its_arms_weightiest(rita):
     assert item(flagged()).impact == item(first).impact
 
 
-def test_items_are_written_once():
+def test_items_are_written_once(site):
     sessions = [
-        cast.session(category=arm, ended_at=NOW - dt.timedelta(days=day))
+        site.session(arm, ended_at=NOW - dt.timedelta(days=day)).session
         for arm in ("code", "infra", "news", None)
         for day in range(25)
     ]
@@ -267,8 +262,11 @@ def test_an_item_assigned_to_another_is_not_handed_out(rita, omar):
     assert queue.next_for(rita, "page").session == session
 
 
-def test_filters_narrow_the_queue(rita, omar):
-    rule, journal = flagged(category="code"), judged(0.3, source=Source.JOURNAL, external_id=name(inside=True))
+def test_filters_narrow_the_queue(site, rita, omar):
+    rule, journal = (
+        flagged(category="code"),
+        site.session(external_id=name(inside=True)).graded(Source.JOURNAL, 0.3).recheck(),
+    )
     queue.assign(item(rule), omar, rita)
     assert order(rita, arm="code") == order(rita, rule="A1") == order(rita, assigned="omar") == [rule]
     assert order(rita, entered_as="slice") == order(rita, assigned="nobody") == [journal]
@@ -295,10 +293,10 @@ def test_waiting_items_carry_people_and_rewards(rita):
     assert (held.reward_value, held.reward_source, held.reward_final) == (0.32, "journal", False)
 
 
-def test_the_count_says_how_many_wait_why_and_since_when(rita, omar):
+def test_the_count_says_how_many_wait_why_and_since_when(site, rita, omar):
     assert queue.count() == queue.Counts(open=0, rule=0, slice=0, blind=0, oldest=None)
     rule = flagged()
-    judged(external_id=name(inside=True))
+    site.session(external_id=name(inside=True)).judged(0.5).recheck()
     queue.assign(item(rule), omar, rita)
     assert queue.count() == queue.Counts(open=2, rule=1, slice=1, blind=1, oldest=item(rule).entered_at)
     assert (queue.count(rita).open, queue.count(omar).open) == (1, 2)
@@ -312,7 +310,7 @@ def test_an_item_wants_one_person_at_least():
 # --- a site that was there before ------------------------------------------------------------------------------------
 
 
-def test_a_site_with_sessions_gets_its_queue_once(rita):
+def test_a_site_with_sessions_gets_its_queue_once(site, rita):
     # Membership was a plain hash then.
     def public_hash(name):
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
@@ -321,10 +319,12 @@ def test_a_site_with_sessions_gets_its_queue_once(rita):
     outside = next(each for each in (f"s{i}" for i in range(100)) if not public_hash(f"review/bob/{each}") < 0.2)
     kept = {
         "flag": flagged(ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
-        "slice": judged(external_id=inside[0], ended_at=dt.datetime.now(dt.UTC)),
-        "old": judged(external_id=inside[1], ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
-        "graded": judged(external_id=inside[2], ended_at=dt.datetime.now(dt.UTC)),
-        "outside": judged(external_id=outside, ended_at=dt.datetime.now(dt.UTC)),
+        "slice": site.session(external_id=inside[0], ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
+        "old": site.session(external_id=inside[1], ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC))
+        .judged(0.5)
+        .recheck(),
+        "graded": site.session(external_id=inside[2], ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
+        "outside": site.session(external_id=outside, ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
     }
     review.record_correction(kept["graded"], rita, value=0.5)
     ReviewItem.objects.all().delete()

@@ -18,9 +18,9 @@ from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.review.unheard import VOICES
 from grading.reward import rewards
-from grading.vocabulary import Reason, Source
-from tests import cast
+from grading.vocabulary import Source
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -28,33 +28,25 @@ HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def clock():
-    with time_machine.travel(cast.NOON, tick=False) as moving:
+    with time_machine.travel(NOON, tick=False) as moving:
         yield moving
 
 
-def graded(arm, value, n, source=Source.JUDGE):
+def graded(site, arm, value, n, source=Source.JUDGE):
     for number in range(n):
-        made = cast.session(category=arm, ended_at=cast.NOON - DAY - number * HOUR)
-        cast.grade(made, source, value)
-        rewards.settle(made)
+        site.session(arm, ago=DAY + number * HOUR).graded(source, value).settle()
 
 
-def silent(arm, n, *, ago=DAY, **fields):
-    found = []
-    for number in range(n):
-        made = cast.session(category=arm, ended_at=cast.NOON - ago - number * HOUR, **fields)
-        cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
-        rewards.settle(made)
-        found.append(made)
-    return found
+def silent(site, arm, n, *, ago=DAY, **fields):
+    return [site.session(arm, ago=ago + number * HOUR, **fields).abstained().settle() for number in range(n)]
 
 
-def a_good_looking_arm(n=23):
+def a_good_looking_arm(site, n=23):
     """An arm that looks best by the part of it that was seen, and one that is a little worse by all of it."""
-    graded("code", 0.8, 17)
-    graded("infra", 0.7, 17)
-    graded("news", 0.2, 17)
-    return silent("code", n)
+    graded(site, "code", 0.8, 17)
+    graded(site, "infra", 0.7, 17)
+    graded(site, "news", 0.2, 17)
+    return silent(site, "code", n)
 
 
 def flagged(arm="code"):
@@ -63,63 +55,61 @@ def flagged(arm="code"):
 
 def what_if():
     return {
-        each.arm: each
-        for each in unheard("category", cast.NOON, sources=VOICES, source=Source.JUDGE, aside=frozenset())
+        each.arm: each for each in unheard("category", NOON, sources=VOICES, source=Source.JUDGE, aside=frozenset())
     }
 
 
 # ---- what if silence were bad news
 
 
-def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do():
+def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do(site):
     """The promise, against sessions that a judge then gave exactly that."""
-    run = a_good_looking_arm()
+    run = a_good_looking_arm(site)
     promised = what_if()["code"]
-    believed = posterior_of("category", cast.NOON)
+    believed = posterior_of("category", NOON)
     assert promised.value == min(believed.arms["code"].mean, believed.posterior.mean)
     assert promised.move.share_before == believed.share_of_next_100("code")
     assert (len(promised.observations), promised.n) == (23, 40)
     bandit = Bandit.objects.get(name="category")
     bandit.policies.create(version=9, by="otto", evidence_scale=believed.posterior.evidence_scale)
     for each in run:
-        cast.grade(each, Source.JUDGE, promised.value)
-        rewards.settle(each)
-    then = posterior_of("category", cast.NOON)
+        site.on(each).judged(promised.value).settle()
+    then = posterior_of("category", NOON)
     assert then.share_of_next_100("code") == pytest.approx(promised.move.share_after, abs=0.01)
     assert abs(promised.move.share_moves) > 10
     assert what_if() == {}
 
 
-def test_each_arm_is_asked_what_its_own_silence_hides():
-    a_good_looking_arm()
-    silent("news", 3)
+def test_each_arm_is_asked_what_its_own_silence_hides(site):
+    a_good_looking_arm(site)
+    silent(site, "news", 3)
     alone = what_if()["code"]
     assert abs(what_if()["news"].move.share_moves) < 1
     assert alone.move.share_after == what_if()["code"].move.share_after
 
 
-def test_an_arm_with_one_graded_abstention_is_heard(rita):
-    run = a_good_looking_arm()
-    bandit, today = Bandit.objects.get(name="category"), cast.NOON.date()
+def test_an_arm_with_one_graded_abstention_is_heard(site, rita):
+    run = a_good_looking_arm(site)
+    bandit, today = Bandit.objects.get(name="category"), NOON.date()
     policy = evidence_of(bandit, today)[0]
     assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
     review.record_correction(run[3], rita, value=0.1, reason="it did nothing")
     assert heard(bandit, policy, today, VOICES, arms={"code"}) == {"code"}
     assert what_if() == {}
-    assert heard(bandit, policy, today, VOICES, cast.NOON - HOUR, arms={"code"}) == frozenset()
+    assert heard(bandit, policy, today, VOICES, NOON - HOUR, arms={"code"}) == frozenset()
     review.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
     assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
 
 
-def test_a_fallback_that_comes_later_is_no_voice():
-    run = a_good_looking_arm()
-    cast.grade(run[0], Source.JOURNAL, 0.6)
+def test_a_fallback_that_comes_later_is_no_voice(site):
+    run = a_good_looking_arm(site)
+    site.on(run[0]).graded(Source.JOURNAL, 0.6)
     rewards.settle(run[0])
     assert len(what_if()["code"].observations) == 22
 
 
-def test_an_arm_that_is_not_chosen_is_not_asked_about():
-    a_good_looking_arm()
+def test_an_arm_that_is_not_chosen_is_not_asked_about(site):
+    a_good_looking_arm(site)
     arms.pause(Arm.objects.resolve("category", "code"), by="otto")
     assert what_if() == {}
 
@@ -127,8 +117,8 @@ def test_an_arm_that_is_not_chosen_is_not_asked_about():
 # ---- five go to a person
 
 
-def test_five_drawn_at_random_go_to_a_person():
-    run = a_good_looking_arm()
+def test_five_drawn_at_random_go_to_a_person(site):
+    run = a_good_looking_arm(site)
     assert review.ask_about_silence() == 5
     assert set(flagged()) < {each.pk for each in run}
     detail = Flag.objects.filter(rule="A36").first().detail
@@ -147,14 +137,14 @@ def test_five_drawn_at_random_go_to_a_person():
     assert alarm.detail.startswith("5 sessions wait for review")
 
 
-def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(settings):
+def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(site, settings):
     def drawn():
-        with cast.world():
+        with site.rolled_back():
             for number in range(23):
-                silent("code", 1, external_id=f"s-{number}", ago=DAY + number * HOUR)
-            graded("code", 0.8, 17)
-            graded("infra", 0.7, 17)
-            graded("news", 0.2, 17)
+                silent(site, "code", 1, external_id=f"s-{number}", ago=DAY + number * HOUR)
+            graded(site, "code", 0.8, 17)
+            graded(site, "infra", 0.7, 17)
+            graded(site, "news", 0.2, 17)
             review.ask_about_silence()
             return sorted(Session.objects.filter(pk__in=flagged()).values_list("external_id", flat=True))
 
@@ -164,8 +154,8 @@ def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(settings):
     assert drawn() != first
 
 
-def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(clock, rita):
-    a_good_looking_arm()
+def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(site, clock, rita):
+    a_good_looking_arm(site)
     assert review.ask_about_silence() == 5
     first = flagged()
     assert review.ask_about_silence() == 0
@@ -179,8 +169,8 @@ def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(clock, rita
     assert not set(flagged()) & set(first)
 
 
-def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(rita):
-    a_good_looking_arm()
+def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(site, rita):
+    a_good_looking_arm(site)
     review.ask_about_silence()
     first, *others = flagged()
     review.record_correction(Session.objects.get(pk=first), rita, value=0.4, reason="half of it")
@@ -188,30 +178,29 @@ def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(
     assert flagged() == others
 
 
-def test_one_that_the_judge_grades_meanwhile_leaves_the_queue():
-    a_good_looking_arm()
+def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(site):
+    a_good_looking_arm(site)
     review.ask_about_silence()
     judged, *others = flagged()
     made = Session.objects.get(pk=judged)
-    cast.grade(made, Source.JUDGE, 0.3)
-    rewards.settle(made)
+    site.on(made).judged(0.3).settle()
     review.ask_about_silence()
     assert flagged() == others
     assert Flag.objects.get(session=made, rule="A36").cleared_why == "it has a grade now"
     assert not ReviewItem.objects.filter(session=made, state=ItemState.OPEN, entered_as="rule").exists()
 
 
-def test_nobody_is_asked_where_it_would_move_little():
-    graded("code", 0.8, 40)
-    graded("infra", 0.2, 40)
-    silent("code", 1)
-    silent("infra", 20)
+def test_nobody_is_asked_where_it_would_move_little(site):
+    graded(site, "code", 0.8, 40)
+    graded(site, "infra", 0.2, 40)
+    silent(site, "code", 1)
+    silent(site, "infra", 20)
     assert review.ask_about_silence() == 0
 
 
-def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(clock):
-    for each in a_good_looking_arm():
-        cast.open_judge_job(each)
+def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(site, clock):
+    for each in a_good_looking_arm(site):
+        site.on(each).with_judge_job()
     assert review.ask_about_silence() == 0
     clock.shift(DAY + HOUR)
     assert review.ask_about_silence() == 5
@@ -222,8 +211,8 @@ def test_an_empty_site_asks_nobody():
     assert review.ask_about_silence() == 0
 
 
-def test_it_is_looked_at_every_night():
-    a_good_looking_arm()
+def test_it_is_looked_at_every_night(site):
+    a_good_looking_arm(site)
     tasks.at_night()
     assert len(flagged()) == 5
 
@@ -231,35 +220,35 @@ def test_it_is_looked_at_every_night():
 # ---- the page
 
 
-def page(client, path="/bandits/category/"):
-    client.force_login(cast.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
+def page(site, client, path="/bandits/category/"):
+    client.force_login(site.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
     return re.sub(r"<[^>]+>", "", unescape(flat(client.get(path))))
 
 
 MARK = "Only what could be seen:"
 
 
-def test_the_arm_is_marked_until_somebody_has_graded_one(client, rita):
-    run = a_good_looking_arm()
-    shown = page(client)
+def test_the_arm_is_marked_until_somebody_has_graded_one(site, client, rita):
+    run = a_good_looking_arm(site)
+    shown = page(site, client)
     assert shown.count(MARK) == 1
     assert "Only what could be seen: 23 of 40 sessions left nothing to grade by" in shown
-    assert MARK in page(client, "/bandits/harness/")
+    assert MARK in page(site, client, "/bandits/harness/")
     review.ask_about_silence()
-    assert "5 drawn at random wait for a person" in page(client)
+    assert "5 drawn at random wait for a person" in page(site, client)
     review.record_correction(run[0], rita, value=0.4, reason="half of it")
-    assert MARK not in page(client)
+    assert MARK not in page(site, client)
 
 
-def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(client):
-    graded("code", 0.8, 3)
-    graded("infra", 0.4, 3, Source.TRAJECTORY)
-    assert MARK not in page(client)
+def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(site, client):
+    graded(site, "code", 0.8, 3)
+    graded(site, "infra", 0.4, 3, Source.TRAJECTORY)
+    assert MARK not in page(site, client)
 
 
-def test_the_past_is_marked_as_it_was(client, rita, clock):
-    run = a_good_looking_arm()
+def test_the_past_is_marked_as_it_was(site, client, rita, clock):
+    run = a_good_looking_arm(site)
     clock.shift(2 * DAY)
     review.record_correction(run[0], rita, value=0.4, reason="half of it")
-    assert MARK not in page(client)
-    assert MARK in page(client, f"/bandits/category/?at=2026-03-31&known={cast.NOON + DAY:%Y-%m-%dT%H:%M}")
+    assert MARK not in page(site, client)
+    assert MARK in page(site, client, f"/bandits/category/?at=2026-03-31&known={NOON + DAY:%Y-%m-%dT%H:%M}")

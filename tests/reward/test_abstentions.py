@@ -4,7 +4,6 @@ import datetime as dt
 import re
 
 import pytest
-import time_machine
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.test import Client
@@ -24,31 +23,23 @@ from grading.reward import rewards
 from grading.reward.lessons import reading
 from grading.screens.bandit import record, travel
 from grading.vocabulary import Outcome, Reason, Source
-from tests import addresses, cast, world
+from tests import addresses, world
 from tests.addresses import Kind
 from tests.casts import lesson as lesson_cast
 from tests.casts import quota as quota_cast
 from tests.casts import scale as scale_cast
 from tests.casts.lesson import lesson
 from tests.casts.page import flat
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 HOUR = dt.timedelta(hours=1)
 BANDITS = ("category", "harness", "lesson")
 
 
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
-def silent(reason=Reason.NOTHING_OBSERVABLE, **fields):
+def silent(site, reason=Reason.NOTHING_OBSERVABLE, **fields):
     """A settled session that the trajectory, the only one asked, could not grade."""
-    session = cast.session(**fields)
-    cast.grade(session, Source.TRAJECTORY, None, reason, version="trajectory/2")
-    rewards.settle(session)
-    return session
+    return site.session(**fields).abstained(reason, version="trajectory/2").settle()
 
 
 def live(session, bandit="category"):
@@ -59,8 +50,8 @@ def live(session, bandit="category"):
 
 
 @pytest.mark.parametrize("reason", [Reason.NOTHING_OBSERVABLE, Reason.FORMAT_BLIND, Reason.STUB_NO_TOOL_CALLS])
-def test_a_session_that_nobody_could_grade_is_on_record_with_its_reason(reason):
-    session = silent(reason)
+def test_a_session_that_nobody_could_grade_is_on_record_with_its_reason(site, reason):
+    session = silent(site, reason)
     for bandit in ("category", "harness"):
         assert live(session, bandit) == [("unscored", reason, 0)]
     grader = ledger.live_entries("category", session.observation).get().grader
@@ -68,25 +59,21 @@ def test_a_session_that_nobody_could_grade_is_on_record_with_its_reason(reason):
     assert said == ("trajectory/2", "unknown", "plain", "bob", "")
 
 
-def test_one_whose_trajectory_was_never_asked_says_that_no_source_could_grade_it():
-    session = cast.session()
-    rewards.settle(session)
+def test_one_whose_trajectory_was_never_asked_says_that_no_source_could_grade_it(site):
+    session = site.session().settle()
     assert live(session) == [("unscored", "no_evidence", 0)]
 
 
-def test_a_reward_says_what_gave_it():
-    session = cast.session(agent=cast.agent("alice"))
-    cast.grade(session, Source.TRAJECTORY, 0.4, version="trajectory/2")
-    rewards.settle(session)
+def test_a_reward_says_what_gave_it(site):
+    session = site.session(agent="alice").graded(Source.TRAJECTORY, 0.4, version="trajectory/2").settle()
     grader = ledger.live_entries("category", session.observation).get().grader
     assert (grader.version, grader.view, grader.agent) == ("trajectory/2", "", "alice")
-    cast.grade(session, Source.TRAJECTORY, 0.4, version="trajectory/2", evidence={"view": "part of it"})
-    rewards.settle(session)
+    site.on(session).graded(Source.TRAJECTORY, 0.4, version="trajectory/2", evidence={"view": "part of it"}).settle()
     assert ledger.live_entries("category", session.observation).get().grader.view == "part of it"
 
 
-def test_a_verdict_takes_the_place_of_an_abstention_and_its_withdrawal_gives_it_back(rita):
-    session = silent()
+def test_a_verdict_takes_the_place_of_an_abstention_and_its_withdrawal_gives_it_back(site, rita):
+    session = silent(site)
     before = list(Bucket.objects.filter(n__gt=0).values_list("grader", "n", "s", "q"))
     review.record_correction(session, rita, value=0.8, reason="it fixed the build")
     assert live(session) == [("human", "", 0.8)]
@@ -97,25 +84,24 @@ def test_a_verdict_takes_the_place_of_an_abstention_and_its_withdrawal_gives_it_
 
 
 @pytest.mark.parametrize("outcome", [Outcome.INFRASTRUCTURE, Outcome.REFUSED])
-def test_a_session_that_says_nothing_about_its_arm_leaves_no_row(outcome):
-    silent(outcome=outcome, outcome_reason="the login expired")
+def test_a_session_that_says_nothing_about_its_arm_leaves_no_row(site, outcome):
+    silent(site, outcome=outcome, outcome_reason="the login expired")
     assert not LedgerEntry.objects.exists()
 
 
-def test_one_that_a_person_excluded_leaves_no_row(rita):
-    session = silent()
+def test_one_that_a_person_excluded_leaves_no_row(site, rita):
+    session = silent(site)
     review.record_correction(session, rita, exclude=True, reason="it never began")
     assert live(session) == []
 
 
-def test_a_floor_that_the_site_lets_count_is_a_reward(settings):
+def test_a_floor_that_the_site_lets_count_is_a_reward(site, settings):
     settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 0.2}
-    assert live(silent()) == [("floor", "", 0.1)]
+    assert live(silent(site)) == [("floor", "", 0.1)]
 
 
-def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed():
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.6, version="1", model="m")
+def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed(site):
+    session = site.session().judged(0.6, version="1", model="m").session
     with transaction.atomic():
         for bandit, arm, context in (("category", "cross-repo", ""), ("harness", "claude-code", "cross-repo")):
             grader = ledger.GraderKey(source="judge", model="m", context=context)
@@ -123,7 +109,7 @@ def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed()
                 bandit=bandit,
                 observation=session.observation,
                 credits={arm: ledger.Credit(value=0.6, grader=grader)},
-                effective_day=cast.NOON.date(),
+                effective_day=NOON.date(),
                 settlement="s",
                 policy_version="p",
             )
@@ -135,24 +121,22 @@ def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed()
     assert ledger.live_entries("category", session.observation).get().grader.agent == "bob"
 
 
-def test_no_weight_makes_evidence_of_an_abstention():
-    silent()
+def test_no_weight_makes_evidence_of_an_abstention(site):
+    silent(site)
     with pytest.raises(ValidationError, match="unscored"):
         policies.put_in_force("category", {"weights": {"unscored": 0.5}}, version=2, by="otto")
-    before = posterior_of("category", cast.NOON).arms
+    before = posterior_of("category", NOON).arms
     PolicyVersion.objects.create(
         bandit=Bandit.objects.get(name="category"), version=2, by="otto", weights={"unscored": 1.0}
     )
-    assert posterior_of("category", cast.NOON).arms == before
+    assert posterior_of("category", NOON).arms == before
 
 
-def test_a_merge_takes_abstentions_along_and_counts_rewards_only():
-    silent(category="social")
-    graded = cast.session(category="social")
-    cast.grade(graded, Source.JUDGE, 0.7)
-    rewards.settle(graded)
+def test_a_merge_takes_abstentions_along_and_counts_rewards_only(site):
+    silent(site, category="social")
+    site.session("social").judged(0.7).settle()
     social, news = (Arm.objects.resolve("category", name) for name in ("social", "news"))
-    promised = merging.preview_merge(social, news, cast.NOON).merged
+    promised = merging.preview_merge(social, news, NOON).merged
     assert merging.merge(social, news, by="otto") == promised
     assert promised.moved == 1
     assert news.entries.live().count() == 2
@@ -160,26 +144,26 @@ def test_a_merge_takes_abstentions_along_and_counts_rewards_only():
     assert social.entries.live().count() == 2
 
 
-def test_reading_that_could_not_be_graded_uses_one_of_the_days_sessions():
-    decision = select(bandit="category", decision_id="d", supply={"news": 1}, now=cast.NOON - HOUR)
-    session = silent(category="news", selection=decision)
-    complete(decision, observation=session.observation, executed_arm="news", now=cast.NOON)
-    assert consumption_of_all(Bandit.objects.get(name="category"), cast.NOON.date()) == 1
+def test_reading_that_could_not_be_graded_uses_one_of_the_days_sessions(site):
+    decision = select(bandit="category", decision_id="d", supply={"news": 1}, now=NOON - HOUR)
+    session = silent(site, category="news", selection=decision)
+    complete(decision, observation=session.observation, executed_arm="news", now=NOON)
+    assert consumption_of_all(Bandit.objects.get(name="category"), NOON.date()) == 1
 
 
-def test_the_page_of_the_bandit_says_how_many_could_not_be_graded(client):
+def test_the_page_of_the_bandit_says_how_many_could_not_be_graded(site, client):
     for _ in range(12):
-        silent(category="code")
-    client.force_login(cast.person("vera", "viewer"))
+        silent(site, category="code")
+    client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/bandits/category/"))
     assert "0 sessions, 12 not graded" in page
     past = flat(client.get("/bandits/category/?at=2026-03-30"))
     assert "12 not graded" not in past
 
 
-def test_the_page_of_the_session_says_that_it_is_noted(client):
-    session = silent()
-    client.force_login(cast.person("vera", "viewer"))
+def test_the_page_of_the_session_says_that_it_is_noted(site, client):
+    session = silent(site)
+    client.force_login(site.person("vera", "viewer"))
     page = flat(client.get(session.get_absolute_url()))
     assert "Noted as not graded by the category bandit" in page
     assert "No effect and no failure to see; no reward on" in page
@@ -191,12 +175,12 @@ def test_the_page_of_the_session_says_that_it_is_noted(client):
 
 def decide(number, arm):
     """A decision for the arm, drawn from it alone."""
-    return select(bandit="category", decision_id=f"d{number}", supply={arm: 1}, now=cast.NOON - HOUR)
+    return select(bandit="category", decision_id=f"d{number}", supply={arm: 1}, now=NOON - HOUR)
 
 
-def run(number, arm, value):
+def run(site, number, arm, value):
     """One session of the arm that was decided for, given a lesson, and cost two dollars; `value` None: not graded."""
-    at = cast.NOON - dt.timedelta(days=number % 9)
+    at = NOON - dt.timedelta(days=number % 9)
     decision = decide(number, arm) if number % 4 == 0 and (arm != "news" or number < 10) else None
     names = {
         "read_first": 1.0 if number % 2 else lesson_cast.draw_row("read-first", taken=number % 4 < 2, number=number)
@@ -204,9 +188,9 @@ def run(number, arm, value):
     made = lesson_cast.session(value, category=arm, at=at, **names)
     Session.objects.filter(pk=made.pk).update(cost_usd=2.0, selection=decision)
     if value is None:
-        cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+        site.on(made).abstained()
     if decision is not None:
-        complete(decision, observation=made.observation, executed_arm=arm, now=cast.NOON)
+        complete(decision, observation=made.observation, executed_arm=arm, now=NOON)
     made.refresh_from_db()
     rewards.settle(made)
     return made
@@ -218,9 +202,9 @@ def figures():
     for name in BANDITS:
         bandit = Bandit.objects.get(name=name)
         policy, version = policy_of(bandit), version_of(bandit)
-        rows = rows_of(bandit, policy, cast.NOON.date())
-        outlook = posterior_of(name, cast.NOON)
-        then = posterior_of(name, cast.NOON, known_by=cast.NOON + HOUR)
+        rows = rows_of(bandit, policy, NOON.date())
+        outlook = posterior_of(name, NOON)
+        then = posterior_of(name, NOON, known_by=NOON + HOUR)
         found[name] = (
             outlook.arms,
             outlook.chances,
@@ -228,26 +212,26 @@ def figures():
             outlook.posterior.evidence_scale,
             sorted(map(repr, rows)),
             policies.costs_of(rows),
-            policies.memory_of(version, cast.NOON),
-            repr(baseline_of(bandit, cast.NOON.date())),
-            consumption_of_all(bandit, cast.NOON.date()),
-            consumption_feedback(rows, ["news"], version, cast.NOON.date()),
-            repr(shadow(version, cast.NOON)) if name == "category" else "",
-            repr(recalibration.proposal(name, cast.NOON).offsets),
+            policies.memory_of(version, NOON),
+            repr(baseline_of(bandit, NOON.date())),
+            consumption_of_all(bandit, NOON.date()),
+            consumption_feedback(rows, ["news"], version, NOON.date()),
+            repr(shadow(version, NOON)) if name == "category" else "",
+            repr(recalibration.proposal(name, NOON).offsets),
         )
-    found["lessons"] = repr(reading.read(Bandit.objects.get(name="lesson"), cast.NOON))
-    found["trust"] = repr(trust(cast.NOON))
-    found["worth"] = priority.by_arm(cast.NOON)
+    found["lessons"] = repr(reading.read(Bandit.objects.get(name="lesson"), NOON))
+    found["trust"] = repr(trust(NOON))
+    found["worth"] = priority.by_arm(NOON)
     return found
 
 
-def screens(client, site):
+def screens(client, rows):
     """Every screen and its files, without what is new at each request. Django's pages of rows show no figures."""
     found = {}
     for name, address in addresses.SCREENS.items():
         if address.kind not in {Kind.PAGE, Kind.PART, Kind.DATA, Kind.FILE} or address.claims:
             continue
-        for url in addresses.urls(name, site):
+        for url in addresses.urls(name, rows):
             answer = client.get(url)
             text = b"".join(answer) if answer.streaming else answer.content
             said = re.sub(rb'(csrfmiddlewaretoken" value|name="bulk" value)="[^"]*"', b"", text)
@@ -258,20 +242,20 @@ def screens(client, site):
     return found
 
 
-def test_fifty_abstentions_beside_ten_rewards_move_no_figure(settings, django_user_model):
+def test_fifty_abstentions_beside_ten_rewards_move_no_figure(site, settings, django_user_model):
     quota_cast.use(settings)
-    site = world.make()
+    rows = world.make()
     lesson("read-first")
     for number in range(10):
-        run(number, ("news", "code", "infra")[number % 3], 0.2 + number / 20)
-    abstained = [run(number, ("news", "code", "infra")[number % 3], None) for number in range(10, 60)]
+        run(site, number, ("news", "code", "infra")[number % 3], 0.2 + number / 20)
+    abstained = [run(site, number, ("news", "code", "infra")[number % 3], None) for number in range(10, 60)]
     noted = LedgerEntry.objects.filter(grader__source="unscored").live()
     assert noted.filter(bandit__name="category").count() == 50
     assert noted.filter(bandit__name="lesson").exists()
     client = Client()
     client.force_login(django_user_model.objects.create_superuser("root"))
-    screens(client, site)  # what a first visit leaves behind
-    with_them, shown = figures(), screens(client, site)
+    screens(client, rows)  # what a first visit leaves behind
+    with_them, shown = figures(), screens(client, rows)
     assert b"not graded" in client.get("/bandits/category/").content
     with transaction.atomic():
         for session in abstained:
@@ -280,13 +264,13 @@ def test_fifty_abstentions_beside_ten_rewards_move_no_figure(settings, django_us
                     bandit=bandit,
                     observation=session.observation,
                     credits={},
-                    effective_day=cast.NOON.date(),
+                    effective_day=NOON.date(),
                     settlement="s",
                     policy_version="p",
                 )
     assert not noted.all().filter(observation__in=[each.observation for each in abstained]).exists()
     assert figures() == with_them
-    without = screens(client, site)
+    without = screens(client, rows)
     # The history tells of the downloads themselves, health of the moment.
     for url, text in shown.items():
         if url.startswith(("/history", "/healthz")):
@@ -299,27 +283,27 @@ def test_fifty_abstentions_beside_ten_rewards_move_no_figure(settings, django_us
 # ---- where a calibration reads them
 
 
-def read_by_a_calibration():
+def read_by_a_calibration(site):
     """Judged sessions, judged abstentions and what they say of the others, in force."""
     scale_cast.pairs(4, code=(0.2, 0.5), infra=(0.5, 0.8))
     for number in range(6):
         scale_cast.judged(None, 0.3, arm="code", ago=scale_cast.DAY * (number % 3 + 1))
-    scale_cast.put(cast.person("otto", "operator"))
+    scale_cast.put(site.person("otto", "operator"))
 
 
-def test_abstentions_that_are_read_are_rewards_nowhere(client):
+def test_abstentions_that_are_read_are_rewards_nowhere(site, client):
     """They move what is believed. They are no session that was graded, none that cost, none that ends a probation."""
-    read_by_a_calibration()
+    read_by_a_calibration(site)
     code = Arm.objects.resolve("category", "code")
     Session.objects.update(cost_usd=1.0)
-    bandit, today = Bandit.objects.get(name="category"), cast.NOON.date()
-    client.force_login(cast.person("vera", "viewer"))
+    bandit, today = Bandit.objects.get(name="category"), NOON.date()
+    client.force_login(site.person("vera", "viewer"))
 
     def said():
-        belief = travel.read(bandit, travel.Moments(now=cast.NOON, day=today))
+        belief = travel.read(bandit, travel.Moments(now=NOON, day=today))
         rows = rows_of(bandit, policy_of(bandit), today)
         counted = record.records(
-            belief, {arm.name: arm for arm in bandit.arms.all()}, travel.Moments(now=cast.NOON, day=today)
+            belief, {arm.name: arm for arm in bandit.arms.all()}, travel.Moments(now=NOON, day=today)
         )["code"]
         return (
             belief.rewarded("code"),
@@ -330,7 +314,7 @@ def test_abstentions_that_are_read_are_rewards_nowhere(client):
 
     before = said()
     for _ in range(9):
-        silent(category="code", ended_at=cast.NOON - scale_cast.DAY, cost_usd=5.0)
+        silent(site, category="code", ended_at=NOON - scale_cast.DAY, cost_usd=5.0)
     rows = rows_of(bandit, policy_of(bandit), today)
     assert sum(row.n for row in rows if row.source == "unscored") == 9
     assert said() == before
@@ -340,43 +324,43 @@ def test_abstentions_that_are_read_are_rewards_nowhere(client):
     assert "unscored</option>" not in page
 
 
-def test_they_count_as_what_no_judge_stands_behind(client):
-    read_by_a_calibration()
+def test_they_count_as_what_no_judge_stands_behind(site, client):
+    read_by_a_calibration(site)
     for _ in range(30):
-        silent(category="news", ended_at=cast.NOON - scale_cast.DAY)
-    client.force_login(cast.person("vera", "viewer"))
+        silent(site, category="news", ended_at=NOON - scale_cast.DAY)
+    client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/bandits/category/"))
     row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
     assert re.search(r"observations? counted, 100 % fallback", re.sub(r"\s+", " ", row))
     assert '<rect class="f-unscored"' in row
 
 
-def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(rita):
-    read_by_a_calibration()
-    made = [silent(category="code", ended_at=cast.NOON - scale_cast.DAY) for _ in range(5)]
+def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(site, rita):
+    read_by_a_calibration(site)
+    made = [silent(site, category="code", ended_at=NOON - scale_cast.DAY) for _ in range(5)]
     effects = {(each.bandit, each.arm): each for each in promises.effects([(made[0], 0.9)])}
     review.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
-    now = posterior_of("category", cast.NOON).arms["code"]
+    now = posterior_of("category", NOON).arms["code"]
     assert effects["category", "code"].mean_after == pytest.approx(now.mean)
 
 
-def test_merging_arms_takes_abstentions_along_in_the_preview_too():
-    read_by_a_calibration()
+def test_merging_arms_takes_abstentions_along_in_the_preview_too(site):
+    read_by_a_calibration(site)
     for _ in range(5):
-        silent(category="social", ended_at=cast.NOON - scale_cast.DAY)
+        silent(site, category="social", ended_at=NOON - scale_cast.DAY)
     social, code = (Arm.objects.resolve("category", name) for name in ("social", "code"))
-    promised = merging.preview_merge(social, code, cast.NOON).after
+    promised = merging.preview_merge(social, code, NOON).after
     merging.merge(social, code, by="otto")
-    now = posterior_of("category", cast.NOON).arms["code"]
+    now = posterior_of("category", NOON).arms["code"]
     assert promised.arms["code"].mean == pytest.approx(now.mean)
 
 
-def test_recalibration_has_no_stratum_of_them(rita):
-    read_by_a_calibration()
+def test_recalibration_has_no_stratum_of_them(site, rita):
+    read_by_a_calibration(site)
     for _ in range(5):
-        silent(category="code")
+        silent(site, category="code")
     session = scale_cast.fell_back(0.2, arm="code")
     ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
     review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="looked at it")
-    offsets = recalibration.proposal("category", cast.NOON).offsets
+    offsets = recalibration.proposal("category", NOON).offsets
     assert {each.source for each in offsets} == {"trajectory"}

@@ -18,14 +18,14 @@ from grading import review
 from grading.models import SessionLesson
 from grading.reward import lessons
 from grading.reward.lessons.lesson import Lesson, Sample
-from tests import cast
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
 from tests.examples import examples
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
-TODAY = cast.NOON.date()
+TODAY = NOON.date()
 START = TODAY.toordinal() - 100
 
 
@@ -173,11 +173,11 @@ def test_a_category_with_few_sessions_means_nothing():
 
 
 def reading():
-    return lessons.read(Bandit.objects.get(name="lesson"), cast.NOON)
+    return lessons.read(Bandit.objects.get(name="lesson"), NOON)
 
 
 def days_ago(days):
-    return cast.NOON - dt.timedelta(days=days)
+    return NOON - dt.timedelta(days=days)
 
 
 def one(name="ask-first"):
@@ -206,10 +206,10 @@ def test_what_has_no_reward_is_counted_and_left_out():
     assert (found.observational.n, found.observational.without) == (1, 0)
 
 
-def test_a_correction_moves_the_outcome():
+def test_a_correction_moves_the_outcome(site):
     session = lesson_cast.session(0.5, at=days_ago(1), ask_first=None)
     assert one().sample.outcome.tolist() == [0.5]
-    review.record_correction(session, cast.person("rita", "reviewer"), value=0.9, reason="merged")
+    review.record_correction(session, site.person("rita", "reviewer"), value=0.9, reason="merged")
     assert one().sample.outcome.tolist() == [0.9]
 
 
@@ -297,7 +297,7 @@ def known(helps, *, sessions=80, chance=0.5, spread=0.05):
         lesson_cast.session(value, at=at, ask_first=row)
 
 
-def decided(now=cast.NOON):
+def decided(now=NOON):
     return lessons.decided(Bandit.objects.select_related("baseline").get(name="lesson"), now)
 
 
@@ -307,7 +307,7 @@ def test_a_lesson_with_a_verdict_is_held_out_seldom_from_then_on():
     known(0.25)
     assert one().causal.verdict is EffectVerdict.HELPS
     assert decided() == {"ask-first"}
-    drawn = holdout.assign("lesson", "d-1", ["ask-first", "read-twice"], decided=decided(), now=cast.NOON)
+    drawn = holdout.assign("lesson", "d-1", ["ask-first", "read-twice"], decided=decided(), now=NOON)
     assert {row.arm.name: row.chance for row in drawn.rows} == {"ask-first": 0.95, "read-twice": 0.6}
 
 
@@ -317,17 +317,17 @@ def test_a_policy_with_one_holdout_for_all_decides_nothing():
     assert decided() == frozenset()
 
 
-def test_what_is_learnt_may_undecide_a_lesson():
+def test_what_is_learnt_may_undecide_a_lesson(site):
     known(0.25)
     assert decided() == {"ask-first"}
-    rita = cast.person("rita", "reviewer")
+    rita = site.person("rita", "reviewer")
     for row in SessionLesson.objects.filter(taken=True).select_related("session"):
         review.record_correction(row.session, rita, value=0.5, reason="no better than the others")
     assert decided() == frozenset()
 
 
-def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched():
-    eve = cast.agent("eve")
+def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched(site):
+    eve = site.agent("eve")
     lesson_cast.session(0.5, category="code", at=days_ago(9))
     lesson_cast.session(0.5, category="code", at=days_ago(5), ask_first=None)
     lesson_cast.session(0.5, category="code", at=days_ago(3))

@@ -18,8 +18,8 @@ from grading.models import Session, SessionLesson
 from grading.reward import lessons, rewards
 from grading.reward.lessons import reading
 from grading.reward.lessons.matched import matched
-from tests import cast
 from tests.casts import lesson as lesson_cast
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ LESSONS = ("ask-first", "read-twice")
 
 
 def said() -> list[object]:
-    found = lessons.read(Bandit.objects.get(name="lesson"), cast.NOON)
+    found = lessons.read(Bandit.objects.get(name="lesson"), NOON)
     columns = ("taken", "chance", "came", "heeded", "outcome", "least", "day")
     return [
         (
@@ -52,12 +52,12 @@ def attach(draw: Assignment, session: Session, dice: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_happens_it_says_what_reading_all_says(seed):
-    dice, rita, number = Random(seed), cast.person("rita", "reviewer"), 0
+def test_whatever_happens_it_says_what_reading_all_says(site, seed):
+    dice, rita, number = Random(seed), site.person("rita", "reviewer"), 0
     sessions: list[Session] = []
     open_draws: list[Assignment] = []
     for step in range(24):
-        at, act = cast.NOON - dt.timedelta(days=dice.randrange(1, 200)), dice.random()
+        at, act = NOON - dt.timedelta(days=dice.randrange(1, 200)), dice.random()
         if act < 0.3:
             number += 1
             row = lesson_cast.draw_row(dice.choice(LESSONS), taken=dice.random() < 0.5, number=number)
@@ -101,10 +101,10 @@ def test_what_is_told_of_a_lesson_later_is_seen():
     held_out = lesson_cast.draw_row("ask-first", taken=False)
     made = lesson_cast.session(0.8, ask_first=held_out)
     lesson_cast.session(0.4, ask_first=lesson_cast.draw_row("ask-first", taken=True))
-    (before,) = lessons.read(Bandit.objects.get(name="lesson"), cast.NOON).lessons
+    (before,) = lessons.read(Bandit.objects.get(name="lesson"), NOON).lessons
     with transaction.atomic():
         record(made, SubmittedSession(session_id=made.external_id, lessons=[{"name": "ask-first"}]))
-    (after,) = lessons.read(Bandit.objects.get(name="lesson"), cast.NOON).lessons
+    (after,) = lessons.read(Bandit.objects.get(name="lesson"), NOON).lessons
     assert (before.given, before.unheeded) == (1, 0)
     assert (after.given, after.unheeded) == (2, 1)
 

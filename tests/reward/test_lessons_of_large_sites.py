@@ -3,7 +3,6 @@
 import datetime as dt
 
 import pytest
-import time_machine
 
 from bandit import arms
 from bandit.core.effect import EffectVerdict
@@ -11,18 +10,12 @@ from bandit.models import Arm, Bandit
 from grading.models import LessonReading
 from grading.reward import lessons
 from grading.reward.lessons import shown
-from tests import cast
 from tests.casts import lesson as lesson_cast
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 PAGE = "/bandits/lesson/"
 LATER = dt.timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
 
 
 @pytest.fixture
@@ -31,13 +24,13 @@ def _large(monkeypatch):
 
 
 @pytest.fixture
-def viewer(client):
-    client.force_login(cast.person("vera", "viewer"))
+def viewer(site, client):
+    client.force_login(site.person("vera", "viewer"))
     return client
 
 
 def days_ago(days):
-    return cast.NOON - dt.timedelta(days=days)
+    return NOON - dt.timedelta(days=days)
 
 
 def drawn(first=0, pairs=16, gap=0.4):
@@ -54,14 +47,14 @@ def lesson_bandit():
 
 def ask_first(*, closely=False):
     arm = Arm.objects.get(name="ask-first")
-    return lessons.overview(lesson_bandit(), cast.NOON, closely=arm if closely else None).of(arm)
+    return lessons.overview(lesson_bandit(), NOON, closely=arm if closely else None).of(arm)
 
 
 def test_a_small_site_has_no_reading_that_waits_for_anybody():
     drawn(pairs=2)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     assert not LessonReading.objects.exists()
-    assert lessons.overview(lesson_bandit(), cast.NOON).read_at is None
+    assert lessons.overview(lesson_bandit(), NOON).read_at is None
 
 
 @pytest.mark.usefixtures("_large")
@@ -70,78 +63,78 @@ def test_what_the_worker_read_is_bit_for_bit_what_a_page_would_read():
     lesson_cast.session(0.4, at=days_ago(3), category="news", read_twice=0.5)
     fresh = ask_first(closely=True)
     assert fresh.categories
-    lessons.read_large(cast.NOON)
-    found = lessons.overview(lesson_bandit(), cast.NOON + LATER)
-    assert found.read_at == cast.NOON
+    lessons.read_large(NOON)
+    found = lessons.overview(lesson_bandit(), NOON + LATER)
+    assert found.read_at == NOON
     assert found.of(Arm.objects.get(name="ask-first")) == fresh
 
 
 @pytest.mark.usefixtures("_large")
 def test_a_site_without_lessons_is_not_large():
     lesson_cast.session(0.5, at=days_ago(1))
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     assert not LessonReading.objects.exists()
 
 
 @pytest.mark.usefixtures("_large")
 def test_what_is_new_shows_with_the_next_reading_and_a_quiet_site_is_not_read_again(django_assert_max_num_queries):
     drawn(pairs=2)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     drawn(first=2, pairs=1)
     assert ask_first().matched == 4
-    lessons.read_large(cast.NOON + LATER)
+    lessons.read_large(NOON + LATER)
     assert ask_first().matched == 6
     with django_assert_max_num_queries(6):
-        lessons.read_large(cast.NOON + LATER + LATER)
-    assert LessonReading.objects.get().read_at == cast.NOON + LATER
+        lessons.read_large(NOON + LATER + LATER)
+    assert LessonReading.objects.get().read_at == NOON + LATER
 
 
 @pytest.mark.usefixtures("_large")
 @pytest.mark.parametrize(("took", "wait"), [(0.5, 25), (2, 100), (12, 300)])
 def test_the_longer_a_reading_takes_the_later_is_the_next_and_never_later_than_five_minutes(took, wait):
     drawn(pairs=1)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     LessonReading.objects.update(seconds=took)
     drawn(first=1, pairs=1)
-    lessons.read_large(cast.NOON + dt.timedelta(seconds=wait - 1))
+    lessons.read_large(NOON + dt.timedelta(seconds=wait - 1))
     assert ask_first().matched == 2
-    lessons.read_large(cast.NOON + dt.timedelta(seconds=wait))
+    lessons.read_large(NOON + dt.timedelta(seconds=wait))
     assert ask_first().matched == 4
 
 
 @pytest.mark.usefixtures("_large")
 def test_a_clock_that_was_put_back_keeps_no_reading_for_ever():
     drawn(pairs=1)
-    lessons.read_large(cast.NOON + LATER)
+    lessons.read_large(NOON + LATER)
     drawn(first=1, pairs=1)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     assert ask_first().matched == 4
 
 
 @pytest.mark.usefixtures("_large")
 def test_another_day_is_another_reading():
     drawn(pairs=1)
-    lessons.read_large(cast.NOON)
-    lessons.read_large(cast.NOON + dt.timedelta(days=1))
-    assert LessonReading.objects.get().read_at == cast.NOON + dt.timedelta(days=1)
+    lessons.read_large(NOON)
+    lessons.read_large(NOON + dt.timedelta(days=1))
+    assert LessonReading.objects.get().read_at == NOON + dt.timedelta(days=1)
 
 
 @pytest.mark.usefixtures("_large")
 def test_a_reading_of_another_form_is_neither_shown_nor_kept():
     drawn(pairs=1)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     LessonReading.objects.update(found={"figures": {"1": {"given": "much"}}})
     assert ask_first().matched == 2
-    lessons.read_large(cast.NOON + LATER)
-    assert lessons.overview(lesson_bandit(), cast.NOON).read_at == cast.NOON + LATER
+    lessons.read_large(NOON + LATER)
+    assert lessons.overview(lesson_bandit(), NOON).read_at == NOON + LATER
 
 
 def test_a_site_that_is_no_longer_large_reads_for_itself(monkeypatch):
     drawn(pairs=1)
     monkeypatch.setattr(shown, "LARGE", 1)
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     monkeypatch.undo()
-    lessons.read_large(cast.NOON)
+    lessons.read_large(NOON)
     assert not LessonReading.objects.exists()
 
 
@@ -149,19 +142,19 @@ def test_a_site_that_is_no_longer_large_reads_for_itself(monkeypatch):
 def test_draws_go_by_the_verdicts_that_were_read():
     drawn(pairs=90)
     assert ask_first().causal.verdict is EffectVerdict.HELPS
-    lessons.read_large(cast.NOON)
-    assert lessons.decided(lesson_bandit(), cast.NOON) == {"ask-first"}
+    lessons.read_large(NOON)
+    assert lessons.decided(lesson_bandit(), NOON) == {"ask-first"}
     drawn(first=90, pairs=90, gap=-0.4)
     assert ask_first().causal.verdict is EffectVerdict.HELPS
-    assert lessons.decided(lesson_bandit(), cast.NOON) == {"ask-first"}
-    lessons.read_large(cast.NOON + LATER)
-    assert lessons.decided(lesson_bandit(), cast.NOON) == frozenset()
+    assert lessons.decided(lesson_bandit(), NOON) == {"ask-first"}
+    lessons.read_large(NOON + LATER)
+    assert lessons.decided(lesson_bandit(), NOON) == frozenset()
 
 
 @pytest.mark.usefixtures("_large")
 def test_the_pages_say_as_of_when_they_speak_and_arms_are_as_they_are_now(viewer):
     drawn()
-    lessons.read_large(cast.NOON - LATER)
+    lessons.read_large(NOON - LATER)
     arms.retire(Arm.objects.get(name="ask-first"), by="otto", why="harmful by its draws")
     lesson_cast.lesson("brand-new")
     reply = viewer.get(PAGE)

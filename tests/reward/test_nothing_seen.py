@@ -9,7 +9,7 @@ from grading.models import Flag
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import logs
-from tests.casts.intake import answered, calls, claude, codex, reward, says, submit, trajectory
+from tests.casts.intake import answered, calls, claude, codex, reward, says, trajectory
 
 pytestmark = pytest.mark.django_db
 
@@ -29,32 +29,32 @@ def abstained(session) -> Reason:
     return Reason(trajectory(session).reason)
 
 
-def test_the_stub_of_the_founding_incident_has_no_number():
+def test_the_stub_of_the_founding_incident_has_no_number(site):
     """A log whose only line is the task: the real work was logged elsewhere."""
-    assert abstained(submit("71a3", claude("71a3", ("user", "Add a retry guard. " + "x" * 6_000))).session) == (
+    assert abstained(site.upload("71a3", claude("71a3", ("user", "Add a retry guard. " + "x" * 6_000))).session) == (
         Reason.STUB_NO_TOOL_CALLS
     )
 
 
-def test_twelve_successful_calls_of_unknown_tools_are_neither_good_nor_bad():
-    session = submit("a1", claude("a1", *calls(*METRICS), says("The slowdown follows the index rebuild."))).session
+def test_twelve_successful_calls_of_unknown_tools_are_neither_good_nor_bad(site):
+    session = site.upload("a1", claude("a1", *calls(*METRICS), says("The slowdown follows the index rebuild."))).session
     assert abstained(session) == Reason.NOTHING_OBSERVABLE
     assert trajectory(session).detail.startswith("No effect and no failure to see: 12 tool calls, 12 of them of tools")
 
 
-def test_an_answered_question_without_a_tool_call_is_neither_good_nor_bad():
+def test_an_answered_question_without_a_tool_call_is_neither_good_nor_bad(site):
     log = claude("a2", ("user", "Why? " + "x" * 6_000), says("Because of the index."))
-    assert abstained(submit("a2", log).session) == Reason.NOTHING_OBSERVABLE
+    assert abstained(site.upload("a2", log).session) == Reason.NOTHING_OBSERVABLE
 
 
-def test_an_honest_could_not_be_done_is_neither_good_nor_bad():
+def test_an_honest_could_not_be_done_is_neither_good_nor_bad(site):
     log = claude(
         "a3", *calls(("Bash", {"command": "ls vendor"}, "")), says("It could not be done: the source is gone.")
     )
-    assert abstained(submit("a3", log).session) == Reason.NOTHING_OBSERVABLE
+    assert abstained(site.upload("a3", log).session) == Reason.NOTHING_OBSERVABLE
 
 
-def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagged_at_once():
+def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagged_at_once(site):
     """I12, a wrapper of tools taken for behaviour: flagged (A4) at once. Where more than 30 % of the calls cannot be
     read, there is no number.
     """
@@ -62,13 +62,13 @@ def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagge
     for number in range(47):
         turns.append(("assistant", f'<call tool="terminal">\n<arg>make part-{number}</arg>\n</call>'))
         turns.append(("system", f"Ran part {number}"))
-    session = submit("a4", logs.gptme(*turns), harness="gptme").session
+    session = site.upload("a4", logs.gptme(*turns), harness="gptme").session
     assert abstained(session) == Reason.FORMAT_BLIND
     assert Flag.objects.open().get(session=session, rule="A4").detail
 
 
 @pytest.mark.parametrize("error", ["API Error: 529 Overloaded", "You've hit your session limit · resets 5pm"])
-def test_a_session_cut_after_one_word_is_infrastructure(error):
+def test_a_session_cut_after_one_word_is_infrastructure(site, error):
     log = logs.claude("b1", said="", api_error=error)
     lines = log.decode().splitlines()
     first_word = json.loads(lines[-1]) | {"uuid": "b1-word", "isApiErrorMessage": False}
@@ -76,54 +76,54 @@ def test_a_session_cut_after_one_word_is_infrastructure(error):
         "model": "claude-opus-4-6",
         "content": [{"type": "text", "text": "I'll look at the queue first."}],
     }
-    session = submit("b1", "\n".join([*lines[:-1], json.dumps(first_word), lines[-1], ""]).encode()).session
+    session = site.upload("b1", "\n".join([*lines[:-1], json.dumps(first_word), lines[-1], ""]).encode()).session
     assert session.outcome == Outcome.INFRASTRUCTURE
     assert "API error" in session.outcome_reason
     assert (reward(session).value, LedgerEntry.objects.count()) == (None, 0)
     assert not session.judge_jobs.exists()
 
 
-def test_a_cut_session_is_out_whether_it_had_an_effect_or_not():
+def test_a_cut_session_is_out_whether_it_had_an_effect_or_not(site):
     """Else it would count where it had got far, and vanish where it had not."""
     log = logs.claude("b2", logs.COMMIT, said="", api_error="API Error: 529 Overloaded")
-    session = submit("b2", log).session
+    session = site.upload("b2", log).session
     assert (session.outcome, reward(session).value) == (Outcome.INFRASTRUCTURE, None)
     assert trajectory(session).evidence["terms"][0]["kind"] == "commit"
 
 
-def test_an_error_after_the_work_was_done_takes_nothing_away():
+def test_an_error_after_the_work_was_done_takes_nothing_away(site):
     turns = calls(("Bash", {"command": logs.COMMIT[0]}, logs.COMMIT[1]))
     limit = ("assistant", [{"type": "text", "text": "You've hit your session limit"}])
     log = claude("b3", *turns, says("Fixed and committed."), ("user", "Thanks! One more thing."), limit,
                  isApiErrorMessage=True)  # fmt: skip
-    session = submit("b3", log).session
+    session = site.upload("b3", log).session
     assert (session.outcome, reward(session).source) == (Outcome.COMPLETED, Source.TRAJECTORY)
 
 
-def test_a_session_that_its_runner_killed_is_infrastructure_unless_it_had_finished():
-    assert submit("b4", claude("b4", *calls(EDIT)), exit_code=137).session.outcome == Outcome.INFRASTRUCTURE
-    assert submit("b5", claude("b5", *calls(EDIT, GREEN)), exit_code=137).session.outcome == Outcome.COMPLETED
-    assert submit("b6", claude("b6", *calls(EDIT)), exit_code=1).session.outcome == Outcome.COMPLETED
+def test_a_session_that_its_runner_killed_is_infrastructure_unless_it_had_finished(site):
+    assert site.upload("b4", claude("b4", *calls(EDIT)), exit_code=137).session.outcome == Outcome.INFRASTRUCTURE
+    assert site.upload("b5", claude("b5", *calls(EDIT, GREEN)), exit_code=137).session.outcome == Outcome.COMPLETED
+    assert site.upload("b6", claude("b6", *calls(EDIT)), exit_code=1).session.outcome == Outcome.COMPLETED
 
 
 @pytest.mark.parametrize("claim", ["infrastructure", "refused"])
-def test_nobody_takes_their_own_session_out_of_the_bandits(claim):
+def test_nobody_takes_their_own_session_out_of_the_bandits(site, claim):
     log = claude("c1", *calls(RED), says("It failed."))
-    session = submit("c1", log, outcome=claim, outcome_reason="the network was down").session
+    session = site.upload("c1", log, outcome=claim, outcome_reason="the network was down").session
     assert (session.outcome, session.outcome_claimed) == (Outcome.COMPLETED, claim)
     assert reward(session).value <= 0.2
     assert claim in Flag.objects.open().get(session=session, rule="A35").detail
 
 
-def test_a_verdict_is_not_withdrawn_by_calling_the_session_refused_later():
+def test_a_verdict_is_not_withdrawn_by_calling_the_session_refused_later(site):
     log = claude("c2", *calls(RED), says("It failed."))
-    before = reward(submit("c2", log).session).value
-    session = submit("c2", outcome="refused", outcome_reason="changed my mind").session
+    before = reward(site.upload("c2", log).session).value
+    session = site.upload("c2", outcome="refused", outcome_reason="changed my mind").session
     assert reward(session).value == before
 
 
-def test_a_red_last_run_without_any_effect_is_a_low_number_with_its_evidence():
-    grade = trajectory(submit("d1", claude("d1", *calls(RED), says("It fails."))).session)
+def test_a_red_last_run_without_any_effect_is_a_low_number_with_its_evidence(site):
+    grade = trajectory(site.upload("d1", claude("d1", *calls(RED), says("It fails."))).session)
     assert grade.value <= 0.2
     assert (grade.evidence["view"], grade.evidence["failures"]) == (
         EvidenceView.FAILED,
@@ -131,20 +131,20 @@ def test_a_red_last_run_without_any_effect_is_a_low_number_with_its_evidence():
     )
 
 
-def test_a_runner_that_never_ran_is_no_failure():
+def test_a_runner_that_never_ran_is_no_failure(site):
     call = ("Bash", {"command": "pytest -q"}, "bash: pytest: command not found")
-    session = submit("d2", claude("d2", *calls(call, failed=[0]), says("No pytest here."))).session
+    session = site.upload("d2", claude("d2", *calls(call, failed=[0]), says("No pytest here."))).session
     assert abstained(session) == Reason.NOTHING_OBSERVABLE
 
 
-def test_a_failed_mandatory_check_is_evidence_of_failure():
+def test_a_failed_mandatory_check_is_evidence_of_failure(site):
     facts = {"checks": [{"name": "ci", "passed": False}]}
-    grade = trajectory(submit("d3", claude("d3", *calls(*METRICS), says("Done.")), facts=facts).session)
+    grade = trajectory(site.upload("d3", claude("d3", *calls(*METRICS), says("Done.")), facts=facts).session)
     assert (grade.evidence["view"], grade.value <= 0.2) == (EvidenceView.FAILED, True)
 
 
-def test_a_clean_look_in_a_category_of_looking_is_worth_what_looking_is_worth():
-    session = submit("e1", claude("e1", *calls(*READS), says("Nothing to do.")), category="triage").session
+def test_a_clean_look_in_a_category_of_looking_is_worth_what_looking_is_worth(site):
+    session = site.upload("e1", claude("e1", *calls(*READS), says("Nothing to do.")), category="triage").session
     grade = trajectory(session)
     assert (grade.value, grade.evidence["view"]) == (0.35, EvidenceView.LOOKED)
     assert LedgerEntry.objects.filter(bandit__name="category").get().grader.view == EvidenceView.LOOKED
@@ -160,11 +160,11 @@ def test_a_clean_look_in_a_category_of_looking_is_worth_what_looking_is_worth():
         ("triage", [*calls(*[READS[0]] * 5), says("Nothing to do.")]),
     ],
 )
-def test_looking_needs_the_category_three_things_no_trouble_and_a_report(category, turns):
-    assert abstained(submit("e2", claude("e2", *turns), category=category).session) == Reason.NOTHING_OBSERVABLE
+def test_looking_needs_the_category_three_things_no_trouble_and_a_report(site, category, turns):
+    assert abstained(site.upload("e2", claude("e2", *turns), category=category).session) == Reason.NOTHING_OBSERVABLE
 
 
-def test_a_script_that_completed_says_nothing_of_the_commands_in_it():
+def test_a_script_that_completed_says_nothing_of_the_commands_in_it(site):
     """Codex in code mode: three merges, each refused by the forge, inside scripts that completed."""
     items = []
     for number in (7, 8, 9):
@@ -173,23 +173,23 @@ def test_a_script_that_completed_says_nothing_of_the_commands_in_it():
                       "input": script})  # fmt: skip
         said = f"Script completed\nWall time 1.2 seconds\nOutput:\nX Pull request #{number} is not mergeable\n"
         items.append({"type": "custom_tool_call_output", "call_id": f"call_{number}aaaaaaaaaaaaaaaa", "output": said})
-    session = submit("f1", codex("f1", *items), harness="codex").session
+    session = site.upload("f1", codex("f1", *items), harness="codex").session
     assert not [term for term in trajectory(session).evidence["terms"] if term["kind"] == "pr_merged"]
     assert trajectory(session).value is None
 
 
-def test_the_commands_of_a_script_are_read():
+def test_the_commands_of_a_script_are_read(site):
     script = (
         'const r = await tools.exec_command({cmd: "git commit -am \'Fix it\'", workdir: "/repo"});\ntext(r.output);'
     )
     call = {"type": "custom_tool_call", "call_id": "call_1aaaaaaaaaaaaaaaaaa", "name": "exec", "input": script}
     said = "Script completed\nWall time 1.2 seconds\nOutput:\n[main 1a2b3c4] Fix it\n 1 file changed, 2 insertions(+)\n"
     output = {"type": "custom_tool_call_output", "call_id": "call_1aaaaaaaaaaaaaaaaaa", "output": said}
-    session = submit("f2", codex("f2", call, output), harness="codex").session
+    session = site.upload("f2", codex("f2", call, output), harness="codex").session
     assert [term["kind"] for term in trajectory(session).evidence["terms"]] == ["commit"]
 
 
-def test_several_replies_in_one_message_each_belong_to_their_call():
+def test_several_replies_in_one_message_each_belong_to_their_call(site):
     turns = [
         ("user", "Do it. " + "x" * 6_000),
         ("assistant", [
@@ -198,5 +198,5 @@ def test_several_replies_in_one_message_each_belong_to_their_call():
         ]),
         ("user", [answered(0, "[main aaaaaa1] a\n 1 file changed"), answered(1, "error: nothing", failed=True)]),
     ]  # fmt: skip
-    terms = trajectory(submit("g1", claude("g1", *turns)).session).evidence["terms"]
+    terms = trajectory(site.upload("g1", claude("g1", *turns)).session).evidence["terms"]
     assert [(term["kind"], term["count"]) for term in terms] == [("commit", 1)]

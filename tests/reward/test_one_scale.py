@@ -17,33 +17,26 @@ from grading.models import Alarm, ApiToken
 from grading.reward import one_scale, rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
-from tests import cast
 from tests.bandit import helpers
 from tests.casts import logs
 from tests.casts import scale as scale_cast
-from tests.casts.intake import submit
 from tests.casts.page import flat
 from tests.casts.scale import DAY
 from tests.incidents.helpers import learned, simulated, work
+from tests.site import NOON
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 
 RED, GREEN = ("pytest -q", "2 failed, 6 passed"), ("pytest -q", "8 passed")
 PUSH = ("git push", "To github.com:octo/repo.git\n   1a2b3c4..5d6e7f8  main -> main")
 
 
-@pytest.fixture(autouse=True)
-def _a_quiet_noon():
-    with time_machine.travel(cast.NOON, tick=False):
-        yield
-
-
 @pytest.fixture
-def otto():
-    return cast.person("otto", "operator")
+def otto(site):
+    return site.person("otto", "operator")
 
 
-def bits(now=cast.NOON):
+def bits(now=NOON):
     posterior = posterior_of("category", now).posterior
     return posterior.alpha.tobytes() + posterior.beta.tobytes()
 
@@ -59,36 +52,36 @@ def commit(number):
     return ("git commit -am 'Fix it'", f"[main {number:07x}] Fix it\n 1 file changed, 2 insertions(+)")
 
 
-def hand_in(number, arm, *calls):
+def hand_in(site, number, arm, *calls):
     name = f"s-{number}"
     log = logs.claude(name, commit(0xA000000 + number), *calls)
-    return submit(name, log, category=arm, ended_at=cast.NOON - dt.timedelta(hours=number % 20 + 1)).session
+    return site.upload(name, log, category=arm, ended_at=NOON - dt.timedelta(hours=number % 20 + 1)).session
 
 
-def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_gives_every_bit_back(settings, otto):
+def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_gives_every_bit_back(
+    site, settings, otto
+):
     with simulated(settings) as sim:
         for number in range(24):
             arm, calls = (("code", (GREEN, PUSH)), ("infra", (RED,)), ("triage", (GREEN,)))[number % 3]
             sim.script({"score": {"code": 0.9, "infra": 0.3, "triage": 0.7}[arm] + 0.02 * (number % 4)})
-            session = hand_in(number, arm, *calls)
+            session = hand_in(site, number, arm, *calls)
             assert work() == 1
             assert rewards.live(session).source == Source.JUDGE
         settings.ANTHROPIC_API_KEY = ""
-        alone = [hand_in(100 + number, "news", GREEN) for number in range(12)]
+        alone = [hand_in(site, 100 + number, "news", GREEN) for number in range(12)]
     assert {rewards.live(session).source for session in alone} == {Source.TRAJECTORY}
     one_scale.switch_off("category", otto, version=2)
     before, rows = bits(), learned()
-    found = one_scale.proposal("category", cast.NOON)
+    found = one_scale.proposal("category", NOON)
     assert found.pairs == 24
     assert {line.source for line in found.scale.lines} == {"trajectory"}
     made = one_scale.put_in_force(found, otto, version=3, fingerprint=found.fingerprint, note="looked at")
     assert made.target.startswith("claude")
     assert bits() != before
     assert bits() == found.after.posterior.alpha.tobytes() + found.after.posterior.beta.tobytes()
-    assert one_scale.proposal("category", cast.NOON).is_in_force
-    (said,) = [
-        each for each in posterior_of("category", cast.NOON).arms["news"].evidence if each.source == "trajectory"
-    ]
+    assert one_scale.proposal("category", NOON).is_in_force
+    (said,) = [each for each in posterior_of("category", NOON).arms["news"].evidence if each.source == "trajectory"]
     read = one_scale.ScaleReader().of(alone[0], alone[0].grades.get(source="trajectory"))
     assert said.mapped == pytest.approx(read.value)
     assert (read.version, read.pairs) == (3, 24)
@@ -169,8 +162,8 @@ def api(session, secret):
     return answer.json()
 
 
-def test_the_api_gives_what_was_settled_and_what_it_is_read_as(otto):
-    _, secret = ApiToken.objects.issue(cast.agent())
+def test_the_api_gives_what_was_settled_and_what_it_is_read_as(site, otto):
+    _, secret = ApiToken.objects.issue(site.agent())
     session = scale_cast.fell_back(0.2, arm="code")
     said = api(session, secret)["reward"]
     assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
@@ -199,8 +192,8 @@ def test_the_schema_says_what_the_numbers_mean(client):
         assert "judge's scale" in re.sub(r"\s+", " ", schemas[name]["description"])
 
 
-def test_the_api_of_a_bandit_says_what_a_source_counts(otto):
-    _, secret = ApiToken.objects.issue(cast.agent())
+def test_the_api_of_a_bandit_says_what_a_source_counts(site, otto):
+    _, secret = ApiToken.objects.issue(site.agent())
     scale_cast.pairs()
     scale_cast.fell_back(0.2, arm="code")
     scale_cast.put(otto)
@@ -217,12 +210,12 @@ def test_the_api_of_a_bandit_says_what_a_source_counts(otto):
 
 def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
     bandit, within = Bandit.objects.get(name="category"), one_scale.OLDEST - DAY
-    with time_machine.travel(cast.NOON - one_scale.OLDEST - DAY, tick=False):
+    with time_machine.travel(NOON - one_scale.OLDEST - DAY, tick=False):
         scale_cast.judged(0.2, 0.5, arm="code")  # of a session that went on since
     scale_cast.judged(0.3, 0.6, arm="infra", ago=one_scale.OLDEST + DAY)
-    with time_machine.travel(cast.NOON - within, tick=False):
+    with time_machine.travel(NOON - within, tick=False):
         scale_cast.judged(0.4, 0.7, arm="triage", ago=within)
-    assert [pair.arm for pair in one_scale.Judgements(cast.NOON).pairs(bandit)] == ["triage"]
+    assert [pair.arm for pair in one_scale.Judgements(NOON).pairs(bandit)] == ["triage"]
 
 
 def test_at_night_a_version_that_moves_little_comes_by_itself_and_one_that_moves_much_waits(otto):
@@ -249,9 +242,9 @@ def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
     for _ in range(12):
         for arm, value in (("code", 0.2), ("infra", 0.5), ("triage", 0.35)):
             scale_cast.judged(value, 0.95, arm=arm, ago=DAY / 2)
-        renewed = [each for each in one_scale.renew(cast.NOON) if each.bandit.name == "category"]
+        renewed = [each for each in one_scale.renew(NOON) if each.bandit.name == "category"]
         nights += len(renewed)
-        found = one_scale.proposal("category", cast.NOON)
+        found = one_scale.proposal("category", NOON)
         if renewed:
             held = [arm.mean for arm in found.now.arms.values()]
             left = [arm.mean for arm in found.accepted.arms.values()]
@@ -303,7 +296,7 @@ def alarms(about=""):
 def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
     scale_cast.moves_a_lot()
     tasks.at_night()
-    found = one_scale.proposal("category", cast.NOON)
+    found = one_scale.proposal("category", NOON)
     arm, move = found.largest
     (detail,) = alarms("category")
     assert f"version 2, from 24 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
@@ -319,7 +312,7 @@ def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
 def test_old_pairs_are_an_advisory_only_where_sessions_are_read_by_them(otto):
     scale_cast.pairs()
     scale_cast.put(otto)
-    later = cast.NOON + 16 * DAY
+    later = NOON + 16 * DAY
     with time_machine.travel(later, tick=False):
         monitoring.watch_at_night()
         assert not alarms("category")

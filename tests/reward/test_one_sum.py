@@ -10,7 +10,7 @@ from grading.reward.trajectory import EvidenceView, TrajectoryInput
 from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Source
 from tests.casts import logs
-from tests.casts.intake import calls, claude, reward, says, submit, trajectory
+from tests.casts.intake import calls, claude, reward, says, trajectory
 from tests.examples import examples
 
 SHA = "1a2b3c4" + "d" * 33
@@ -25,10 +25,10 @@ DIFF = """diff --git a/src/a.py b/src/a.py
 
 
 @pytest.mark.django_db
-def test_facts_of_a_commit_and_a_pull_request_beside_a_thin_log_and_a_journal_are_graded():
+def test_facts_of_a_commit_and_a_pull_request_beside_a_thin_log_and_a_journal_are_graded(site):
     log = claude("a1", ("user", "Do it. " + "x" * 6_000), says("Done."))
     facts = {"commits": [{"sha": SHA}], "pull_requests": [URL]}
-    session = submit("a1", log, journal="# a1\n\nFixed and submitted.\n", facts=facts).session
+    session = site.upload("a1", log, journal="# a1\n\nFixed and submitted.\n", facts=facts).session
     grade = trajectory(session)
     assert (grade.evidence["view"], grade.evidence["units"]) == (EvidenceView.FACTS, 2.2)
     assert reward(session).source == Source.TRAJECTORY
@@ -36,27 +36,27 @@ def test_facts_of_a_commit_and_a_pull_request_beside_a_thin_log_and_a_journal_ar
 
 
 @pytest.mark.django_db
-def test_the_same_commit_from_log_facts_and_file_from_patch_counts_once():
+def test_the_same_commit_from_log_facts_and_file_from_patch_counts_once(site):
     log = logs.claude("a2", logs.COMMIT)
-    alone = trajectory(submit("a2", log).session).evidence["units"]
-    session = submit("a2", facts={"commits": [{"sha": SHA}]}).session
+    alone = trajectory(site.upload("a2", log).session).evidence["units"]
+    session = site.upload("a2", facts={"commits": [{"sha": SHA}]}).session
     assert trajectory(session).evidence["units"] == alone
 
 
 @pytest.mark.django_db
-def test_a_journal_adds_where_the_log_saw_less_than_a_commit():
+def test_a_journal_adds_where_the_log_saw_less_than_a_commit(site):
     edit = ("Write", {"file_path": "/repo/a.py", "content": "x"}, "File created successfully at: /repo/a.py")
     submitted = "# a3\n\nFixed the bug and submitted a pull request. Merged the fix. Completed the task.\n"
-    session = submit("a3", claude("a3", *calls(edit), says("Done.")), journal=submitted).session
+    session = site.upload("a3", claude("a3", *calls(edit), says("Done.")), journal=submitted).session
     assert not trajectory(session).evidence["stands"]
     red = ("Bash", {"command": "pytest -q"}, "1 failed in 2.0s")
-    session = submit("a4", claude("a4", *calls(red), says("Done.")), journal=submitted).session
+    session = site.upload("a4", claude("a4", *calls(red), says("Done.")), journal=submitted).session
     assert reward(session).source == Source.TRAJECTORY  # it saw the failure
 
 
 @pytest.mark.django_db
-def test_a_patch_alone_is_graded_as_what_it_is():
-    session = submit("a5", patch=DIFF).session
+def test_a_patch_alone_is_graded_as_what_it_is(site):
+    session = site.upload("a5", patch=DIFF).session
     assert (trajectory(session).evidence["view"], trajectory(session).evidence["terms"][0]["kind"]) == ("facts", "file")
 
 

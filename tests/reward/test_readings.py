@@ -21,11 +21,10 @@ from grading.reward.rereading import why_again
 from grading.reward.standing import standing_weight
 from grading.vocabulary import Source, Status
 from grading.witness import Witness
-from tests import cast
 from tests.casts import logs
-from tests.casts.intake import submit
 from tests.incidents.helpers import simulated, work
 from tests.reward.test_chain import POLICY
+from tests.site import NOON
 from tests.stories.test_seed_000 import NOTE, TASK, TWEET, ideas
 
 pytestmark = pytest.mark.django_db
@@ -39,10 +38,11 @@ def sim(settings):
         yield running
 
 
-def read(sim, *scores: float, patch: str = LEFT, **said) -> Session:
+def read(site, sim, *scores: float, patch: str = LEFT, **said) -> Session:
     """A reading session, read so often; the judge's n-th reading comes to the n-th score."""
     sim.script(*({"score": score} for score in scores))
-    session = submit("s-1", patch=patch, category="news", journal="# Read\n\nRead the feeds.\n", **said).session
+    said = {"patch": patch or None, "journal": "# Read\n\nRead the feeds.\n", **said}
+    session = site.upload("s-1", category="news", **said).session
     for _ in scores:
         one()
     return session
@@ -77,8 +77,8 @@ def flags(session: Session) -> set[str]:
 # --- contested -------------------------------------------------------------------------------------------------------
 
 
-def test_artifacts_far_above_a_verdict_count_nothing_until_the_judge_has_read_it_again(sim):
-    session = read(sim, 0.1)
+def test_artifacts_far_above_a_verdict_count_nothing_until_the_judge_has_read_it_again(site, sim):
+    session = read(site, sim, 0.1)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.75, Source.CONSUMPTION, False, 0)
     assert keys(session) == [("consumption", "contested/50", "unknown")]
@@ -90,13 +90,13 @@ def test_artifacts_far_above_a_verdict_count_nothing_until_the_judge_has_read_it
     assert not audit.audit()
 
 
-def test_a_smaller_gap_counts_more(sim):
-    session = read(sim, 0.37)
+def test_a_smaller_gap_counts_more(site, sim):
+    session = read(site, sim, 0.37)
     assert (reward(session).weight, keys(session)) == (pytest.approx(0.6), [("consumption", "contested/38", "unknown")])
 
 
-def test_three_readings_near_the_artifacts_end_it(sim):
-    session = read(sim, 0.1, 0.5, 0.55)
+def test_three_readings_near_the_artifacts_end_it(site, sim):
+    session = read(site, sim, 0.1, 0.5, 0.55)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.75, Source.CONSUMPTION, True, 1)
     assert keys(session) == [("consumption", "plain", "unknown")]
@@ -112,8 +112,8 @@ def test_three_readings_near_the_artifacts_end_it(sim):
     assert not audit.audit()
 
 
-def test_three_readings_that_agree_hold_and_a_person_is_told(sim):
-    session = read(sim, 0.1, 0.15, 0.1)
+def test_three_readings_that_agree_hold_and_a_person_is_told(site, sim):
+    session = read(site, sim, 0.1, 0.15, 0.1)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.4, Source.CONSUMPTION, True, 1)
     assert keys(session) == [("consumption", "plain", "unknown")]
@@ -123,20 +123,20 @@ def test_three_readings_that_agree_hold_and_a_person_is_told(sim):
     assert (work(), len(sim.calls)) == (0, 3)
 
 
-def test_three_readings_that_do_not_agree_leave_it_to_a_person(sim):
-    session = read(sim, 0.05, 0.45, 0.2)
+def test_three_readings_that_do_not_agree_leave_it_to_a_person(site, sim):
+    session = read(site, sim, 0.05, 0.45, 0.2)
     held = reward(session)
     assert (held.value, held.final, held.weight) == (0.75, False, 0)
     assert flags(session) == {"A37", "A38"}
     assert "A person's grade settles it." in held.sentence
-    rita = cast.person("rita", "reviewer")
-    cast.grade(session, Source.HUMAN, 0.3, author=rita)
+    rita = site.person("rita", "reviewer")
+    site.on(session).graded(Source.HUMAN, 0.3, author=rita)
     held = rewards.settle(session)
     assert (held.value, held.source, held.final, held.weight) == (0.3, Source.HUMAN, True, 1)
 
 
-def test_where_the_judge_gives_up_a_person_is_asked(sim):
-    session = read(sim, 0.1)
+def test_where_the_judge_gives_up_a_person_is_asked(site, sim):
+    session = read(site, sim, 0.1)
     sim.script("refusal", "refusal")
     one()
     JudgeJob.objects.update(next_attempt_at=timezone.now())
@@ -147,71 +147,68 @@ def test_where_the_judge_gives_up_a_person_is_asked(sim):
     assert work() == 0
 
 
-def test_without_a_judge_to_ask_a_person_is_asked_at_once(sim, settings):
-    session = read(sim, 0.5)
+def test_without_a_judge_to_ask_a_person_is_asked_at_once(site, sim, settings):
+    session = read(site, sim, 0.5)
     settings.ANTHROPIC_API_KEY = ""
-    cast.grade(session, Source.JUDGE, 0.1, rubric="a" * 64)
-    rewards.settle(session)
+    site.on(session).judged(0.1, rubric="a" * 64).settle()
     monitoring.inspect(session)
     assert flags(session) == {"A38"}
 
 
-def test_artifacts_that_come_after_the_verdict_contest_it_too(sim):
-    session = read(sim, 0.1, patch="", facts={"commits": [{"sha": "9" * 40}]})
+def test_artifacts_that_come_after_the_verdict_contest_it_too(site, sim):
+    session = read(site, sim, 0.1, patch="", facts={"commits": [{"sha": "9" * 40}]})
     assert reward(session).value == 0.1
-    submit("s-1", patch=LEFT, category="news")
+    site.upload("s-1", patch=LEFT, category="news")
     assert (reward(session).value, reward(session).weight, len(samples(session))) == (0.75, 0, 1)
 
 
 # --- never again for the same ----------------------------------------------------------------------------------------
 
 
-def test_no_agent_has_the_dice_thrown_again_by_sending_things(sim):
-    session = read(sim, 0.1, 0.15, 0.1)
+def test_no_agent_has_the_dice_thrown_again_by_sending_things(site, sim):
+    session = read(site, sim, 0.1, 0.15, 0.1)
     for number in range(3):
-        submit("s-1", journal=f"# Read\n\nIdea {number}, merged and delivered!\n", category="news")
-        submit("s-1", patch=LEFT + f"\n# {number}\n", category="news")
+        site.upload("s-1", journal=f"# Read\n\nIdea {number}, merged and delivered!\n", category="news")
+        site.upload("s-1", patch=LEFT + f"\n# {number}\n", category="news")
     sim.script({"score": 0.9})
     assert (work(), numbers(session), len(sim.calls)) == (0, [1, 2, 3], 3)
 
 
-def test_a_reading_whose_verdict_was_superseded_is_not_asked_for(sim):
-    session = read(sim, 0.1)
-    cast.grade(session, Source.JUDGE, 0.7, rubric="b" * 64)
-    rewards.settle(session)
+def test_a_reading_whose_verdict_was_superseded_is_not_asked_for(site, sim):
+    session = read(site, sim, 0.1)
+    site.on(session).judged(0.7, rubric="b" * 64).settle()
     assert (work(), [job.state for job in samples(session)]) == (0, [JobState.DONE])
     assert reward(session).value == 0.75
 
 
-def test_nobody_reads_again_what_a_person_has_graded(sim):
-    session = read(sim, 0.1)
-    cast.grade(session, Source.HUMAN, 0.3, author=cast.person("rita", "reviewer"))
-    rewards.settle(session)
+def test_nobody_reads_again_what_a_person_has_graded(site, sim):
+    session = read(site, sim, 0.1)
+    site.on(session).graded(Source.HUMAN, 0.3, author=site.person("rita", "reviewer")).settle()
     assert (work(), len(sim.calls)) == (0, 1)
 
 
-def test_readings_go_after_everything_else_that_waits(sim):
-    session = read(sim, 0.1)
+def test_readings_go_after_everything_else_that_waits(site, sim):
+    session = read(site, sim, 0.1)
     for number in range(3):
-        submit(f"other-{number}", journal="# Something\n\nDid something.\n")
+        site.upload(f"other-{number}", journal="# Something\n\nDid something.\n")
     judging.prioritise()
     assert JudgeJob.objects.filter(state=JobState.QUEUED)[3].session_id == session.pk
 
 
-def test_readings_are_no_waste(sim):
-    read(sim, 0.1, 0.15, 0.1)
+def test_readings_are_no_waste(site, sim):
+    read(site, sim, 0.1, 0.15, 0.1)
     assert list(WastedJudging().look(timezone.now())) == []
 
 
-def test_erasing_a_session_takes_its_readings_along(sim):
-    session = read(sim, 0.1, 0.15, 0.1)
+def test_erasing_a_session_takes_its_readings_along(site, sim):
+    session = read(site, sim, 0.1, 0.15, 0.1)
     erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked for")
     assert not Grade.objects.exists()
     assert not audit.audit()
 
 
-def test_new_rules_of_the_score_compute_every_reading_anew(sim, monkeypatch):
-    session = read(sim, 0.1, 0.15, 0.3)
+def test_new_rules_of_the_score_compute_every_reading_anew(site, sim, monkeypatch):
+    session = read(site, sim, 0.1, 0.15, 0.3)
     monkeypatch.setattr(recomputing, "SCORING", "score/2")
     assert regrading.regrade(session).after.value == reward(session).value == 0.45
     assert numbers(session) == [1, 2, 3, 1, 2, 3]
@@ -219,10 +216,10 @@ def test_new_rules_of_the_score_compute_every_reading_anew(sim, monkeypatch):
     assert work() == 0
 
 
-def test_an_old_verdict_that_new_rules_contest_is_read_again(sim):
-    session = read(sim, 0.5)
+def test_an_old_verdict_that_new_rules_contest_is_read_again(site, sim):
+    session = read(site, sim, 0.5)
     held = session.grades.filter(source=Source.CONSUMPTION).latest("pk")
-    cast.grade(session, Source.JUDGE, 0.1, rubric=session.grades.verdicts().get().rubric)
+    site.on(session).judged(0.1, rubric=session.grades.verdicts().get().rubric)
     assert (held.value, samples(session)) == (0.75, [])
     assert regrading.preview(session).asked
     assert samples(session) == []
@@ -231,14 +228,12 @@ def test_an_old_verdict_that_new_rules_contest_is_read_again(sim):
     assert reward(session).weight == 0
 
 
-def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(sim, settings):
-    session = read(sim, 0.5)
-    other = submit("s-2", category="news", journal="# Read\n").session
+def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(site, sim, settings):
+    session = read(site, sim, 0.5)
+    other = site.upload("s-2", category="news", journal="# Read\n").session
     for each in (session, other):
         rubric = session.grades.verdicts().first().rubric if each == session else "unknown"
-        cast.grade(each, Source.JUDGE, 0.1, rubric=rubric)
-        cast.grade(each, Source.CONSUMPTION, 0.9)
-        rewards.settle(each)
+        site.on(each).judged(0.1, rubric=rubric).graded(Source.CONSUMPTION, 0.9).settle()
     assert judging.catch_up() == 1
     assert ([job.sample for job in samples(session)], flags(session)) == ([2], set())
     # Nobody knows by which rubric the other was judged, so that a person has to look.
@@ -246,8 +241,8 @@ def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(sim, settings):
     assert judging.catch_up() == 0
 
 
-def test_readings_that_wait_for_days_are_an_alarm(sim):
-    session = read(sim, 0.1)
+def test_readings_that_wait_for_days_are_an_alarm(site, sim):
+    session = read(site, sim, 0.1)
     JudgeJob.objects.filter(session=session, purpose=Purpose.SAMPLE).update(
         created_at=timezone.now() - dt.timedelta(days=3)
     )
@@ -256,9 +251,9 @@ def test_readings_that_wait_for_days_are_an_alarm(sim):
     assert alarm.detail.startswith("Sessions in doubt that have waited to be read again for more than two days: 1.")
 
 
-def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(sim):
+def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, sim):
     sim.script({"score": 0.9})
-    session = submit("s-1", logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT)).session
+    session = site.upload("s-1", logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT)).session
     one()
     assert samples(session) == []
     held = session.grades.filter(source=Source.TRAJECTORY).latest("pk")
@@ -266,7 +261,7 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(sim):
         source="trajectory", version=held.version, view=held.evidence["view"], slope=0.0, intercept=0.4, low=0.5,
         high=1.5, centre=0.5, doubt=0.01, slope_doubt=0.01, spread=0.01, residual=0.01, pairs={"code": 40},
     )  # fmt: skip
-    scale = Scale(lines=(line,), weights={"trajectory": 0.3}, sources=("trajectory",), latest=cast.NOON.date())
+    scale = Scale(lines=(line,), weights={"trajectory": 0.3}, sources=("trajectory",), latest=NOON.date())
     version = calibrating.latest(Bandit.objects.named("category")).version + 1
     calibrating.put_in_force("category", scale, version=version, by="olga")
     judging.read_again(session)
@@ -304,9 +299,9 @@ def test_what_makes_a_session_read_again(decision, rules, flagged, why):
     assert why_again(decision, rules=rules, flagged=flagged) == why
 
 
-def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(sim):
+def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(site, sim):
     sim.script({"score": 0.9}, {"score": 0.2}, {"score": 0.3})
-    session = submit("s-1", logs.claude("s-1", ("ls", "src"))).session
+    session = site.upload("s-1", logs.claude("s-1", ("ls", "src"))).session
     one()
     assert samples(session) == []
     for _ in range(2):
@@ -325,14 +320,14 @@ def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(sim):
 # --- what an agent alone vouches for ---------------------------------------------------------------------------------
 
 
-def claimed(session: Session, value: float) -> None:
-    cast.grade(session, Source.CONSUMPTION, value, evidence={"witness": "claimed"})
+def claimed(site, session: Session, value: float) -> None:
+    site.on(session).graded(Source.CONSUMPTION, value, evidence={"witness": "claimed"})
 
 
-def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(sim):
-    session = read(sim, 0.1, patch="")
+def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(site, sim):
+    session = read(site, sim, 0.1, patch="")
     before = keys(session)
-    claimed(session, 1.0)
+    claimed(site, session, 1.0)
     judging.read_again(session)
     rewards.settle(session)
     monitoring.inspect(session)
@@ -343,19 +338,19 @@ def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(sim):
     assert entry.grader.stratum == ""
 
 
-def test_a_claim_without_a_verdict_counts_little(settings):
-    session = cast.session(category="news")
-    claimed(session, 0.8)
+def test_a_claim_without_a_verdict_counts_little(site, settings):
+    session = site.session("news").session
+    claimed(site, session, 0.8)
     held = rewards.settle(session)
     assert (held.value, held.weight, held.final) == (0.8, 0.3, False)
     assert keys(session) == [("consumption", "claimed", "claimed")]
 
 
-def test_many_claims_of_one_agent_are_an_alarm(sim):
+def test_many_claims_of_one_agent_are_an_alarm(site, sim):
     for number in range(3):
-        session = submit(f"s-{number}", category="news", journal="# Read\n", ended_at=timezone.now()).session
-        cast.grade(session, Source.JUDGE, 0.1)
-        claimed(session, 1.0)
+        session = site.upload(f"s-{number}", category="news", journal="# Read\n", ended_at=timezone.now()).session
+        site.on(session).judged(0.1)
+        claimed(site, session, 1.0)
         monitoring.inspect(session)
     monitoring.watch()
     (alarm,) = Alarm.objects.filter(rule="A39")
@@ -367,8 +362,8 @@ def test_the_bandits_read_of_a_standing_what_the_settlement_says_it_counts():
     assert {standing: standing_weight(standing) for standing in settings.STANDING_WEIGHTS} == settings.STANDING_WEIGHTS
 
 
-def test_a_verdict_is_vouched_for_by_whoever_sent_what_it_was_given_on(sim):
-    session = read(sim, 0.5, patch="")
+def test_a_verdict_is_vouched_for_by_whoever_sent_what_it_was_given_on(site, sim):
+    session = read(site, sim, 0.5, patch="")
     assert session.grades.verdicts().get().evidence["witness"] == "unknown"
     sent = session.evidence.get(kind="journal")
     Evidence.objects.create(session=session, kind="journal", sha256=sent.sha256, size=sent.size, witness="observed")
@@ -376,6 +371,5 @@ def test_a_verdict_is_vouched_for_by_whoever_sent_what_it_was_given_on(sim):
     judging.run(judging.add(session, session.judge_jobs.get().rubric, purpose=Purpose.REPEAT).pk)
     latest = session.grades.verdicts().latest("pk")
     assert latest.evidence["witness"] == "observed"
-    cast.grade(session, Source.JUDGE, 0.6, evidence=latest.evidence)
-    rewards.settle(session)
+    site.on(session).judged(0.6, evidence=latest.evidence).settle()
     assert keys(session) == [("judge", "plain", "observed")]

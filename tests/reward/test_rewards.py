@@ -15,9 +15,10 @@ from grading.models.evidence import ArtifactKind
 from grading.review import promises
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast, golden
+from tests import golden
 from tests.examples import examples
 from tests.reward import test_decide_golden
+from tests.site import NOON, Site
 
 
 def test_the_chains_golden_numbers_are_those_of_its_version(settings):
@@ -48,9 +49,8 @@ def buckets(name="category"):
 
 
 @pytest.mark.django_db
-def test_settling_twice_records_once():
-    session = cast.session()
-    cast.grade(session, Source.TRAJECTORY, 0.41)
+def test_settling_twice_records_once(site):
+    session = site.session().graded(Source.TRAJECTORY, 0.41).session
     first = rewards.settle(session)
     assert rewards.settle(session) == first
     assert Settlement.objects.filter(session=session).count() == 1
@@ -58,9 +58,8 @@ def test_settling_twice_records_once():
 
 
 @pytest.mark.django_db
-def test_a_session_that_nothing_graded_teaches_nothing_but_that():
-    session = cast.session()
-    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+def test_a_session_that_nothing_graded_teaches_nothing_but_that(site):
+    session = site.session().graded(Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS).session
     settlement = rewards.settle(session)
     assert (settlement.value, settlement.source, settlement.weight) == (0.1, "floor", 0)
     assert not LedgerEntry.objects.rewards().exists()
@@ -68,59 +67,49 @@ def test_a_session_that_nothing_graded_teaches_nothing_but_that():
 
 
 @pytest.mark.django_db
-def test_a_late_verdict_replaces_the_fallback_exactly():
-    late = cast.session()
-    cast.grade(late, Source.JOURNAL, 0.32)
-    rewards.settle(late)
-    cast.grade(late, Source.JUDGE, 0.84, model="m", rubric="r")
-    rewards.settle(late)
+def test_a_late_verdict_replaces_the_fallback_exactly(site):
+    late = site.session().graded(Source.JOURNAL, 0.32).settle()
+    site.on(late).judged(0.84, model="m", rubric="r").settle()
     after = buckets()
-    early = cast.session(category="code")
-    cast.grade(early, Source.JUDGE, 0.84, model="m", rubric="r")
-    rewards.settle(early)
+    site.session("code").judged(0.84, model="m", rubric="r").settle()
     assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in after]
 
 
 @pytest.mark.django_db
-def test_a_floor_forced_into_the_ledger_and_corrected_leaves_no_trace(settings):
-    reviewer = cast.person("rita", "reviewer")
+def test_a_floor_forced_into_the_ledger_and_corrected_leaves_no_trace(site, settings):
+    reviewer = site.person("rita", "reviewer")
     settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 1.0}
-    session = cast.session()
-    rewards.settle(session)
+    session = site.session().settle()
     assert [row[5:7] for row in buckets()] == [(1, 100_000)]
     review.record_correction(session, reviewer, value=0.8, reason="the pull request was merged")
     assert [row[1] for row in buckets()] == ["human"]
-    other = cast.session(category="code")
+    other = site.session("code").session
     review.record_correction(other, reviewer, value=0.8, reason="right from the start")
     by_arm = {row[0]: row[1:] for row in buckets()}
     assert by_arm["code"] == by_arm["cross-repo"]
 
 
 @pytest.mark.django_db
-def test_an_infrastructure_death_neither_rewards_nor_punishes():
-    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired")
-    cast.grade(session, Source.TRAJECTORY, 0.05)
+def test_an_infrastructure_death_neither_rewards_nor_punishes(site):
+    session = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired").session
+    site.on(session).graded(Source.TRAJECTORY, 0.05)
     assert rewards.settle(session).value is None
     assert not LedgerEntry.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_session_moved_to_another_arm_takes_its_reward_along():
-    session = cast.session(category="code")
-    cast.grade(session, Source.JUDGE, 0.6)
-    rewards.settle(session)
-    session.category = cast.session(category="infra").category
+def test_a_session_moved_to_another_arm_takes_its_reward_along(site):
+    session = site.session("code").judged(0.6).settle()
+    session.category = site.session("infra").session.category
     session.save()
     rewards.settle(session)
     assert [row[0] for row in buckets()] == ["infra"]
 
 
 @pytest.mark.django_db
-def test_a_person_overrides_a_veto_and_undo_brings_it_back():
-    reviewer = cast.person("rita", "reviewer")
-    session = cast.session()
-    cast.failed_check(session)
-    cast.grade(session, Source.JUDGE, 0.9)
+def test_a_person_overrides_a_veto_and_undo_brings_it_back(site):
+    reviewer = site.person("rita", "reviewer")
+    session = site.session().with_failed_check().judged(0.9).session
     assert rewards.settle(session).value == 0.2
     before = buckets()
     assert review.record_correction(session, reviewer, value=0.8, reason="the check itself is broken").value == 0.8
@@ -129,10 +118,8 @@ def test_a_person_overrides_a_veto_and_undo_brings_it_back():
 
 
 @pytest.mark.django_db
-def test_the_cap_is_the_policys_and_in_its_version(settings):
-    session = cast.session()
-    cast.failed_check(session)
-    cast.grade(session, Source.JUDGE, 0.9)
+def test_the_cap_is_the_policys_and_in_its_version(site, settings):
+    session = site.session().with_failed_check().judged(0.9).session
     settings.VETO_CAP = 0.05
     settlement = rewards.settle(session)
     assert settlement.value == 0.05
@@ -140,13 +127,11 @@ def test_the_cap_is_the_policys_and_in_its_version(settings):
 
 
 @pytest.mark.django_db
-def test_a_stale_review_is_refused_with_what_changed():
-    reviewer = cast.person("rita", "reviewer")
-    session = cast.session()
-    cast.grade(session, Source.JOURNAL, 0.32)
+def test_a_stale_review_is_refused_with_what_changed(site):
+    reviewer = site.person("rita", "reviewer")
+    session = site.session().graded(Source.JOURNAL, 0.32).session
     seen = rewards.settle(session).revision
-    cast.grade(session, Source.JUDGE, 0.84)
-    rewards.settle(session)
+    site.on(session).judged(0.84).settle()
     with pytest.raises(review.StaleReview, match=r"\.84"):
         review.record_correction(session, reviewer, value=0.3, seen_revision=seen)
     assert not Grade.objects.filter(source="human").exists()
@@ -154,18 +139,16 @@ def test_a_stale_review_is_refused_with_what_changed():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), None])
-def test_a_correction_must_be_a_number_from_0_to_1(value):
-    reviewer = cast.person("rita", "reviewer")
+def test_a_correction_must_be_a_number_from_0_to_1(site, value):
+    reviewer = site.person("rita", "reviewer")
     with pytest.raises(review.CorrectionError):
-        review.record_correction(cast.session(), reviewer, value=value, reason="x")
+        review.record_correction(site.session().session, reviewer, value=value, reason="x")
 
 
 @pytest.mark.django_db
-def test_a_correction_that_moves_the_grade_much_needs_a_reason():
-    reviewer = cast.person("rita", "reviewer")
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.5)
-    rewards.settle(session)
+def test_a_correction_that_moves_the_grade_much_needs_a_reason(site):
+    reviewer = site.person("rita", "reviewer")
+    session = site.session().judged(0.5).settle()
     with pytest.raises(review.CorrectionError, match="reason"):
         review.record_correction(session, reviewer, value=0.8)
     assert review.record_correction(session, reviewer, value=0.6).value == 0.6
@@ -174,10 +157,8 @@ def test_a_correction_that_moves_the_grade_much_needs_a_reason():
 @pytest.mark.django_db
 @pytest.mark.parametrize(("model", "field"), [(Grade, "detail"), (Settlement, "sentence"), (LedgerEntry, "settlement")])
 @pytest.mark.parametrize("verb", ["update", "delete"])
-def test_the_database_refuses_to_change_history(model, field, verb):
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.6)
-    rewards.settle(session)
+def test_the_database_refuses_to_change_history(site, model, field, verb):
+    site.session().judged(0.6).settle()
     rows = model.objects.all()
     with pytest.raises(DatabaseError), transaction.atomic():
         rows.update(**{field: "rewritten"}) if verb == "update" else rows._raw_delete(rows.db)
@@ -197,8 +178,8 @@ def test_the_database_refuses_to_change_history(model, field, verb):
         {"status": "whatever", "value": 0.5},
     ],
 )
-def test_the_database_refuses_a_grade_that_breaks_a_law(fields):
-    session = cast.session()
+def test_the_database_refuses_a_grade_that_breaks_a_law(site, fields):
+    session = site.session().session
     with pytest.raises(IntegrityError), transaction.atomic():
         Grade.objects.create(session=session, source="trajectory", **fields)
 
@@ -235,8 +216,8 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
     @examples(20)
     @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
     def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
-        reviewer = cast.person("rita", "reviewer")
-        sessions = [cast.session(external_id=f"s{n}") for n in range(3)]
+        reviewer = Site().person("rita", "reviewer")
+        sessions = [Site().session(external_id=f"s{n}").session for n in range(3)]
         for session in sessions:
             rewards.settle(session)
         for number, (verb, given_value) in history:
@@ -254,11 +235,11 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             if last is not None:
                 review.undo(last, reviewer)
         elif verb == "check failed" and not rewards.vetoes(session):
-            cast.failed_check(session)
+            Site().on(session).with_failed_check()
         elif verb == "check passed":
             session.artifacts.filter(kind=ArtifactKind.CHECK_FAILED).delete()
         elif verb == "pull request":
-            cast.pull_request(session)
+            Site().on(session).with_pull_request()
         elif verb == "flag" and not by_hand(session):
             review.flag(session, reviewer, "odd")
         elif verb == "unflag" and by_hand(session):
@@ -271,25 +252,25 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
     def _grade(self, session, source, given_value):
         """A value, or the reason for which there is none."""
         if given_value is None or isinstance(given_value, Reason):
-            cast.grade(session, source, None, given_value or Reason.TIMEOUT)
+            Site().on(session).graded(source, None, given_value or Reason.TIMEOUT)
         else:
-            cast.grade(session, source, given_value)
+            Site().on(session).graded(source, given_value)
 
     def _replay(self, session, reviewer):
         """A session of another arm in which only what finally holds ever happened."""
         from grading.reward.decide import current
 
-        twin = cast.session(category="code", harness=None)
+        twin = Site().session("code", harness=None).session
         for name in rewards.vetoes(session):
-            cast.failed_check(twin, name)
+            Site().on(twin).with_failed_check(name)
         if monitoring.independent_work(session):
-            cast.pull_request(twin)
+            Site().on(twin).with_pull_request()
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
                 excluded = held.value is None
                 review.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
             else:
-                cast.grade(twin, source, held.value, held.reason)
+                Site().on(twin).graded(source, held.value, held.reason)
         if by_hand(session):
             review.flag(twin, reviewer, "odd")
         rewards.settle(twin)
@@ -298,19 +279,15 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("value", [0.0, 0.35, 0.8, 1.0, None])
-def test_the_preview_of_a_correction_is_what_saving_it_does(value):
-    reviewer = cast.person("rita", "reviewer")
+def test_the_preview_of_a_correction_is_what_saving_it_does(site, value):
+    reviewer = site.person("rita", "reviewer")
     for judged in (0.3, 0.5, 0.9):
-        other = cast.session(category="code")
-        cast.grade(other, Source.JUDGE, judged)
-        rewards.settle(other)
-    session = cast.session()
-    cast.grade(session, Source.JOURNAL, 0.32)
-    rewards.settle(session)
-    with time_machine.travel(cast.NOON, tick=False):
+        site.session("code").judged(judged).settle()
+    session = site.session().graded(Source.JOURNAL, 0.32).settle()
+    with time_machine.travel(NOON, tick=False):
         promised = {move.bandit: move for move in promises.effects([(session, value)]) if move.touched}["category"]
         review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
-        now = posterior_of("category", cast.NOON)
+        now = posterior_of("category", NOON)
     assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)
     assert promised.share_after == now.share_of_next_100("cross-repo")
     assert promised.mean_before != promised.mean_after

@@ -17,26 +17,23 @@ from grading.review import notes
 from grading.reward import rewards, state
 from grading.roles import REVIEWER
 from grading.vocabulary import Source
-from tests import cast
-from tests.casts import judge as judge_cast
 
 pytestmark = pytest.mark.django_db
 
 
-def graded(**grades):
-    session = judge_cast.session()
+def graded(site, **grades):
+    builder = site.session().with_work()
     for source, value in grades.items():
-        cast.grade(session, Source(source), value, rubric="4e1c" if source == "judge" else "")
-    rewards.settle(session)
-    return session
+        builder.graded(source, value, rubric="4e1c" if source == "judge" else "")
+    return builder.settle()
 
 
 def differing():
     return [str(each) for each in state.audit(timezone.now())]
 
 
-def test_a_settled_session_has_the_columns_of_its_settlement_and_verdict():
-    session = graded(judge=0.5, journal=0.3)
+def test_a_settled_session_has_the_columns_of_its_settlement_and_verdict(site):
+    session = graded(site, judge=0.5, journal=0.3)
     held, settlement = SessionState.objects.get(session=session), session.settlements.latest("revision")
     assert (held.settlement, held.value, held.source, held.final) == (settlement, 0.5, "judge", True)
     assert (held.weight, held.reason, held.flags, held.ended_at) == (1, "", 0, session.ended_at)
@@ -45,12 +42,11 @@ def test_a_settled_session_has_the_columns_of_its_settlement_and_verdict():
     assert differing() == []
 
 
-def test_it_follows_verdicts_corrections_undos_and_flags():
-    rita = cast.person("rita", REVIEWER)
-    session = graded(journal=0.3)
+def test_it_follows_verdicts_corrections_undos_and_flags(site):
+    rita = site.person("rita", REVIEWER)
+    session = graded(site, journal=0.3)
     seen = [SessionState.objects.get().source]
-    cast.grade(session, Source.JUDGE, 0.5, rubric="4e1c")
-    rewards.settle(session)
+    site.on(session).judged(0.5, rubric="4e1c").settle()
     seen.append(SessionState.objects.get().source)
     notes.flag(session, rita, "look at this")
     assert SessionState.objects.get().flags == 1
@@ -62,15 +58,15 @@ def test_it_follows_verdicts_corrections_undos_and_flags():
     assert differing() == []
 
 
-def test_a_session_settled_again_to_the_same_end_is_not_written_again():
-    session = graded(journal=0.3)
+def test_a_session_settled_again_to_the_same_end_is_not_written_again(site):
+    session = graded(site, journal=0.3)
     with CaptureQueriesContext(connection) as captured:
         rewards.settle(session)
     assert not [query for query in captured.captured_queries if query["sql"].startswith(("INSERT", "UPDATE"))]
 
 
-def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right():
-    sessions = [graded(journal=0.3) for _number in range(3)]
+def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right(site):
+    sessions = [graded(site, journal=0.3) for _number in range(3)]
     tasks.at_night()
     assert not monitoring.open_alarms().filter(rule="A49").exists()
     SessionState.objects.filter(session=sessions[0]).update(value=0.9, flags=2)
@@ -86,8 +82,8 @@ def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right
     assert not monitoring.open_alarms().filter(rule="A49").exists()
 
 
-def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights():
-    session = graded(journal=0.3)
+def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights(site):
+    session = graded(site, journal=0.3)
     type(session).objects.filter(pk=session.pk).update(received_at=timezone.now() - dt.timedelta(days=9))
     SessionState.objects.update(weight=0.9)
     later = timezone.now() + dt.timedelta(days=5)
@@ -95,8 +91,8 @@ def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights():
     assert len(nights) == 1
 
 
-def test_a_rebuild_that_was_interrupted_goes_on_where_it_was(monkeypatch):
-    sessions = [graded(journal=0.3) for _number in range(5)]
+def test_a_rebuild_that_was_interrupted_goes_on_where_it_was(site, monkeypatch):
+    sessions = [graded(site, journal=0.3) for _number in range(5)]
     SessionState.objects.update(value=None)
     monkeypatch.setattr(state, "CHUNK", 2)
     came_to, looked_at, wrong = next(state.rebuild())
