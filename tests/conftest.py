@@ -289,27 +289,6 @@ def noon() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def module_site(request, django_db_setup, django_db_blocker) -> Iterator:
-    """A world builder whose rows stay until the module's last test: for tests that only read, each in a savepoint.
-
-    A transactional test would empty the tables underneath, so there may be none in the module.
-    """
-    from django.db import transaction
-
-    from tests.site import Site
-
-    marks = [mark for item in request.session.items if item.module is request.module for mark in item.iter_markers()]
-    assert not any(mark.name == "django_db" and mark.kwargs.get("transaction") for mark in marks)
-    with django_db_blocker.unblock():
-        rows = transaction.atomic()
-        rows.__enter__()
-    yield Site()
-    with django_db_blocker.unblock():
-        transaction.set_rollback(True)
-        rows.__exit__(None, None, None)
-
-
 @pytest.fixture
 def rita(site):
     return site.person("rita", "reviewer")

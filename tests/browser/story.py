@@ -16,8 +16,8 @@ from grading.models.evidence import EvidenceKind
 from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
 from tests.casts import quota as quota_cast
+from tests.site import Site
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 GRADER = {"model": "claude-sonnet-5-5", "route": "api.anthropic.com", "rubric": "4e1c" * 16, "version": VERSION}
@@ -49,45 +49,58 @@ def _judged(now: dt.datetime, number: int) -> None:
     category = ("code", "infra", "triage", "news", "research", "content")[number % 6]
     ended = now - dt.timedelta(hours=9 + 11 * number)
     decision = select(bandit="category", decision_id=f"d-{number}", supply=None, override=category, now=ended)
-    session = cast.session(
-        category=category, harness=("claude-code", "gptme", "codex")[number % 3], ended_at=ended, selection=decision,
-        started_at=ended - dt.timedelta(minutes=34), title=f"Task {number} of the backlog", model="claude-sonnet-5-5",
-    )  # fmt: skip
+    session = (
+        Site()
+        .session(
+            category=category,
+            harness=("claude-code", "gptme", "codex")[number % 3],
+            ended_at=ended,
+            selection=decision,
+            started_at=ended - dt.timedelta(minutes=34),
+            title=f"Task {number} of the backlog",
+            model="claude-sonnet-5-5",
+        )
+        .session
+    )
     complete(decision, observation=session.observation, executed_arm=category, now=ended)
-    cast.grade(session, Source.TRAJECTORY, 0.3 + number % 5 / 10, detail="2 commits, 1 of 9 calls failed")
+    Site().on(session).graded(Source.TRAJECTORY, 0.3 + number % 5 / 10, detail="2 commits, 1 of 9 calls failed")
     if number % 4:
-        cast.grade(session, Source.JUDGE, 0.4 + number % 6 / 10, detail="Solid, tests pass.", **GRADER)
+        Site().on(session).graded(Source.JUDGE, 0.4 + number % 6 / 10, detail="Solid, tests pass.", **GRADER)
     if category == "news":
-        cast.grade(session, Source.CONSUMPTION, 0.6, detail="3 ideas, 1 post", evidence={"terms": TERMS})
+        Site().on(session).graded(Source.CONSUMPTION, 0.6, detail="3 ideas, 1 post", evidence={"terms": TERMS})
     settled(session)
 
 
 def _died(now: dt.datetime) -> None:
-    settled(cast.session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired"))
+    settled(Site().session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired"))
 
 
 def _unseen(now: dt.datetime) -> None:
-    session = cast.session(ended_at=now, category="research", title=UNSEEN)
+    session = Site().session(ended_at=now, category="research", title=UNSEEN).session
     receive(session, EvidenceKind.TRANSCRIPT, transcript(session), "conversation.jsonl")
     why = "No effect and no failure to see: 12 tool calls; none says what it changed"
-    cast.grade(session, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, detail=why)
-    cast.open_judge_job(session)
+    Site().on(session).graded(Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, detail=why)
+    Site().on(session).with_judge_job()
     settled(session)
 
 
 def _contradicted(now: dt.datetime, number: int) -> Session:
     """Seed 001's session: a pull request exists, yet only the journal graded it."""
-    session = cast.session(
-        title=ATTACK if number == 0 else "Add a retry guard", ended_at=now - dt.timedelta(hours=number, minutes=1)
+    session = (
+        Site()
+        .session(
+            title=ATTACK if number == 0 else "Add a retry guard", ended_at=now - dt.timedelta(hours=number, minutes=1)
+        )
+        .session
     )
     receive(session, EvidenceKind.TRANSCRIPT, transcript(session), "conversation.jsonl")
     receive(session, EvidenceKind.JOURNAL, f"Submitted PR #{619 + number}.\n{ATTACK}".encode())
     receive(session, EvidenceKind.PATCH, f"+++ b/hook_{number}.py\n-old\n+new {ATTACK} {'long ' * 80}\n".encode())
-    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
-    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
-    cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found in the journal")
-    cast.pull_request(session)
-    cast.open_judge_job(session, reason=Reason.QUOTA_EXHAUSTED)
+    Site().on(session).graded(Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+    Site().on(session).graded(Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
+    Site().on(session).graded(Source.JOURNAL, 0.32, detail="“Submitted PR” found in the journal")
+    Site().on(session).with_pull_request()
+    Site().on(session).with_judge_job(reason=Reason.QUOTA_EXHAUSTED)
     settled(session)
     return session
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 from bandit.models import Selection
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.watch import listen, log_in, signed_in
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ PAGE = "/bandits/category/"
 
 @pytest.fixture
 def olga(live_site):
-    return cast.person("olga", "operator")
+    return Site().person("olga", "operator")
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def sessions(olga):
     made = []
     for ago in range(14):
         with time_machine.travel(timezone.now() - dt.timedelta(days=ago), tick=False):
-            session = cast.session(category=("code", "news", "cross-repo")[ago % 3], ended_at=timezone.now())
-            cast.grade(session, (Source.JUDGE, Source.JOURNAL)[ago % 2], 0.3 + ago % 5 / 10)
+            session = Site().session(category=("code", "news", "cross-repo")[ago % 3], ended_at=timezone.now()).session
+            Site().on(session).graded((Source.JUDGE, Source.JOURNAL)[ago % 2], 0.3 + ago % 5 / 10)
             rewards.settle(session)
         made.append(session)
     return made

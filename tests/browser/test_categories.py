@@ -6,9 +6,9 @@ import pytest
 
 from bandit.models import Bucket
 from grading.models import CategoryRule, Session
-from tests import cast
 from tests.browser.watch import listen, log_in
 from tests.casts.intake import calls, claude, submit
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ WRITE = (
 
 @pytest.fixture
 def sessions(live_site):
-    cast.person("olga", "operator")
+    Site().person("olga", "operator")
     tasks = ["Go through the inbox. ", "Triage the inbox. ", f"Read the news {ATTACK}. ", "Fix the retry loop. "]
     made = []
     for number, task in enumerate(tasks):

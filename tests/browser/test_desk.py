@@ -6,11 +6,11 @@ from grading.models import Comment, Flag, Grade, ReviewAnswer, ReviewItem
 from grading.models.review import ItemState, QueueEntry
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.desk_hand import Hand
 from tests.browser.watch import log_in
 from tests.casts import desk as desk_cast
 from tests.casts import judge as judge_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,7 @@ ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'
 
 @pytest.fixture
 def hand(page, live_site) -> Hand:
-    cast.person("rita", "reviewer")
+    Site().person("rita", "reviewer")
     page.set_viewport_size({"width": 1440, "height": 900})
     log_in(page, "rita")
     return Hand(page)
@@ -236,7 +236,7 @@ def test_the_desk_fits_and_what_has_the_focus_is_in_sight(hand):
 
 
 def test_it_all_works_without_script(chromium, live_site):
-    cast.person("rita", "reviewer")
+    Site().person("rita", "reviewer")
     first, second, *_ = desk_cast.queue_of(4)
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()

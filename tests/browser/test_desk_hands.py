@@ -6,10 +6,10 @@ import pytest
 
 from grading.models import ReviewAnswer
 from grading.reward import rewards
-from tests import cast
 from tests.browser.desk_hand import Hand
 from tests.browser.watch import signed_in
 from tests.casts import desk as desk_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +31,7 @@ SAVED = ".status :text('Saved .')"
 
 @pytest.fixture
 def rita():
-    return cast.person("rita", "reviewer")
+    return Site().person("rita", "reviewer")
 
 
 def at_the_desk(chromium, live_site, rita, **options) -> Hand:
@@ -124,7 +124,7 @@ def test_a_stop_is_chosen_without_script(chromium, live_site, rita):
 
 def test_a_pull_request_opens_by_key(chromium, live_site, rita):
     first, *_ = desk_cast.queue_of(1)
-    cast.pull_request(first, "https://github.com/octo/contrib/pull/641")
+    Site().on(first).with_pull_request("https://github.com/octo/contrib/pull/641")
     hand = at_the_desk(chromium, live_site, rita, viewport={"width": 1440, "height": 900})
     hand.page.context.route("https://github.com/**", lambda route: route.fulfill(body="there"))
     with hand.page.expect_popup() as opened:

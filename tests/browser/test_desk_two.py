@@ -6,10 +6,10 @@ from grading.models import Grade, ReviewAnswer, ReviewItem
 from grading.models.review import ItemState
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.desk_hand import Hand
 from tests.browser.watch import log_in
 from tests.casts import desk as desk_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ def people(chromium, live_site):
     contexts = [chromium.new_context(base_url=live_site, viewport={"width": 1440, "height": 900}) for _ in range(2)]
     hands = []
     for name, context in zip(("rita", "olga"), contexts, strict=True):
-        cast.person(name, "reviewer")
+        Site().person(name, "reviewer")
         context.set_default_timeout(10_000)
         hands.append(Hand(context.new_page()))
         log_in(hands[-1].page, name)
@@ -169,7 +169,7 @@ def test_a_stale_form_shows_the_difference_and_goes_through_on_purpose(people):
     first, *_ = desk_cast.queue_of(3)
     rita, _ = people
     rita.open()
-    cast.grade(first, Source.TRAJECTORY, 0.45)
+    Site().on(first).graded(Source.TRAJECTORY, 0.45)
     rewards.settle(first)
     rita.press("4", "Enter")
     rita.page.wait_for_selector(".status .grave")

@@ -8,10 +8,10 @@ from grading.models import Grade, ReviewAnswer
 from grading.models.review import Answer
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.desk_hand import Hand
 from tests.browser.watch import log_in
 from tests.casts import desk as desk_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +55,7 @@ def grade_next(hand: Hand, index: int) -> tuple[int, Answer, float | None]:
 
 def test_sessions_are_graded_by_keyboard_alone(page, live_site, capsys):
     """All answers are on record with the values typed; nothing jumped, no mouse, no complaint."""
-    cast.person("rita", "reviewer")
+    Site().person("rita", "reviewer")
     desk_cast.queue_of(COUNT + 3)
     hand = Hand(page)
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -82,7 +82,7 @@ def test_sessions_are_graded_by_keyboard_alone(page, live_site, capsys):
 
 
 def test_undo_by_keyboard_brings_back_what_held(page, live_site):
-    cast.person("rita", "reviewer")
+    Site().person("rita", "reviewer")
     first, *_ = desk_cast.queue_of(3)
     hand = Hand(page)
     log_in(page, "rita")

@@ -3,8 +3,8 @@
 import pytest
 
 from grading.judging import judges
-from tests import cast
 from tests.browser.watch import listen, log_in
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -13,7 +13,7 @@ KEY = "sk-ant-typed-in-the-browser-h7Qw"
 
 @pytest.fixture(autouse=True)
 def site(live_site, sim, settings):
-    cast.person("olga", "operator")
+    Site().person("olga", "operator")
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
 
 

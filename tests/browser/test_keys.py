@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests import cast
 from tests.browser.watch import signed_in
 from tests.casts import desk as desk_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -13,7 +13,7 @@ OPEN = "dialog#help[open]"
 
 @pytest.fixture
 def rita():
-    return cast.person("rita", "reviewer")
+    return Site().person("rita", "reviewer")
 
 
 def test_a_question_mark_lists_the_keys_on_every_page(chromium, live_site, rita):

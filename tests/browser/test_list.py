@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests import cast
 from tests.browser.watch import signed_in
 from tests.casts import desk as desk_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 def rita():
     for value, title in ((0.2, "Port the matcher"), (0.9, "Rotate the keys"), (0.5, "Read the feeds")):
         desk_cast.judged(value, title=title)
-    return cast.person("rita", "reviewer")
+    return Site().person("rita", "reviewer")
 
 
 def test_the_list_follows_the_search_without_a_button_and_the_words_stay(chromium, live_site, rita):

@@ -8,10 +8,10 @@ from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.screens import feed
 from grading.vocabulary import Reason, Source
-from tests import cast
 from tests.browser.watch import Watch, signed_in
 from tests.casts import quota as quota_cast
 from tests.casts import review as review_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +29,7 @@ def site(live_site, settings, monkeypatch):
 
 @pytest.fixture
 def context(chromium, site):
-    context = signed_in(chromium, site, cast.person("olga", "operator"))
+    context = signed_in(chromium, site, Site().person("olga", "operator"))
     yield context
     context.close()
 
@@ -75,7 +75,7 @@ def test_a_reward_that_changes_says_from_what_to_what(context):
     page = context.new_page()
     page.goto(f"/sessions/{session.pk}/")
     assert page.locator("[data-live-said]").is_hidden()
-    cast.grade(session, Source.JUDGE, 0.7)
+    Site().on(session).graded(Source.JUDGE, 0.7)
     rewards.settle(session)
     page.wait_for_selector("[data-live-said]:has-text('.63 (trajectory) → .70 (judge)')", timeout=20_000)
     assert ".70" in page.inner_text("[data-session] .rw")

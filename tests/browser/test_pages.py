@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests import cast
 from tests.browser import story
 from tests.browser.watch import log_in
 from tests.casts import quota as quota_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def session(live_site, settings):
     quota_cast.use(settings)
-    cast.person("olga", "operator")
+    Site().person("olga", "operator")
     return story.tell()
 
 

@@ -9,9 +9,9 @@ from grading.models import JudgePolicy, QuotaTransition
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason
-from tests import cast
 from tests.browser.watch import listen, log_in
 from tests.casts import quota as quota_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +29,7 @@ STATES = {
 def judge(live_site, settings):
     quota_cast.use(settings)
     settings.JUDGE_SECOND_MODEL, settings.JUDGE_SECOND_BASE_URL = "another-family-" * 5, "https://gateway.test"
-    cast.person("olga", "operator")
+    Site().person("olga", "operator")
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ import pytest
 from grading.models import ReviewAnswer
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast
 from tests.bandit.helpers import buckets
 from tests.browser.watch import log_in
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -16,7 +16,7 @@ ATTACK = "<script>window.pwned = 1</script>"
 
 @pytest.fixture
 def olga(live_site):
-    return cast.person("olga", "operator")
+    return Site().person("olga", "operator")
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def sessions(olga):
     """Six sessions that a journal graded, the latest first in the list."""
     made = []
     for number in range(6):
-        session = cast.session(title=f"{ATTACK} number {number}", category="code" if number % 2 else "news")
-        cast.grade(session, Source.JOURNAL, 0.2 + number / 10)
+        session = Site().session(title=f"{ATTACK} number {number}", category="code" if number % 2 else "news").session
+        Site().on(session).graded(Source.JOURNAL, 0.2 + number / 10)
         rewards.settle(session)
         made.append(session)
     return made

@@ -7,9 +7,9 @@ from grading.judging.rubrics import versions
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.simulator import Simulator
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.watch import listen, log_in
 from tests.casts import judge as judge_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ def sim(settings, live_site):
 
 @pytest.fixture
 def olga(live_site):
-    return cast.person("olga", "operator")
+    return Site().person("olga", "operator")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def sessions(sim, olga):
         job = judge_cast.job(title=f"{ATTACK} a session of {score}")
         judging.run(job.pk)
         made.append(job.session)
-    cast.grade(made[0], Source.HUMAN, 0.8, author=olga, detail=f"merged {ATTACK}")
+    Site().on(made[0]).graded(Source.HUMAN, 0.8, author=olga, detail=f"merged {ATTACK}")
     return made
 
 

@@ -10,9 +10,9 @@ from grading.evidence import store, transcripts
 from grading.evidence.transcripts import cache
 from grading.models import Evidence
 from grading.vocabulary import Source
-from tests import cast
 from tests.browser.story import ATTACK
 from tests.browser.watch import listen, log_in
+from tests.site import Site
 
 pytestmark = pytest.mark.browser
 EVENTS = 50_000
@@ -38,12 +38,12 @@ def log() -> bytes:
 @pytest.fixture
 def session(live_site, settings, tmp_path, log):
     settings.TRANSCRIPT_CACHE = tmp_path
-    cast.person("olga", "operator")
-    session = cast.session(title="A long one")
+    Site().person("olga", "operator")
+    session = Site().session(title="A long one").session
     stored = store.store(io.BytesIO(log))
     Evidence.objects.create(session=session, kind="transcript", sha256=stored.sha256, size=stored.size)
     said = {"rationale": f"Checks pass [118], even the last [49004]. {ATTACK}", "citations": list(CITED)}
-    cast.grade(session, Source.JUDGE, 0.7, evidence=said)
+    Site().on(session).graded(Source.JUDGE, 0.7, evidence=said)
     return session
 
 

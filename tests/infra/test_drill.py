@@ -32,9 +32,9 @@ from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 from gradingsite import broker
 from gradingsite.broker import Broker
-from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
 from tests.processes import stop
+from tests.site import Site as Builder
 
 NAME = "drill-01-0001"
 NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
@@ -79,8 +79,8 @@ def test_the_judge_s_record_says_which_session_a_call_was_about():
 
 
 def judged(name: str = NAME):
-    session = cast.session(external_id=name)
-    cast.grade(session, Source.JUDGE, 0.7)
+    session = Builder().session(external_id=name).session
+    Builder().on(session).graded(Source.JUDGE, 0.7)
     rewards.settle(session)
     return session
 
@@ -88,8 +88,8 @@ def judged(name: str = NAME):
 @pytest.mark.django_db
 def test_a_session_without_a_final_verdict_is_lost():
     judged()
-    provisional = cast.session(external_id="drill-01-0002")
-    cast.grade(provisional, Source.JOURNAL, 0.3)
+    provisional = Builder().session(external_id="drill-01-0002").session
+    Builder().on(provisional).graded(Source.JOURNAL, 0.3)
     rewards.settle(provisional)
     assert checks.lost([NAME]) == set()
     assert checks.lost([NAME, "drill-01-0002", "drill-01-0003"]) == {"drill-01-0002", "drill-01-0003"}
@@ -97,8 +97,8 @@ def test_a_session_without_a_final_verdict_is_lost():
 
 @pytest.mark.django_db
 def test_a_verdict_that_never_reached_the_ledger_is_lost():
-    session = cast.session(external_id=NAME, category=None, harness=None)
-    cast.grade(session, Source.JUDGE, 0.7)
+    session = Builder().session(external_id=NAME, category=None, harness=None).session
+    Builder().on(session).graded(Source.JUDGE, 0.7)
     rewards.settle(session)
     assert checks.lost([NAME]) == {NAME}
 
@@ -106,9 +106,9 @@ def test_a_verdict_that_never_reached_the_ledger_is_lost():
 @pytest.mark.django_db
 def test_two_verdicts_in_the_chain_are_double_and_a_parallel_one_is_not():
     session = judged()
-    cast.grade(session, Source.JUDGE, 0.6, parallel=True)
+    Builder().on(session).graded(Source.JUDGE, 0.6, parallel=True)
     assert checks.double([NAME]) == set()
-    cast.grade(session, Source.JUDGE, 0.6)
+    Builder().on(session).graded(Source.JUDGE, 0.6)
     assert checks.double([NAME]) == {NAME}
 
 
@@ -120,7 +120,7 @@ def test_two_live_rewards_in_one_bandit_are_double():
     bandit.update(kind=BanditKind.MANY)  # else the database refuses it
     LedgerEntry.objects.create(
         bandit=bandit.get(),
-        arm=cast.session(category="infra").category,
+        arm=Builder().session(category="infra").session.category,
         observation=session.observation,
         revision=1,
         op="apply",
@@ -142,7 +142,7 @@ def attempt(job, started_at, **fields):
 
 
 def job(number: int) -> JudgeJob:
-    return cast.open_judge_job(cast.session(external_id=f"drill-01-{number:04d}"))
+    return Builder().on(Builder().session(external_id=f"drill-01-{number:04d}").session).with_judge_job().job
 
 
 @pytest.mark.django_db

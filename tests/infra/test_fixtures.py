@@ -11,9 +11,9 @@ import hypothesis
 import pytest
 
 from bandit.models import Arm
-from tests import cast
 from tests.examples import EXPLORE, USUAL
 from tests.processes import for_the_site
+from tests.site import Site
 
 
 @pytest.mark.django_db(transaction=True)
@@ -24,12 +24,12 @@ def test_a_transactional_test_finds_the_seeds_and_nobody_elses_history(turn):
 
     assert Arm.objects.filter(name="code").exists()
     assert not Grade.objects.exists()
-    cast.grade(cast.session(), Source.JUDGE, 0.5)
+    Site().session().graded(Source.JUDGE, 0.5)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_another_process_sees_the_test_database():
-    cast.agent("seen from outside")
+    Site().agent("seen from outside")
     code = (
         "import django; django.setup(); from grading.models import Agent; "
         "print(Agent.objects.filter(name='seen from outside').count())"

@@ -8,7 +8,7 @@ from django.db.models.signals import post_migrate
 
 from grading import tasks
 from grading.health import planner
-from tests import cast
+from tests.site import Site
 
 
 def counted() -> int:
@@ -31,10 +31,10 @@ def gathered(monkeypatch) -> list[str]:
 @pytest.mark.django_db
 def test_a_night_counts_what_is_there():
     for _number in range(3):
-        cast.session()
+        Site().session()
     tasks.at_night()
     assert counted() == 3
-    cast.session()
+    Site().session()
     assert counted() == 3
     tasks.at_night()
     assert counted() == 4
@@ -59,7 +59,7 @@ def test_an_upgrade_does_where_there_are_sessions(monkeypatch):
 
     migrated("a migration")
     assert found == []
-    cast.session()
+    Site().session()
     migrated()
     assert found == []
     migrated("a migration")

@@ -14,9 +14,9 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from grading import busy
 from grading.busy import Unavailable
 from gradingsite import broker
-from tests import cast
 from tests.casts.page import flat
 from tests.processes import started, wait_for
+from tests.site import Site
 
 
 def caused(kind, cause):
@@ -58,7 +58,7 @@ def test_what_is_in_the_way_is_told_from_a_bug(error, found):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="a limit of SQLite's")
 def test_a_full_disk_is_said_in_words_and_nothing_is_half_saved(client):
-    client.force_login(cast.person("omar", "operator"))
+    client.force_login(Site().person("omar", "operator"))
     client.raise_request_exception = False
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")  # what other tests left free would be room

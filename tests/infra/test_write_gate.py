@@ -21,9 +21,9 @@ from grading.models import ApiToken, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome
 from gradingsite.sqlite.gate import MOST_WAITING, WriteGate, WriteGateBusy, gate_of
 from gradingsite.unavailable import server_error
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.processes import for_the_site, started, wait_for
+from tests.site import Site
 
 LONG = 60.0  # seconds: nobody waits that long here
 
@@ -297,7 +297,7 @@ def test_what_is_written_after_a_view_says_it_in_the_same_words(rf, error, statu
 
 
 def test_the_api_says_what_was_expected_and_when_to_send_it_again(on_sqlite, client):
-    _token, secret = ApiToken.objects.issue(cast.agent())
+    _token, secret = ApiToken.objects.issue(Site().agent())
     headers = {"Authorization": f"Bearer {secret}"}
     with busy(on_sqlite):
         reply = client.post("/api/v1/sessions", {"metadata": '{"session_id": "s1"}'}, headers=headers)

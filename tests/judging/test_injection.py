@@ -10,10 +10,10 @@ from grading.judging.core.verdict import Graded, Invalid
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
 from grading.plain import plain_text
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.corpus import grammar, injections, transcripts
 from tests.corpus.injections import MARK, VERDICT
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def attacked(text: str):
     """A session that has the text wherever a session can have one."""
     short = plain_text(text, 300)
-    session = cast.session(title=short)
+    session = Site().session(title=short).session
     log = transcripts.log(
         session.external_id,
         ("user", "Fix the retry guard"),
@@ -119,7 +119,7 @@ def test_a_verdict_that_cites_what_is_not_there_is_unscored(sim):
 
 def test_a_verdict_may_cite_only_what_is_shown(sim):
     """An event that the digest left out cannot carry a grade."""
-    session = cast.session()
+    session = Site().session().session
     steps = [("Bash", {"command": f"echo {number}"}, "x" * 2000) for number in range(400)]
     log = transcripts.log(session.external_id, ("user", "Count"), *steps)
     judge_cast.give(session, "transcript", log, f"{session.external_id}.jsonl")

@@ -22,13 +22,13 @@ from grading.intake.first_word import Speaker
 from grading.models import Alarm, ApiToken, Flag, Session, SessionShares
 from grading.models.agents import TokenScope
 from grading.reward import rewards
-from tests import cast
 from tests.bandit.helpers import DAY, policy, reward
 from tests.casts import intake as sent
 from tests.examples import examples
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
-NOW = cast.NOON
+NOW = NOON
 
 
 class Agent:
@@ -36,7 +36,7 @@ class Agent:
 
     def __init__(self, name, scope=TokenScope.AGENT):
         self.name = name
-        self.token, secret = ApiToken.objects.issue(cast.agent(name), scope=scope)
+        self.token, secret = ApiToken.objects.issue(Site().agent(name), scope=scope)
         self.client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
 
     def ask(self, decision_id, **asked):
@@ -283,7 +283,7 @@ def test_three_hundred_sessions_of_one_day_move_no_more_than_three_do():
         reward_of("alice", f"old-{number}", "social", 0.3, age=3)
     found = {}
     for count in (3, 25, 300):
-        with cast.world():
+        with Site().rolled_back():
             found[count] = flood(count)
     assert found[3] == pytest.approx(found[25], abs=1e-6) == found[300]
     assert found[25] <= 8
@@ -317,7 +317,7 @@ def test_one_person_with_one_agent_is_never_capped():
 def test_the_order_in_which_sessions_come_moves_no_bit_with_the_cap(order):
     made = [("eve", f"e-{n}", "social", 0.9, n % 2) for n in range(14)]
     made += [("alice", f"a-{n}", ("code", "social")[n % 2], 0.2 + n / 20, 2) for n in range(10)]
-    with cast.world():
+    with Site().rolled_back():
         honest("alice", days=3)
         for at in order:
             agent, name, arm, value, age = made[at]
@@ -336,12 +336,12 @@ SEEN = {}
 def test_an_agent_that_alone_praises_an_arm_is_told_after_eight_sessions(alice):
     for number in range(12):
         for arm, value in (("social", 0.3), ("code", 0.6)):
-            made = cast.session(category=arm, agent=cast.agent("alice"))
-            cast.grade(made, "judge", value + (number % 3 - 1) / 10)
+            made = Site().session(category=arm, agent="alice").session
+            Site().on(made).graded("judge", value + (number % 3 - 1) / 10)
             rewards.settle(made)
     for _ in range(8):
-        made = cast.session(category="social", agent=cast.agent("eve"))
-        cast.grade(made, "judge", 1.0)
+        made = Site().session(category="social", agent="eve").session
+        Site().on(made).graded("judge", 1.0)
         rewards.settle(made)
     monitoring.watch()
     alarm = Alarm.objects.get(rule="A41", resolved_at=None, about="eve: social")
@@ -353,7 +353,7 @@ def test_an_agent_that_alone_praises_an_arm_is_told_after_eight_sessions(alice):
 def test_who_shops_for_a_category_after_the_verdict_is_flagged(eve):
     for number in range(3):
         session = eve.send(f"s-{number}", category="code", journal=journal(number)).session
-        cast.grade(session, "judge", 0.2)
+        Site().on(session).graded("judge", 0.2)
         eve.send(f"s-{number}", category="news", journal=journal(number))
         session.refresh_from_db()
         assert session.category.name == "code"
@@ -375,7 +375,7 @@ def test_in_any_order_nothing_that_one_agent_sends_makes_anothers_session_worse(
 
 @cache
 def what_alice_gets(*order):
-    with cast.world():
+    with Site().rolled_back():
         alice, eve = Agent("alice", TokenScope.HOOK), Agent("eve")
         sends = {
             "alice": lambda: alice.send("a-1", category="code", patch=patch(1), journal=journal(1)),

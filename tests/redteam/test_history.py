@@ -16,9 +16,9 @@ from grading.models.agents import TokenScope
 from grading.monitoring import IMPOSSIBLE_PAIR
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
-from tests import cast
 from tests.casts import logs
 from tests.casts import quota as quota_cast
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def token():
 
 
 def token_of(scope: TokenScope) -> ApiToken:
-    return ApiToken.objects.issue(cast.agent(), scope=scope)[0]
+    return ApiToken.objects.issue(Site().agent(), scope=scope)[0]
 
 
 def hand_in(token, judge="none", *, log=None, session_id=ID, ended_at=THEN, **said):
@@ -145,7 +145,7 @@ def test_a_session_that_goes_on_is_judged_as_any_other(token):
 
 def test_a_person_can_ask_for_the_verdict_later(token):
     session = hand_in(token).session
-    olga = cast.person("olga", "operator")
+    olga = Site().person("olga", "operator")
     rejudge.start([session.pk], Rubric.objects.active(), by=olga, why="history", estimated_usd=0.1)
     assert session.judge_jobs.open().count() == 1
     assert "The judge's verdict replaces it exactly" in rewards.live(session).sentence

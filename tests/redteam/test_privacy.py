@@ -22,9 +22,9 @@ from grading.intake import regrading
 from grading.judging import worker
 from grading.models import AuditEvent, Evidence, Grade, Session, Settlement
 from grading.redaction import hidden, mark_at, redact
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.corpus import transcripts as logs
+from tests.site import Site
 
 SECRET = "hunter-" + "aB3dE5gH7" * 2
 
@@ -37,7 +37,7 @@ def submitted(text: str, name: str = "s-1", **said):
         **said,
     }
     return intake.submit(
-        agent=cast.agent("bob"),
+        agent=Site().agent("bob"),
         metadata=intake.SubmittedSession(**metadata),
         transcript=BytesIO(logs.log(name, ("user", text), ("Bash", {"command": f"echo {text}"}, text))),
         journal=BytesIO(f"Notes\n\n{text}\n".encode()),
@@ -184,7 +184,7 @@ def test_no_row_but_evidence_holds_what_is_hidden():
 
 @pytest.mark.django_db
 def test_rows_from_before_are_hidden_when_they_are_read():
-    session = cast.session()
+    session = Site().session().session
     with connection.cursor() as cursor:
         cursor.execute("UPDATE grading_session SET title = %s WHERE id = %s", [f"password={SECRET}", session.pk])
     assert Session.objects.get(pk=session.pk).title == "password=[redacted secret]"
@@ -202,7 +202,7 @@ def test_hiding_moves_no_reward():
 @pytest.mark.parametrize("tab", ["did", "transcript", "patch", "journal", "judge", "files"])
 def test_no_page_shows_it(client, tab):
     session = submitted(f"Use password={SECRET} please")
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(Site().person("olga", "operator"))
     for url in (session.get_absolute_url(), reverse("admin:review_session", args=[session.pk])):
         assert SECRET not in client.get(url, {"tab": tab}).content.decode()
     assert SECRET not in client.get(reverse("admin:find", args=[session.pk]), {"q": SECRET}).content.decode()
@@ -213,10 +213,10 @@ def test_no_page_shows_it(client, tab):
 def test_a_reviewer_sees_one_span_and_that_is_written_down(client):
     session = submitted(f"Use password={SECRET} please")
     url = reverse("admin:reveal", args=[session.pk])
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(Site().person("vera", "viewer"))
     assert client.post(url, {"part": "journal", "mark": "0"}).status_code == 403
     assert not AuditEvent.objects.filter(kind="raw").exists()
-    client.force_login(cast.person("rita", "reviewer"))
+    client.force_login(Site().person("rita", "reviewer"))
     assert client.post(url, {"part": "journal", "mark": "0"}).json() == {"text": SECRET}
     assert client.post(url, {"part": "patch", "mark": "0"}).json() == {"text": SECRET}
     assert client.post(url, {"part": "event", "event": "1", "mark": "0"}).json() == {"text": SECRET}
@@ -232,9 +232,9 @@ def test_a_whole_file_is_for_operators_who_say_why(client):
     row = judge_cast.give(session, "facts", data)
     url = reverse("admin:raw", args=[row.pk])
     for role in ("viewer", "reviewer"):
-        client.force_login(cast.person(f"{role}-x", role))
+        client.force_login(Site().person(f"{role}-x", role))
         assert client.post(url, {"why": "a look"}).status_code == 403
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(Site().person("olga", "operator"))
     assert data not in client.get(url).content
     assert data not in client.post(url, {"why": ""}).content
     reply = client.post(url, {"why": "the customer asks"})
@@ -275,7 +275,7 @@ def test_old_bytes_go_and_the_reward_stays(settings, client):
     assert not told.changed
     assert told.moved == {}
     assert Settlement.objects.filter(session=session).latest("revision") == before
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(Site().person("vera", "viewer"))
     assert "Gone by retention" in client.get(session.get_absolute_url()).content.decode()
     assert "gone by retention" in client.get(session.get_absolute_url(), {"tab": "journal"}).content.decode()
     out = StringIO()
@@ -287,7 +287,7 @@ def test_old_bytes_go_and_the_reward_stays(settings, client):
 def test_gone_evidence_ends_a_judge_job_and_stales_no_verdict(settings, sim):
     session = submitted("Hello there")
     judge_cast.use(settings, sim)
-    job = session.judge_jobs.open().first() or cast.open_judge_job(session)
+    job = session.judge_jobs.open().first() or Site().on(session).with_judge_job().job
     made_old(session)
     settings.RETENTION_DAYS = 30
     retention.expire(timezone.now())
@@ -304,7 +304,7 @@ def test_bytes_that_somebody_sends_again_are_kept(settings):
     made_old(session)
     settings.RETENTION_DAYS = 30
     journal = session.evidence.get(kind="journal")
-    other = cast.session(agent=cast.agent("alice"))
+    other = Site().session(agent="alice").session
     judge_cast.give(other, "journal", store.text_of(journal).encode())
     assert retention.expire(timezone.now()) == 2
     assert store.is_kept(journal.sha256)

@@ -16,9 +16,10 @@ from django.conf import settings
 
 from grading.models import ApiToken, Session, TokenUsage
 from gradingsite import broker
-from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
 from tests.processes import for_the_site, stop, wait_for
+from tests.site import NOON
+from tests.site import Site as Builder
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
@@ -96,7 +97,7 @@ def serve():
 
 @pytest.fixture
 def token():
-    return ApiToken.objects.issue(cast.agent("eve"))
+    return ApiToken.objects.issue(Builder().agent("eve"))
 
 
 def head_of_upload(secret, length, more=""):
@@ -119,7 +120,7 @@ def reply_to(client):
 
 
 def upload(site, secret, name, size):
-    metadata = json.dumps({"session_id": name, "ended_at": cast.NOON.isoformat()})
+    metadata = json.dumps({"session_id": name, "ended_at": NOON.isoformat()})
     files = {"metadata": (None, metadata), "transcript": ("x", os.urandom(size))}
     return httpx2.post(
         f"{site.url}/api/v1/sessions", files=files, headers={"Authorization": f"Bearer {secret}"}, timeout=60
@@ -191,7 +192,7 @@ def test_junk_from_one_token_ends_at_its_quota_in_words_and_pages_go_on(serve, t
     for _ in range(50):
         site.connect(head_of_upload(token[1], 1_000_000_000) + b"x" * 10_000)
     assert site.seconds_for_pages()[-2] < 1
-    other = ApiToken.objects.issue(cast.agent("bob"))[1]
+    other = ApiToken.objects.issue(Builder().agent("bob"))[1]
     assert upload(site, other, "work", 100).status_code in {201, 422}
     assert Session.objects.filter(external_id="work").exists()
 

@@ -16,9 +16,9 @@ from grading.signals import patch
 from grading.signals.artifacts import ArtifactDefinition, find
 from grading.vocabulary import Source, Status
 from gradingsite.visible import LineFormatter
-from tests import cast
 from tests.casts import judge as judge_cast
 from tests.casts import shared_records
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ RIGHT = "correct horse battery"
 
 @pytest.fixture
 def olga():
-    return cast.person("olga", "operator")
+    return Site().person("olga", "operator")
 
 
 def sign_in(client, password=RIGHT, address="192.0.2.7", name="olga"):
@@ -95,7 +95,7 @@ def test_a_pattern_from_before_that_cannot_be_is_said_and_breaks_nothing(client,
 
 def test_a_rule_is_deleted_by_an_operator_who_is_told_what_that_changes(client, olga):
     rule = ArtifactRule.objects.get(kind="task")
-    client.force_login(cast.person("rita", "reviewer"))
+    client.force_login(Site().person("rita", "reviewer"))
     assert client.post(f"/grading/artifactrule/{rule.pk}/delete/", {"post": "yes"}).status_code == 403
     client.force_login(olga)
     assert (

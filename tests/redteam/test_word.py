@@ -18,9 +18,9 @@ from grading.models.agents import TokenScope
 from grading.reward import rewards
 from grading.roles import REVIEWER
 from grading.vocabulary import Outcome, Source
-from tests import cast
 from tests.casts import logs
 from tests.casts.page import flat
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ class Caller:
     """An agent and one of its tokens, used on the intake as the API does."""
 
     def __init__(self, scope: TokenScope = TokenScope.AGENT, name: str = "bob") -> None:
-        self.agent = cast.agent(name)
+        self.agent = Site().agent(name)
         self.token, self.secret = ApiToken.objects.issue(self.agent, scope=scope)
 
     def sends(self, name: str = "s1", *, at: dt.datetime | None = None, **said):
@@ -75,7 +75,7 @@ def settled(session: Session) -> tuple[float | None, str, float]:
 
 
 def judged(session: Session, value: float) -> None:
-    cast.grade(session, Source.JUDGE, value, rubric="r", model="m", evidence={"witness": "claimed"})
+    Site().on(session).graded(Source.JUDGE, value, rubric="r", model="m", evidence={"witness": "claimed"})
     rewards.settle(session)
 
 
@@ -110,7 +110,7 @@ def test_what_an_agent_says_of_its_own_log_counts_as_a_fallback(agent, hook):
     judged(claimed, 0.9)
     assert settled(claimed) == (0.9, "judge", 0.3)
     seen = hook.sends("s3", category="code", transcript=logs.claude("s3", logs.COMMIT)).session
-    cast.grade(seen, Source.JUDGE, 0.9, rubric="r", model="m", evidence={"witness": "hook"})
+    Site().on(seen).graded(Source.JUDGE, 0.9, rubric="r", model="m", evidence={"witness": "hook"})
     rewards.settle(seen)
     assert settled(seen) == (0.9, "judge", 1.0)
 
@@ -217,7 +217,7 @@ def test_a_person_adopts_what_was_said_and_turns_down_the_rest(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
     judged(session, 0.9)
     agent.sends(category="news", outcome="refused", outcome_reason="no", facts={"commits": [{"sha": "ab" * 20}]})
-    rita = cast.person("rita", REVIEWER)
+    rita = Site().person("rita", REVIEWER)
     asked = {row.field: row for row in session.proposals.all()}
     assert set(asked) == {"category", "outcome", "facts"}
     assert first_word.answer(asked["category"], rita, adopt=True)
@@ -269,7 +269,7 @@ def test_a_decision_that_was_used_dates_no_second_session_back(agent):
 
 def test_a_person_may_adopt_the_date(agent):
     session = agent.sends(category="code", at=timezone.now() - dt.timedelta(days=20)).session
-    assert first_word.answer(session.proposals.get(), cast.person("rita", REVIEWER), adopt=True)
+    assert first_word.answer(session.proposals.get(), Site().person("rita", REVIEWER), adopt=True)
     session.refresh_from_db()
     assert timezone.now() - session.ended_at > dt.timedelta(days=19)
 
@@ -312,7 +312,7 @@ def test_addresses_are_forgotten_after_a_month(agent):
 
 def test_a_person_s_grade_binds_as_a_verdict_does(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
-    cast.grade(session, Source.HUMAN, 0.4, author=cast.person("rita", REVIEWER))
+    Site().on(session).graded(Source.HUMAN, 0.4, author=Site().person("rita", REVIEWER))
     agent.sends(category="news")
     session.refresh_from_db()
     assert session.category is None
@@ -346,7 +346,7 @@ def test_a_session_s_page_shows_what_was_said_afterwards(agent, client):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
     judged(session, 0.9)
     agent.sends(category="news")
-    client.force_login(cast.person("rita", REVIEWER))
+    client.force_login(Site().person("rita", REVIEWER))
     page = flat(client.get(f"/sessions/{session.pk}/"))
     assert "Said afterwards" in page
     assert "<td>Category</td>" in page

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db import connection
 
 from grading.models import ApiToken, Session, Settlement
-from tests import cast
 from tests.processes import database_url
 from tests.redteam.test_server import serve  # noqa: F401 - a fixture
+from tests.site import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
@@ -40,7 +40,7 @@ def send(site, secret: str, name: str, diff: str):
 
 @pytest.fixture
 def secret():
-    _row, secret = ApiToken.objects.issue(cast.agent("eve"))
+    _row, secret = ApiToken.objects.issue(Site().agent("eve"))
     return secret
 
 

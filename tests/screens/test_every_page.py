@@ -13,16 +13,17 @@ from grading.models.quota import QuotaState
 from grading.screens.context import judge_state
 from grading.screens.site import NO_PAGES, SCREENS
 from grading.vocabulary import Reason
-from tests import addresses, cast
+from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World, of_kind
 from tests.casts.page import flat
 from tests.page_checks import markup_faults
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
 
 def entered(client, role):
-    client.force_login(cast.person(role, role))
+    client.force_login(Site().person(role, role))
     return client
 
 
@@ -101,7 +102,7 @@ def test_an_alarm_stands_on_every_page_until_it_is_acknowledged_by_name(client):
 def test_acknowledging_needs_a_post_and_a_role(client):
     alarm = Alarm.objects.create(rule="A1", detail="x")
     assert entered(client, "reviewer").get(f"/alarms/{alarm.pk}/acknowledge/").status_code == 405
-    client.force_login(cast.person("vera", "viewer"))
+    client.force_login(Site().person("vera", "viewer"))
     assert client.post(f"/alarms/{alarm.pk}/acknowledge/").status_code == 403
     assert "Acknowledge as" not in flat(client.get("/"))
 
@@ -135,18 +136,18 @@ def test_the_pill_says_what_the_judge_can_do(settings):
 
 
 def test_samples_are_announced_and_an_operator_may_remove_them(client):
-    cast.session(is_sample=True)
+    Site().session(is_sample=True)
     entered(client, "viewer")
     assert "1 sample session shows how the pages look" in flat(client.get("/"))
     assert 'href="/samples/"' not in flat(client.get("/"))
-    client.force_login(cast.person("olga", "operator"))
+    client.force_login(Site().person("olga", "operator"))
     assert 'href="/samples/"' in flat(client.get("/"))
     assert "Remove 1 sample session</button>" in flat(client.get("/samples/"))
 
 
 def test_removing_samples_takes_them_and_nothing_else(client):
-    cast.session(is_sample=True)
-    kept = cast.session()
+    Site().session(is_sample=True)
+    kept = Site().session().session
     html = flat(entered(client, "operator").post("/samples/", follow=True))
     assert "1 sample session is gone" in html
     assert list(Session.objects.all()) == [kept]
@@ -171,7 +172,7 @@ def test_an_impossible_agent_name_is_refused_in_words(client):
 
 
 def test_a_revoked_token_opens_nothing(client):
-    token, secret = ApiToken.objects.issue(cast.agent())
+    token, secret = ApiToken.objects.issue(Site().agent())
     entered(client, "operator")
     client.post("/grading/apitoken/", {"action": "revoke", "_selected_action": [token.pk]})
     assert ApiToken.objects.authenticate(secret) is None

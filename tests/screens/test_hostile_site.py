@@ -13,10 +13,11 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from grading.models import SavedView
-from tests import addresses, cast, poisoned
+from tests import addresses, poisoned
 from tests.addresses import FILE, PAGE, PART, World
 from tests.casts import quota as quota_cast
 from tests.page_checks import markup_faults
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def hostile(django_db_setup, django_db_blocker) -> Iterator[tuple[World, set[str
     """The site, and the columns in which nothing is hostile. Built once: nothing here changes it."""
     demo = {"DEMO": True, "SIMULATED": True, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
     judge = override_settings(ANTHROPIC_API_KEY=quota_cast.KEY, JUDGE_MODEL="claude-sonnet-5-5", **demo)
-    with django_db_blocker.unblock(), judge, cast.world():
+    with django_db_blocker.unblock(), judge, Site().rolled_back():
         site, tame = poisoned.make()
         owner = User.objects.create_superuser("root", password="correct horse battery")
         with poisoned.poisoning():

@@ -47,7 +47,7 @@ from grading.review.progress import progress
 from grading.review.unheard import VOICES
 from grading.reward import lessons
 from grading.vocabulary import Reason, Source
-from tests import addresses, cast, world
+from tests import addresses, world
 from tests.addresses import Kind, World
 from tests.casts import intake as intake_cast
 from tests.casts import judge as judge_cast
@@ -56,10 +56,11 @@ from tests.casts import quota as quota_cast
 from tests.casts import review as review_cast
 from tests.casts import scale as scale_cast
 from tests.casts import shared_records
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
 
-NOW = cast.NOON + dt.timedelta(hours=2)
+NOW = NOON + dt.timedelta(hours=2)
 TIMES = 5
 JOURNAL = "Submitted a pull request. " * 20
 
@@ -151,16 +152,18 @@ def more(site: World, number: int) -> None:
     rita, olga = (User.objects.get(username=name) for name in ("rita", "olga"))
     session, bandit = site["session"], Bandit.objects.get(name="category")
     # Of the session that has pages of its own.
-    cast.pull_request(session)
-    cast.failed_check(session, f"ci-{number}")
-    cast.grade(session, Source.JUDGE, number / 20, replicate=number + 1, detail="Solid [3].", rubric="4e1c", model="m")
+    Site().on(session).with_pull_request()
+    Site().on(session).with_failed_check(f"ci-{number}")
+    Site().on(session).graded(
+        Source.JUDGE, number / 20, replicate=number + 1, detail="Solid [3].", rubric="4e1c", model="m"
+    )
     review.record_correction(session, olga, value=0.3 + number / 20, reason="again")
     answers.comment(session, rita, f"note {number}")
     # Chosen by the bandit, flagged, waiting for its judge and for a person.
     flagged = judge_cast.session(ended_at=at, title=f"Task {number}", model=f"model-{number}")
-    cast.pull_request(flagged)
-    cast.grade(flagged, Source.JOURNAL, 0.32)
-    waiting = cast.open_judge_job(flagged, reason=Reason.QUOTA_EXHAUSTED)
+    Site().on(flagged).with_pull_request()
+    Site().on(flagged).graded(Source.JOURNAL, 0.32)
+    waiting = Site().on(flagged).with_judge_job(reason=Reason.QUOTA_EXHAUSTED).job
     quota_cast.attempt(waiting, at, AttemptOutcome.DEFERRED, Reason.QUOTA_EXHAUSTED, http_status=400, detail="later")
     chosen = select(bandit="category", decision_id=f"more-{number}", supply=None, agent="bob", now=at)
     complete(chosen, observation=flagged.observation, executed_arm="cross-repo", now=at)
@@ -168,7 +171,7 @@ def more(site: World, number: int) -> None:
     # Judged, and answered by people.
     judged = [review_cast.judged(0.5, ended_at=at, category=arm) for arm in ("code", "infra", "cross-repo")]
     for each, person in zip(judged, (rita, olga, rita), strict=True):
-        cast.blind(each, person, 0.4)
+        Site().on(each).answered_blind(person, 0.4)
     answers.undo(review.submit(judged[0], rita, answer=Answer.GRADE, value=0.7, reason="seen"), rita, "a slip")
     answers.flag(judged[1], rita, "look at this")
     seen = {each.pk: each.settlements.latest("revision").revision for each in judged[1:]}
@@ -202,12 +205,12 @@ def more(site: World, number: int) -> None:
     SavedView.objects.create(owner=olga, page="sessions", name=f"view {number}", query="state=final", shared=True)
     Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, about=str(number), detail="three in a week")
     Alarm.objects.create(rule="A2", about=str(number), detail="over", resolved_at=at)
-    ApiToken.objects.issue(cast.agent(f"agent-{number}"), note="laptop", created_by=olga)
+    ApiToken.objects.issue(Site().agent(f"agent-{number}"), note="laptop", created_by=olga)
     ArtifactRule.objects.create(kind=f"poem-{number}", path_glob="*.txt", weight=0.1)
     Erasure.objects.create(who="olga", why="asked to")
-    LogImport.objects.create(agent=cast.agent(f"agent-{number}"), by="olga", folders=["/logs"], counts={"there": 1})
+    LogImport.objects.create(agent=Site().agent(f"agent-{number}"), by="olga", folders=["/logs"], counts={"there": 1})
     ImportedFile.objects.create(log_import=site["import"], path=f"/{number}", fate="imported", session=flagged)
-    cast.person(f"person-{number}", "viewer")
+    Site().person(f"person-{number}", "viewer")
     Group.objects.create(name=f"group-{number}")
 
 
@@ -231,7 +234,7 @@ def queries(ask: Callable[[], object]) -> int:
         return execute(sql, *rest)
 
     _refresh_in_turn.cache_clear()  # it is the turn of alarms to be looked at
-    with cast.world(), connection.execute_wrapper(note):
+    with Site().rolled_back(), connection.execute_wrapper(note):
         response = ask()
         if isinstance(response, HttpResponseBase):
             assert response.status_code < 400, response.getvalue()[:300]

@@ -20,10 +20,11 @@ from django.utils import timezone
 
 from grading.models import ApiToken, Session
 from grading.models.agents import TokenScope
-from tests import addresses, cast, world
+from tests import addresses, world
 from tests.addresses import ADDRESSES, Address, Kind, Need, World
 from tests.casts import quota as quota_cast
 from tests.page_checks import header_faults, markup_faults
+from tests.site import Site
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +45,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "ALTER", "CREATE"
 @pytest.fixture(scope="module")
 def site(django_db_setup, django_db_blocker) -> Iterator[World]:
     judge = override_settings(ANTHROPIC_API_KEY=quota_cast.KEY, JUDGE_MODEL="claude-sonnet-5-5")
-    with django_db_blocker.unblock(), judge, cast.world():
+    with django_db_blocker.unblock(), judge, Site().rolled_back():
         yield world.make()
 
 
@@ -61,7 +62,7 @@ def client_of(who: str, site, **options) -> Client:
 def person(who: str) -> User:
     role = who.rpartition(" ")[2]
     if role in {"viewer", "reviewer", "operator"}:
-        return cast.person(f"{role}-1", role)
+        return Site().person(f"{role}-1", role)
     staff, owner = who.startswith("staff"), who == "a superuser"
     return User.objects.create_user("somebody", password="x", is_staff=staff or owner, is_superuser=owner)
 
