@@ -51,22 +51,35 @@ os.environ["FEED_SECONDS"] = "0"
 os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
 assert settings.DATABASES
 # The tests make many users, and their passwords are no secret.
+# Every client of a test would list all static files, which takes it 60 ms. `live_server` and tests/infra/test_static.py
+# serve them as the site does.
+settings.WHITENOISE_AUTOREFRESH = True
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
-# Fixtures that give a test the database, as the marks `django_db` and `database` do. `database` is for tests that make
-# databases of their own.
+# Fixtures that give a test the database, as the mark `django_db` does. Tests that make databases of their own say
+# `database`, or `own_database` where that is SQLite's whatever the tests run on.
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "django_db_setup"}
 # What PostgreSQL can do differently: locks, constraints, triggers, raw SQL, order of rows; and one look at every page.
+# These begin a test's id.
 ON_POSTGRESQL = (
-    "backups/",
+    "backups/test_backups.py",
+    "backups/test_restore.py",
+    "backups/test_while_running.py",
     "bandit/",
     "evidence/",
     "health/",
     "infra/test_planner.py",
     "infra/test_unavailable.py",
-    "intake/",
+    "intake/test_at_hand.py",
+    "intake/test_categories.py",
+    "intake/test_forgetting.py",
+    "intake/test_glance.py",
+    "intake/test_intake.py",
+    "intake/test_lessons.py",
+    "intake/test_regrade.py",
+    "intake/test_short_write.py",
     "judging/test_clock.py",
     "judging/test_judging.py",
     "judging/test_pump.py",
@@ -79,9 +92,10 @@ ON_POSTGRESQL = (
     "review/test_review_claims.py",
     "review/test_review_queue.py",
     "screens/test_every_page.py",
-    "screens/test_roles_matrix.py",
+    "screens/test_roles_matrix.py::test_who_may_act",
 )
-TESTS = Path(__file__).parent
+# Statistics of many draws, which are the same on both.
+NOT_ON_POSTGRESQL = ("bandit/test_propensities.py", "bandit/test_shadow.py", "bandit/test_statistics.py")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
@@ -89,9 +103,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses a database, and of that what runs on PostgreSQL, too."""
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
+        if "own_database" in marks:
+            continue
         if DATABASE_FIXTURES & set(item.fixturenames) or {"django_db", "database"} & marks:
             item.add_marker("database")
-            if item.path.relative_to(TESTS).as_posix().startswith(ON_POSTGRESQL):
+            name = item.nodeid.removeprefix("tests/")
+            if name.startswith(ON_POSTGRESQL) and not name.startswith(NOT_ON_POSTGRESQL):
                 item.add_marker("postgresql")
 
 
@@ -219,6 +236,7 @@ def live_server() -> Iterator:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("django.contrib.staticfiles.handlers.StaticFilesHandler", lambda application: application)
+        patch.setattr(settings, "WHITENOISE_AUTOREFRESH", False)
         server = LiveServer("localhost")
     yield server
     server.stop()

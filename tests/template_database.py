@@ -27,17 +27,10 @@ def use_template() -> None:
     from django.db import connection
 
     name = f"template_{migrations_hash()}"
-    with _exclusive(f"{connection.vendor}.lock"):  # of several test processes, one migrates
-        if connection.vendor == "sqlite":
-            template = CACHE / f"{name}.sqlite3"
-            if not template.exists():
-                _remove_older("template_*.sqlite3")
-                partial = CACHE / "partial.sqlite3"
-                partial.unlink(missing_ok=True)
-                _migrate(str(partial))
-                partial.rename(template)
-            shutil.copy(template, connection.settings_dict["TEST"]["NAME"])
-        else:
+    if connection.vendor == "sqlite":
+        copy_sqlite(Path(connection.settings_dict["TEST"]["NAME"]))
+    else:
+        with _exclusive("postgresql.lock"):  # of several test processes, one migrates
             with connection._nodb_cursor() as cursor:
                 cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
                 if not cursor.fetchone():
@@ -46,6 +39,19 @@ def use_template() -> None:
                     _migrate("partial_template")
                     cursor.execute(f"ALTER DATABASE partial_template RENAME TO {name}")
             connection.settings_dict["TEST"]["TEMPLATE"] = name
+
+
+def copy_sqlite(path: Path) -> None:
+    """Make `path` the database of a new site on SQLite; the tests have to run on SQLite themselves."""
+    template = CACHE / f"template_{migrations_hash()}.sqlite3"
+    with _exclusive("sqlite.lock"):
+        if not template.exists():
+            _remove_older("template_*.sqlite3")
+            partial = CACHE / "partial.sqlite3"
+            partial.unlink(missing_ok=True)
+            _migrate(str(partial))
+            partial.rename(template)
+    shutil.copy(template, path)
 
 
 def cluster() -> Path:

@@ -54,6 +54,7 @@ def verdicts(job):
     return Grade.objects.filter(session=job.session, source=Source.JUDGE, status="scored").count()
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_a_commit_rings_and_the_verdict_comes(site, sim, worker):
     worker()
@@ -84,6 +85,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(si
     assert len(sim.calls) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_calls_that_hang_keep_nothing_else_from_being_done(site, sim, worker):
     sim.mode = "hang"
@@ -97,6 +99,7 @@ def test_calls_that_hang_keep_nothing_else_from_being_done(site, sim, worker):
     assert len(sim.calls) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.worker
 def test_a_worker_that_is_asked_to_end_finishes_its_calls_and_claims_nothing_more(site, sim, worker):
     sim.latency = 0.5

@@ -182,6 +182,7 @@ def test_a_stale_form_shows_the_difference_and_goes_through_on_purpose(people):
     assert rewards.live(first).value == 0.4
 
 
+@pytest.mark.slow
 def test_a_claim_that_was_lost_while_typing_keeps_what_was_typed(people):
     first, *_ = desk_cast.queue_of(2)
     rita, olga = people

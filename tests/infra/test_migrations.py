@@ -37,6 +37,7 @@ def test_no_migration_imports_code_that_changes():
     assert [(path, name) for path, name in ours if ".migrations" not in name] == []
 
 
+@pytest.mark.slow
 @pytest.mark.database
 def test_migrating_from_nothing_ends_where_the_template_does(tmp_path, django_db_setup, django_db_blocker):
     """The template of the test databases may be of another day: here every migration runs."""

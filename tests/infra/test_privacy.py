@@ -15,6 +15,7 @@ from gradingsite import broker
 from gradingsite.privacy import keep_private
 from tests.infra.test_supervisor import read_until
 from tests.processes import started, wait_for
+from tests.template_database import copy_sqlite
 
 
 @pytest.fixture
@@ -132,13 +133,16 @@ done 2>/dev/null
 
 @needs_root
 @pytest.mark.worker
-@pytest.mark.parametrize("before", ["new", "open"])
-def test_while_the_whole_site_runs_another_user_gets_nothing_from_the_first_start_on(place, before):
+@pytest.mark.own_database
+@pytest.mark.parametrize("before", [pytest.param("new", marks=pytest.mark.slow), "open"])
+def test_while_the_whole_site_runs_another_user_gets_nothing_from_the_first_start_on(place, before, django_db_setup):
     state, came = place / "state", place / "came"
     if before == "open":
         fill(state)
         for name in ("db.sqlite3", "db.sqlite3-wal", "secret_key", "broker/broker.conf"):
             (state / name).unlink()  # what is no database is no use to the site
+        copy_sqlite(state / "db.sqlite3")
+        (state / "db.sqlite3").chmod(0o644)
         begin(state)
     environment = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", "SECRET_KEY": "", "GRADINGSITE_STATE": str(state)}
     environment["PORT"] = str(broker.free_port())

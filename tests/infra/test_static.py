@@ -10,6 +10,11 @@ import pytest
 PLAIN = "/static/gradingsite/tokens.css"
 
 
+@pytest.fixture(autouse=True)
+def as_the_site(settings) -> None:
+    settings.WHITENOISE_AUTOREFRESH = False
+
+
 @pytest.fixture
 def address(client, db) -> str:
     """What the log-in page calls a style sheet."""

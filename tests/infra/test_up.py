@@ -13,6 +13,7 @@ import pytest
 from gradingsite import broker
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
 from tests.processes import stop
+from tests.template_database import copy_sqlite
 
 
 @pytest.fixture
@@ -88,7 +89,10 @@ def test_a_taken_port_is_reported_with_the_way_out(up):
     assert f"PORT={port + 1} make run" in message
 
 
-def test_a_second_start_in_the_same_folder_is_refused(up):
+@pytest.mark.own_database
+def test_a_second_start_in_the_same_folder_is_refused(up, tmp_path, django_db_setup):
+    (tmp_path / "state").mkdir()
+    copy_sqlite(tmp_path / "state" / "db.sqlite3")
     first = up()
     read_until(first, "gradingsite ")
     message = up().communicate(timeout=60)[0]

@@ -21,6 +21,7 @@ from grading.evidence import store
 from grading.models import Agent, ApiToken, AuditEvent, Evidence, Session
 from grading.models.audit import AuditKind
 from tests.corpus import transcripts as logs
+from tests.template_database import copy_sqlite
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the files are put in order outside of any
 
@@ -113,7 +114,6 @@ import django, sys
 django.setup()
 from io import BytesIO
 from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from grading.models import Agent
 from tests.intake.test_forgetting import submitted
 from tests.site import Site
@@ -130,8 +130,11 @@ call_command("erase_agent", "zyxbob", "--yes", "--why", "zyxbob")
 """
 
 
-def test_no_byte_of_it_is_left_in_the_sites_folder(tmp_path):
+@pytest.mark.own_database
+def test_no_byte_of_it_is_left_in_the_sites_folder(tmp_path, django_db_setup):
     """In a process of its own, on SQLite's real file; the second chunk of sessions too."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    copy_sqlite(tmp_path / "state" / "db.sqlite3")
     environment = {
         "GRADINGSITE_STATE": str(tmp_path / "state"),
         "DJANGO_SETTINGS_MODULE": "gradingsite.settings",

@@ -73,6 +73,7 @@ def test_a_sender_killed_in_the_middle_of_the_call_costs_time_and_no_verdict(sit
     assert_one_verdict_each(jobs)
 
 
+@pytest.mark.slow
 def test_a_reader_killed_among_the_results_is_followed_by_another(site, sim):
     jobs = [site.judge_job() for _ in range(40)]
     assert batches.send() == 40

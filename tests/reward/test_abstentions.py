@@ -242,6 +242,7 @@ def screens(client, rows):
     return found
 
 
+@pytest.mark.slow
 def test_fifty_abstentions_beside_ten_rewards_move_no_figure(site, settings, django_user_model):
     quota_cast.use(settings)
     rows = world.make()
