@@ -73,7 +73,6 @@ ON_POSTGRESQL = (
     "infra/test_planner.py",
     "infra/test_unavailable.py",
     "intake/test_at_hand.py",
-    "intake/test_categories.py",
     "intake/test_forgetting.py",
     "intake/test_glance.py",
     "intake/test_intake.py",
@@ -81,7 +80,7 @@ ON_POSTGRESQL = (
     "intake/test_regrade.py",
     "intake/test_short_write.py",
     "judging/test_clock.py",
-    "judging/test_judging.py",
+    "judging/test_judging.py::test_of_many_racers",
     "judging/test_pump.py",
     "judging/test_quota.py",
     "redteam/test_privacy.py",
@@ -95,12 +94,27 @@ ON_POSTGRESQL = (
     "screens/test_roles_matrix.py::test_who_may_act",
 )
 # Statistics of many draws, which are the same on both.
-NOT_ON_POSTGRESQL = ("bandit/test_propensities.py", "bandit/test_shadow.py", "bandit/test_statistics.py")
+NOT_ON_POSTGRESQL = (
+    "bandit/test_holdout.py",
+    "bandit/test_propensities.py",
+    "bandit/test_shadow.py",
+    "bandit/test_statistics.py",
+)
+# Files that take longest, or wait for other processes: at the end, other workers would have nothing left to do.
+FIRST = (
+    "backups/",
+    "browser/",
+    "infra/test_up.py",
+    "redteam/test_server.py",
+    "screens/test_roles_matrix.py",
+    "test_tasks.py",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a database, and of that what runs on PostgreSQL, too."""
+    """Mark what uses a database, and of that what runs on PostgreSQL, too; the longest files come first."""
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(FIRST))
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if "own_database" in marks:

@@ -38,7 +38,7 @@ class Half:
 
     def run(self, arguments: list[str], environment: dict[str, str], *, is_live: bool) -> None:
         """Run pytest; print its output as it comes, or keep it for `print_output`."""
-        options = ["-n", str(self.workers), "--dist", "loadfile", "-m", self.markers]
+        options = ["-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder", "-m", self.markers]
         command = [sys.executable, "-m", "pytest", *options, *arguments]
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace")
         for line in process.stdout:
@@ -65,7 +65,8 @@ def main(words: list[str]) -> int:
     started = time.monotonic()
     notes = [] if chromium_path() or install_chromium() else ["Tests in a browser are SKIPPED: no Chromium."]
     environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    workers = int(environment.get("TEST_WORKERS", min(CORES, 8)))
+    # One more than there are cores: a third of the time, a test waits for another process.
+    workers = int(environment.get("TEST_WORKERS", min(CORES, 8) + 1))
     asked = f" and ({options.m})" if options.m else ""
     if options.all:
         sqlite = Half("SQLite", "(slow or not slow)" + asked, workers)

@@ -72,7 +72,9 @@ def _judged(now: dt.datetime, number: int) -> None:
 
 
 def _died(now: dt.datetime) -> None:
-    settled(Site().session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired"))
+    settled(
+        Site().session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").session
+    )
 
 
 def _unseen(now: dt.datetime) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bandit.models import Bucket
 from grading.models import CategoryRule, Session
 from tests.browser.watch import listen, log_in
-from tests.casts.intake import calls, claude, submit
+from tests.casts.intake import calls, claude
 from tests.site import Site
 
 pytestmark = pytest.mark.browser
@@ -28,7 +28,7 @@ def sessions(live_site):
     for number, task in enumerate(tasks):
         name = f"s-{number}"
         log = claude(name, *calls(WRITE, task=task), gitBranch=f"fix/{number}")
-        made.append(submit(name, log, category=None, title=task).session)
+        made.append(Site().upload(name, log, category=None, title=task).session)
     return made
 
 

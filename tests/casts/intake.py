@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from grading.models import Grade, Session, Settlement
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests.site import Site
 
 Block = dict | str
 
@@ -64,11 +63,6 @@ def codex(session_id: str, *payloads: dict) -> bytes:
     lines += [{"type": "response_item", "payload": item} for item in (task, *payloads)]
     at = "2026-03-31T11:40:00.000Z"
     return "".join(json.dumps({"timestamp": at, **line}) + "\n" for line in lines).encode()
-
-
-def submit(name: str, log: bytes | None = None, **parts):
-    """The receipt of a session of code that came in with these parts."""
-    return Site().upload(name, log, **{"category": "code", **parts})
 
 
 def trajectory(session: Session) -> Grade:

@@ -23,7 +23,6 @@ from grading.models import Alarm, ApiToken, Flag, Session, SessionShares
 from grading.models.agents import TokenScope
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
-from tests.casts import intake as sent
 from tests.examples import examples
 from tests.site import NOON, Site
 
@@ -124,17 +123,17 @@ def test_who_names_sessions_by_the_old_hash_escapes_neither_the_slice_nor_a_seco
 
     escaping = (name for name in names if public(f"review/eve/{name}") >= 0.2 and public(f"second/{name}") >= 0.2)
     for name in itertools.islice(escaping, 120):
-        sent.submit(name, journal="Done.", agent="eve")
+        Site().upload(name, journal="Done.", category="code", agent="eve")
     drawn = SessionShares.objects.filter(session__agent__name="eve")
     assert drawn.count() == 120
     assert 10 <= drawn.filter(review_slice=0.2).count() <= 40
 
 
 def test_what_was_drawn_for_a_session_is_never_drawn_again(settings):
-    sent.submit("s-1", journal="Done.")
+    Site().upload("s-1", journal="Done.", category="code")
     before = SessionShares.objects.values().get()
     settings.CHANCE_KEY, settings.REVIEW_SLICE = bytes(32), 1.0
-    sent.submit("s-1", journal="Done, and more.")
+    Site().upload("s-1", journal="Done, and more.", category="code")
     monitoring.inspect(Session.objects.get())
     assert SessionShares.objects.values().get() == before
 

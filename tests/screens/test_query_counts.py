@@ -49,7 +49,6 @@ from grading.reward import lessons
 from grading.vocabulary import Reason, Source
 from tests import addresses, world
 from tests.addresses import Kind, World
-from tests.casts import intake as intake_cast
 from tests.casts import judge as judge_cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import quota as quota_cast
@@ -187,7 +186,7 @@ def more(site: World, number: int) -> None:
         scale_cast.fell_back(None, arm=arm)
     # Handed in with a log and a journal that several have sent.
     log = shared_records.log(f"copy-{number}", shared_records.steps("a", 1, 10))
-    intake_cast.submit(f"copy-{number}", log, journal=JOURNAL)
+    Site().upload(f"copy-{number}", log, journal=JOURNAL, category="code")
     # Arms and lessons.
     for arm in (
         Arm.objects.create(bandit=bandit, name=f"arm-{number}"),
