@@ -15,6 +15,7 @@ from django.db import connection
 
 from grading.backups import manifest, restoring
 from grading.backups.databases import BackupProblem, stopped
+from grading.health.planner import gather_statistics
 from grading.intake.erasing import erase
 from grading.models import Session
 from tests.backups.test_backups import backup, folder, programs  # noqa: F401 - fixtures
@@ -91,6 +92,13 @@ def test_a_web_server_that_runs_by_itself_is_not_restored_under(new_place, tmp_p
         said = place.run("restore", str(backups), "--replace", ends=1)
     assert "a web server, a worker or a scheduler of this site is running" in said
     assert list(place.state.glob("replaced-*")) == []
+
+
+def test_a_site_with_statistics_is_restored(new_place, folder):  # noqa: F811
+    """Every night the tables are counted for the planner, for which SQLite makes tables of its own."""
+    gather_statistics()
+    backup(folder)
+    assert "Restored 0 sessions" in new_place(ready=False).run("restore", str(folder))
 
 
 @pytest.mark.worker
