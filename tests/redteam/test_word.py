@@ -171,7 +171,8 @@ def test_a_veto_is_lifted_only_by_a_witness_as_strong(agent, runner):
 def test_a_category_sent_after_the_verdict_is_put_before_people(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
     judged(session, 0.9)
-    agent.sends(category="news")
+    receipt = agent.sends(category="news")
+    assert not any(problem.is_error for problem in receipt.problems)
     session.refresh_from_db()
     assert session.category is None
     proposal = session.proposals.get()
