@@ -51,10 +51,10 @@ os.environ["FEED_SECONDS"] = "0"
 os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
 assert settings.DATABASES
 # The tests make many users, and their passwords are no secret.
-# Every client of a test would list all static files, which takes it 60 ms. `live_server` and tests/infra/test_static.py
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Every client of a test would list all static files, which takes 60 ms. `live_server` and tests/infra/test_static.py
 # serve them as the site does.
 settings.WHITENOISE_AUTOREFRESH = True
-settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 

@@ -24,9 +24,6 @@ READ_ONLY = {
     "CONN_MAX_AGE": 0,
 }
 
-# Tables that SQLite makes for its planner. The site's own backend leaves them out, Django's does not.
-SQLITE_OWN = "sqlite_"
-
 
 class BackupProblem(Exception):
     """A backup, or what is done with one, cannot go on. The message says why, and what to do."""
@@ -109,13 +106,11 @@ def put_back(file: Path) -> None:
 
 
 def rows_by_table(alias: str) -> dict[str, int]:
-    """How many rows each table has, apart from SQLite's own statistics."""
+    """How many rows each table has."""
     database = connections[alias]
     counts = {}
     with database.cursor() as cursor:
         for table in sorted(database.introspection.table_names(cursor)):
-            if table.startswith(SQLITE_OWN):
-                continue
             cursor.execute(f"SELECT COUNT(*) FROM {database.ops.quote_name(table)}")  # noqa: S608 - a table's name
             (counts[table],) = cursor.fetchone()
     return counts
