@@ -42,15 +42,14 @@ def use_template() -> None:
 
 
 def copy_sqlite(path: Path) -> None:
-    """Make `path` the database of a new site on SQLite; the tests have to run on SQLite themselves."""
+    """Make `path` the database of a new site on SQLite."""
     template = CACHE / f"template_{migrations_hash()}.sqlite3"
     with _exclusive("sqlite.lock"):
         if not template.exists():
             _remove_older("template_*.sqlite3")
-            partial = CACHE / "partial.sqlite3"
-            partial.unlink(missing_ok=True)
-            _migrate(str(partial))
-            partial.rename(template)
+            with _new_site(DATABASE_URL="") as (environment, state):
+                subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
+                (state / "db.sqlite3").rename(template)
     shutil.copy(template, path)
 
 
@@ -60,8 +59,7 @@ def cluster() -> Path:
     with _exclusive("cluster.lock"):
         if not path.exists():
             _remove_older("postgresql_*")
-            with postgres.server(keep_as=path) as url, tempfile.TemporaryDirectory() as state:
-                environment = {**os.environ, "DATABASE_URL": url, "GRADINGSITE_STATE": state, "SECRET_KEY": "tests"}
+            with postgres.server(keep_as=path) as url, _new_site(DATABASE_URL=url) as (environment, _):
                 subprocess.run([sys.executable, "-m", "tests.template_database"], env=environment, check=True)
     return path
 
@@ -88,6 +86,13 @@ def _migrate(database: str) -> None:
     finally:
         connection.close()
         connection.settings_dict["NAME"] = usual
+
+
+@contextmanager
+def _new_site(**variables: str) -> Iterator[tuple[dict[str, str], Path]]:
+    """The environment of a site that has nothing yet, and its state folder, which ends with the block."""
+    with tempfile.TemporaryDirectory(dir=CACHE) as state:
+        yield {**os.environ, "GRADINGSITE_STATE": state, "SECRET_KEY": "tests", **variables}, Path(state)
 
 
 def _remove_older(pattern: str) -> None:

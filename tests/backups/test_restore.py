@@ -5,7 +5,6 @@ import fcntl
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 
@@ -20,8 +19,9 @@ from grading.intake.erasing import erase
 from grading.models import Session
 from tests.backups.test_backups import backup, folder, programs  # noqa: F401 - fixtures
 from tests.casts import logs
-from tests.databases import FOLDER
+from tests.casts import quota as quota_cast
 from tests.processes import for_the_site
+from tests.template_database import copy_sqlite
 
 pytestmark = pytest.mark.django_db(transaction=True)
 on_sqlite = pytest.mark.skipif(
@@ -129,16 +129,11 @@ def test_a_damaged_backup_changes_nothing(folder):  # noqa: F811
 
 @on_postgresql
 def test_a_site_moves_to_postgresql_row_for_row(new_place, tmp_path):
-    """One that an older version made, with a row of nearly every kind."""
-    place, target = new_place(), new_place(ready=False)
+    """One with a row of nearly every kind."""
+    place, target = new_place(ready=False, ANTHROPIC_API_KEY=quota_cast.KEY), new_place(ready=False)
     place.database = ""
-    archive = tmp_path / "old"
-    archive.mkdir()
-    shutil.unpack_archive(FOLDER / "grading-0025.tar.xz", archive)
-    with sqlite3.connect(place.state / "db.sqlite3") as database:
-        database.executescript((archive / "db.sql").read_text())
-    shutil.copytree(archive / "evidence", place.state / "evidence")
-    place.run("migrate")
+    copy_sqlite(place.state / "db.sqlite3")
+    place.run("shell", "-c", "from tests import world; world.make()")
     with (place.state / "site.lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "the site is running" in place.run("move_to", target.database, ends=1)

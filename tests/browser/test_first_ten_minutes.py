@@ -1,4 +1,4 @@
-"""A new user's first ten minutes, from an empty folder on: the site as `manage.py up` runs it, the hook as it is
+"""A new user's first ten minutes, from the first start on: the site as `manage.py up` runs it, the hook as it is
 downloaded, a browser. The judge is the simulator.
 """
 
@@ -18,6 +18,7 @@ from gradingsite import broker
 from tests.casts.intake import calls, claude
 from tests.infra.test_supervisor import read_until
 from tests.processes import stop, wait_for
+from tests.template_database import copy_sqlite
 
 pytestmark = [pytest.mark.browser, pytest.mark.worker]
 
@@ -33,6 +34,8 @@ def site(tmp_path):
     """The site's output up to where it serves, and its address."""
     foreign = ("ANTHROPIC_", "JUDGE_", "DATABASE_", "REDIS_", "HEARTBEAT_", "FEED_", "SECRET_", "MAKELEVEL")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    (tmp_path / "state").mkdir()
+    copy_sqlite(tmp_path / "state" / "db.sqlite3")  # test_up.py has a start without one
     port = str(broker.free_port())
     process = subprocess.Popen(
         [sys.executable, "manage.py", "up"],
@@ -73,7 +76,7 @@ def of(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": os.environ["PATH"]}
 
 
-def test_from_an_empty_folder_to_a_bandit_that_moved(page, site, tmp_path):
+def test_from_the_first_start_to_a_bandit_that_moved(page, site, tmp_path):
     began = time.monotonic()
     said, address = site
     home = tmp_path / "home"

@@ -68,6 +68,14 @@ def test_a_key_across_a_cut_leaves_nothing_of_it(subtests):
                 assert len(out) <= limit
 
 
+def test_a_key_that_a_terminal_broke_is_followed_for_twenty_lines():
+    """And no further: what goes on for longer is no key but a file that follows one."""
+    rows = [f"{'abcd1234' * 8}{number:06}" for number in range(22)]
+    rows[0] = (SECRET + rows[0])[: len(rows[0])]
+    text = redact("\n".join([*rows, "the end"]))
+    assert [row for row in rows if row in text] == rows[21:]
+
+
 def test_the_rest_of_a_line_stays():
     assert redact(f"push with {SECRET} to origin") == "push with [redacted GitHub Token] to origin"
 

@@ -290,14 +290,11 @@ def _move(
 ) -> None:
     """Write the row; a change of state or reason is a transition, and the alarm follows at once."""
     changed = (quota.state, quota.reason) != (state, reason)
-    before = (quota.detail, quota.until, quota.failures) if not changed else None
     quota.state, quota.reason, quota.detail, quota.until = state, reason, detail, until
     if state == QuotaState.OPEN:
         quota.failures = 0
     if changed:
         quota.changed_at = now
-    elif before == (quota.detail, quota.until, quota.failures):
-        return
     quota.save(update_fields=["state", "reason", "detail", "until", "failures", "changed_at"])
     if not changed:
         return
