@@ -173,7 +173,7 @@ def test_axe_finds_nothing_grave_on_any_page_and_tab_reaches_everything(page, si
     assert not any(wrong.values()), told(wrong)
 
 
-def test_the_main_pages_pass_axe_do_not_move_and_keep_their_outlines_in_the_systems_colours(page, site):
+def test_the_main_pages_pass_axe_do_not_move_follow_tab_and_keep_their_outlines_in_the_systems_colours(page, site):
     """`test_axe_finds_nothing_grave_on_any_page…` has all pages, in more ways."""
     moving = """() => Array.from(document.querySelectorAll('*')).filter(element => {
       const style = getComputedStyle(element);
@@ -190,6 +190,7 @@ def test_the_main_pages_pass_axe_do_not_move_and_keep_their_outlines_in_the_syst
         page.evaluate(AXE_SCRIPT)
         assert violations(page, ALL) == [], name
         if name in OUTLINED:
+            assert tabbed(page) == [], name
             page.emulate_media(forced_colors="active")
             assert page.evaluate(unlined) == [], name
     assert page.evaluate("getComputedStyle(document.querySelector('.tile.decides')).borderTopWidth") == "3px"
