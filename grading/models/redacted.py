@@ -19,21 +19,22 @@ class RedactedColumn(models.Field):  # type: ignore[type-arg]  # generic in the 
     """Mixed into a column of texts; to migrations it is the plain column."""
 
     def from_db_value(self, value: Any, *_: Any) -> Any:
-        return self._redacted(value)
+        return self.redacted(value)
 
     def pre_save(self, instance: Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
-        value = self._redacted(super().pre_save(instance, add))
+        value = self.redacted(super().pre_save(instance, add))
         setattr(instance, self.attname, value)
         return value
 
     def get_db_prep_save(self, value: Any, connection: Any) -> Any:
-        return super().get_db_prep_save(self._redacted(value), connection)
+        return super().get_db_prep_save(self.redacted(value), connection)
 
     def deconstruct(self) -> Any:
         name, _path, args, kwargs = super().deconstruct()
         return name, f"django.db.models.{type(self).__bases__[1].__name__}", args, kwargs
 
-    def _redacted(self, value: Any) -> Any:
+    def redacted(self, value: Any) -> Any:
+        """What the column stores of `value`."""
         return plain_text(redact(value), self.max_length) if isinstance(value, str) else value
 
 
@@ -50,9 +51,9 @@ class RedactedJSON(RedactedColumn):
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         base: Any = type(self).__bases__[1]
-        return self._redacted(base.from_db_value(self, value, expression, connection))
+        return self.redacted(base.from_db_value(self, value, expression, connection))
 
-    def _redacted(self, value: Any) -> Any:
+    def redacted(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: item if key in KEPT else redact_json(item) for key, item in value.items()}
         return redact_json(value)
@@ -69,7 +70,7 @@ class RedactedPackedField(RedactedJSON, PackedJSONField):
 
 class RedactedPackedTextField(RedactedColumn, PackedTextField):
     def from_db_value(self, value: Any, *_: Any) -> Any:
-        return self._redacted(PackedTextField.from_db_value(self, value))
+        return self.redacted(PackedTextField.from_db_value(self, value))
 
     def deconstruct(self) -> Any:
         return PackedTextField.deconstruct(self)

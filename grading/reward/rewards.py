@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -297,8 +298,7 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         grade_id=resolution.grade,
         policy_id=ledger.policy_saying(policy().version),
     )
-    said = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_id")
-    if held is not None and all(getattr(held, field) == getattr(settlement, field) for field in said):
+    if held is not None and _is_same(held, settlement):
         return held
     settlement.save(force_insert=True)
     at_hand.wrote(session, "settlements", [settlement])
@@ -307,6 +307,19 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
         transaction.on_commit(partial(publish, value=settlement.value, why=settlement.sentence))
     return settlement
+
+
+def _is_same(stored: Settlement, new: Settlement) -> bool:
+    """Whether `new` would be stored as what is there: texts are redacted when they are saved."""
+    names = ("value", "source", "final", "weight", "reason", "grade_id", "policy_id")
+    if any(getattr(stored, name) != getattr(new, name) for name in names):
+        return False
+    for name in ("sentence", "steps"):
+        column: Any = Settlement._meta.get_field(name)  # noqa: SLF001 - Django's documented API
+        before, now = getattr(stored, name), getattr(new, name)
+        if before != now and before != column.redacted(now):
+            return False
+    return True
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:
