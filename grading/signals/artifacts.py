@@ -206,6 +206,9 @@ def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
     """The artifacts in their order; one whose text an earlier one has is left out."""
     kept: list[FoundArtifact] = []
     for artifact in found:
+        if not artifact.sketch:  # no text to compare
+            yield artifact
+            continue
         same = next((other for other in kept if substance.is_copy(artifact.sketch, other.sketch)), None)
         if same is None:
             kept.append(artifact)

@@ -68,6 +68,7 @@ def test_settling_twice_records_once_where_a_sentence_holds_a_secret(site):
     assert "ghp_" not in session.settlements.latest("revision").sentence
 
 
+@pytest.mark.django_db
 def test_a_session_that_nothing_graded_teaches_nothing_but_that(site):
     session = site.session().graded(Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS).session
     settlement = rewards.settle(session)
