@@ -1,11 +1,13 @@
 """What a process remembers of lessons is kept up with draws and rewards: bit for bit what reading all of them says."""
 
 import datetime as dt
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import numpy as np
+import psycopg
 import pytest
 from django.db import connection, transaction
 
@@ -142,3 +144,19 @@ def test_nothing_is_read_twice_where_nothing_is_new():
     lesson_cast.session(0.8, ask_first=None, read_twice=None)
     held = matched()
     assert matched() is held
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="SQLite's writers take turns")
+def test_a_writer_in_another_database_of_the_server_is_not_waited_for():
+    """Databases that are copies of one template have the same numbers for their tables."""
+    lesson_cast.session(0.8, ask_first=None, read_twice=None)
+    name = f"{connection.settings_dict['NAME']}_beside"
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{connection.settings_dict["TEST"]["TEMPLATE"]}"')
+        try:
+            with psycopg.connect(**{**connection.get_connection_params(), "dbname": name}) as beside:
+                beside.execute("LOCK TABLE grading_sessionlesson IN ROW EXCLUSIVE MODE")
+                held = matched()
+                assert matched() is held
+        finally:
+            cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -24,6 +24,7 @@ NAMES = ("pk", "session_id", "arm_id", "taken", Coalesce("assignment_id", Value(
 WRITING = """
 SELECT EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND relation = 'grading_sessionlesson'::regclass
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
 )
 """
