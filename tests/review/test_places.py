@@ -184,7 +184,7 @@ def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(si
 
 
 @pytest.fixture(scope="module")
-def _abounding(django_db_setup, django_db_blocker):
+def long_queue(django_db_setup, django_db_blocker):
     """Fifteen flagged items, and ten of the slice whose ranks say nothing of their impact.
 
     Built once: tests of other queues are in front.
@@ -198,28 +198,24 @@ def _abounding(django_db_setup, django_db_blocker):
         yield
 
 
-@pytest.mark.usefixtures("_abounding")
-def test_three_of_ten_are_by_chance_in_the_order_of_their_ranks_while_flags_abound(rita):
+def test_three_of_ten_are_by_chance_in_the_order_of_their_ranks_while_flags_abound(long_queue, rita):
     expected = listed(rita)[:20]
     assert handed_out(rita, 20) == expected
     by_rank = list(ReviewItem.objects.in_slice().order_by("rank").values_list("pk", flat=True))
     assert [pk for pk, by_chance in expected if by_chance] == by_rank[:6]
 
 
-@pytest.mark.usefixtures("_abounding")
-def test_of_two_reviewers_each_has_three_of_ten_by_chance(rita, omar):
+def test_of_two_reviewers_each_has_three_of_ten_by_chance(long_queue, rita, omar):
     found = [handed_out(person, 1)[0] for _ in range(10) for person in (rita, omar)]
     assert sum(by_chance for _, by_chance in found[::2]) == sum(by_chance for _, by_chance in found[1::2]) == 3
 
 
-@pytest.mark.usefixtures("_abounding")
-def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(rita):
+def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(long_queue, rita):
     expected = listed(rita)[:10]
     assert [queue.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
 
 
-@pytest.mark.usefixtures("_abounding")
-def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(rita):
+def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(long_queue, rita):
     handed_out(rita, 2)
     for _ in range(3):
         held = queue.next_for(rita, page := claim())
@@ -228,8 +224,7 @@ def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(rita):
     assert handed_out(rita, 1)[0][1]
 
 
-@pytest.mark.usefixtures("_abounding")
-def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(site, rita):
+def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(long_queue, site, rita):
     for number in range(6):
         waits(site, rank=number / 10, arm="infra")
     assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
