@@ -88,10 +88,13 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity_and_its_attempt_sa
     assert len(attempt.prompt_sha256) == 64
 
 
-def test_the_prompt_holds_the_session_and_no_other_source_s_grade(site, sim):
+def test_the_prompt_holds_first_what_the_site_confirmed_then_the_session_and_no_other_source_s_grade(site, sim):
     session = site.session().with_work().graded(Source.TRAJECTORY, 0.123456, detail="trajectory says").session
     judging.run(judging.enqueue(session).pk)
     sent = sim.calls[0].request
+    confirmed = ["Confirmed: 1 commit", "Test runs: 1 passed, 0 failed; the last run of each runner passed"]
+    assert grammar.sheet(sent.user)[:2] == confirmed
+    assert "  | 4c1e9b2 send a failed call once" in sent.user
     assert "Fix the retry guard" in sent.user
     assert "Submitted PR 619" in sent.user
     assert "0.123456" not in sent.system + sent.user
@@ -136,16 +139,6 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(session) is not None
-
-
-def test_the_judge_is_told_first_what_the_site_confirmed(site, sim):
-    run(site.judge_job())
-    said = sim.calls[-1].request.user
-    assert grammar.sheet(said)[:2] == [
-        "Confirmed: 1 commit",
-        "Test runs: 1 passed, 0 failed; the last run of each runner passed",
-    ]
-    assert "  | 4c1e9b2 send a failed call once" in said
 
 
 def test_asking_the_judge_leaves_the_session_s_row_alone(site, sim):
