@@ -36,13 +36,15 @@ for name in (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CHANCE_KEY_FILE", "DEBUG", "HTTPS", "PORT"),
     *("SITE_TIME_ZONE", "SITE_URL"),
     *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES", "DEADMAN_URL"),
-    *("LOG_FORMAT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    *("LOG_FORMAT", "OTEL_EXPORTER_OTLP_ENDPOINT", "SSL_CERT_FILE"),
 ):
     os.environ.pop(name, None)
 (STATE / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
 os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests", "DATABASE_CLOCK": "no"}
 # A worker of some test would tell of the web server that it does not have.
 os.environ["HEARTBEAT_SECONDS"] = "0"
+# The simulator speaks plain HTTP: each client of the SDK would read the certificates of the machine, in 25 ms.
+os.environ["SSL_CERT_DIR"] = str(STATE)
 # Pages ask for what is new in their own tests alone: in others nobody expects them to.
 os.environ["FEED_SECONDS"] = "0"
 

@@ -88,13 +88,14 @@ def test_no_bytes_after_a_good_start_raise(prefix: bytes, data: bytes):
 
 
 @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
+@examples(40)
 @given(hostile=st.lists(records, max_size=5))
 def test_no_records_of_familiar_words_raise(prefix: bytes, hostile: list):
     consume(prefix + jsonl(*hostile))
 
 
 @pytest.mark.parametrize("parser", KINDS, ids=lambda parser: parser.format)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_no_shape_of_a_known_record_raises(parser: type[Parser], data: st.DataObject):
     """Right kind, wrong everything else: each field may be of any type."""

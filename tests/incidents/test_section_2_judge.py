@@ -107,12 +107,10 @@ SONNET = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "ver
 
 
 def verdict(site, value, **fields):
-    """A judge's grade of a session of its own, settled."""
+    """A judge's grade of a session of its own."""
     identity = SONNET | {name: fields.pop(name) for name in SONNET.keys() & fields.keys()}
     ran_on = fields.pop("session_model", "")
-    builder = site.session(**{"ended_at": timezone.now(), "model": ran_on, **fields}).judged(value, **identity)
-    builder.settle()
-    return builder.grade
+    return site.session(**{"ended_at": timezone.now(), "model": ran_on, **fields}).judged(value, **identity).grade
 
 
 def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apart(site, sim):
@@ -125,7 +123,7 @@ def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apar
     assert (grade.model, grade.route) == ("claude-sonnet-5-5", sim.url.removeprefix("http://"))
     assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, VERSION)
     for change in ({"route": "gateway"}, {"rubric": "b" * 64}, {"model": "claude-haiku-5-5"}, {}):
-        verdict(site, 0.5, **change)
+        rewards.settle(verdict(site, 0.5, **change).session)
     assert Grader.objects.filter(source="judge", context="").count() == 1 + 4
 
 
@@ -169,8 +167,10 @@ def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_tak
         with site.rolled_back():
             for number in range(12):
                 arm = ("code", "triage")[number % 2]
-                verdict(site, 0.4 + 0.01 * number, category=arm, ended_at=NOON)
-                verdict(site, 0.3 + 0.01 * number + shift, category=arm, ended_at=NOON, model="claude-haiku-5-5")
+                ended = {"category": arm, "ended_at": NOON}
+                rewards.settle(verdict(site, 0.4 + 0.01 * number, **ended).session)
+                shifted = verdict(site, 0.3 + 0.01 * number + shift, **ended, model="claude-haiku-5-5")
+                rewards.settle(shifted.session)
             rows = Bucket.objects.filter(bandit__name="category", n__gt=0)
             return {(row.arm.name, row.grader.model): (row.n, row.s) for row in rows}
 
@@ -219,13 +219,13 @@ def test_i40_execution_and_goal_fit_are_scored_and_stored_apart(sim):
 def test_i41_a_fixed_share_gets_a_second_family_drawn_with_the_sites_key_beside_the_chain(sim, settings):
     settings.JUDGE_SECOND_MODEL = "gpt-6"
     budget.set_policy(by=None, second_share=0.25)
-    names = [f"s{number}" for number in range(24)]
+    names = [f"s{number}" for number in range(12)]
     sessions = [submit(name) for name in names]
     while work():
         pass
     chosen = {name for name in names if shares.number("second", "bob", name) < 0.25}
     parallel = Grade.objects.verdicts().filter(parallel=True)
-    assert 0 < len(chosen) < 12
+    assert 0 < len(chosen) < 6
     assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}
     for session in sessions:
         assert rewards.live(session).grade.model == "claude-sonnet-5-5"
@@ -336,15 +336,16 @@ def test_i43_two_graders_together_do_not_hide_each_other(site):
 # --- I44: a submission that failed scored as a task that failed -------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["nothing", "attempted", "delivered", "verified"])
-def test_i44_a_verdict_names_the_stage_that_was_reached(sim, stage):
+def test_i44_a_verdict_names_the_stage_that_was_reached(sim):
     """I44, a failed delivery scored as a failed task: impossible. The verdict names the stage; a session that never
     began has no reward.
     """
-    sim.script({"reached": stage})
-    session = submit("71a3")
-    work()
-    assert session.grades.verdicts().get().evidence["reached"] == stage
+    stages = ["nothing", "attempted", "delivered", "verified"]
+    sim.script(*({"reached": stage} for stage in stages))
+    for stage in stages:
+        session = submit(f"71a3 {stage}")
+        work()
+        assert session.grades.verdicts().get().evidence["reached"] == stage
 
 
 def test_i44_a_verdict_of_an_unknown_stage_is_none(sim):

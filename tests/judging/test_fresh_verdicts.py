@@ -135,22 +135,20 @@ def test_a_check_that_failed_makes_it_stale(site, sim):
     assert len(queued()) == 1
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
+def test_a_copy_a_shorter_log_and_another_sentence_in_the_journal_make_nothing_stale(site, sim):
+    sim.script({"score": 0.4})
+    session = site.upload("s-1", log(), journal=JOURNAL).session
+    work()
+    for more in (
         {"log": log(said="Done, as I said.")},  # another copy
         {"log": logs.claude("s-1", ("pytest -q", "8 passed"))},  # a shorter one
         {"journal": f"{JOURNAL}\nMerged three pull requests, all green, everybody is delighted.\n"},
         {"log": logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT, ("ls", "src")), "journal": "# More\n"},
-    ],
-)
-def test_a_copy_a_shorter_log_and_another_sentence_in_the_journal_make_nothing_stale(site, sim, more):
-    sim.script({"score": 0.4})
-    session = site.upload("s-1", log(), journal=JOURNAL).session
-    work()
-    site.upload("s-1", more.get("log"), journal=more.get("journal", ""))
-    assert (reward(session).value, reward(session).final, reward(session).weight) == (0.4, True, 1)
-    assert (queued(), work(), verdicts(session)) == ([], 0, [0.4])
+    ):
+        with site.rolled_back():
+            site.upload("s-1", more.get("log"), journal=more.get("journal", ""))
+            assert (reward(session).value, reward(session).final, reward(session).weight) == (0.4, True, 1), more
+            assert (queued(), work(), verdicts(session)) == ([], 0, [0.4]), more
 
 
 def test_a_new_sentence_after_a_verdict_on_the_journal_alone_asks_nobody(site, sim):

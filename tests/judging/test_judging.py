@@ -2,6 +2,7 @@
 
 import datetime as dt
 import threading
+import uuid
 from contextlib import contextmanager
 from random import Random
 
@@ -60,7 +61,7 @@ def later(**by):
 # --- a verdict -------------------------------------------------------------------------------------------------------
 
 
-def test_a_verdict_becomes_the_reward_with_its_whole_identity(site, sim):
+def test_a_verdict_becomes_the_reward_with_its_whole_identity_and_its_attempt_says_what_it_cost(site, sim):
     sim.script({"score": 0.78})
     job = site.judge_job()
     assert run(job) is AttemptOutcome.GRADED
@@ -79,11 +80,6 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(site, sim):
     settlement = rewards.live(job.session)
     assert (settlement.value, settlement.source, settlement.final) == (0.78, "judge", True)
     assert (job.state, job.finished_at is not None, job.lease_token) == (JobState.DONE, True, None)
-
-
-def test_an_attempt_says_what_was_sent_and_what_it_cost(site, sim):
-    job = site.judge_job()
-    run(job)
     (attempt,) = judge_cast.attempts(job)
     assert (attempt.outcome, attempt.http_status, attempt.model) == (AttemptOutcome.GRADED, 200, "claude-sonnet-5-5")
     assert attempt.request_id == sim.calls[0].request_id
@@ -92,10 +88,13 @@ def test_an_attempt_says_what_was_sent_and_what_it_cost(site, sim):
     assert len(attempt.prompt_sha256) == 64
 
 
-def test_the_prompt_holds_the_session_and_no_other_source_s_grade(site, sim):
+def test_the_prompt_holds_first_what_the_site_confirmed_then_the_session_and_no_other_source_s_grade(site, sim):
     session = site.session().with_work().graded(Source.TRAJECTORY, 0.123456, detail="trajectory says").session
     judging.run(judging.enqueue(session).pk)
     sent = sim.calls[0].request
+    confirmed = ["Confirmed: 1 commit", "Test runs: 1 passed, 0 failed; the last run of each runner passed"]
+    assert grammar.sheet(sent.user)[:2] == confirmed
+    assert "  | 4c1e9b2 send a failed call once" in sent.user
     assert "Fix the retry guard" in sent.user
     assert "Submitted PR 619" in sent.user
     assert "0.123456" not in sent.system + sent.user
@@ -140,16 +139,6 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(session) is not None
-
-
-def test_the_judge_is_told_first_what_the_site_confirmed(site, sim):
-    run(site.judge_job())
-    said = sim.calls[-1].request.user
-    assert grammar.sheet(said)[:2] == [
-        "Confirmed: 1 commit",
-        "Test runs: 1 passed, 0 failed; the last run of each runner passed",
-    ]
-    assert "  | 4c1e9b2 send a failed call once" in said
 
 
 def test_asking_the_judge_leaves_the_session_s_row_alone(site, sim):
@@ -313,12 +302,12 @@ def test_a_digest_that_cannot_be_smaller_is_not_sent_again(site, sim):
 @pytest.mark.parametrize("mode", [Mode.BAD_REQUEST, Mode.HANG, Mode.OVERLOADED, Mode.DROP])
 def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(site, sim, settings, mode):
     settings.JUDGE_MAX_ATTEMPTS, settings.JUDGE_TIMEOUT = 2, 0.1 if mode is Mode.HANG else 20
-    answered(site.judge_job())
+    assert run(site.judge_job()) is AttemptOutcome.GRADED
     sim.mode = mode
     job = site.judge_job()
-    for _ in range(5):
+    for _ in range(3):
         run(job)
-    assert (job.state, job.attempts, job.own_failures) == (JobState.QUEUED, 5, 0)
+    assert (job.state, job.attempts, job.own_failures) == (JobState.QUEUED, 3, 0)
     assert not rewards.live(job.session).final
     sim.apply({"mode": "verdict", "release": True})
     run(job)
@@ -328,24 +317,19 @@ def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(site, sim
 def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_hand(site, sim, settings):
     """Each try may be billed; so it is tried once a day for a week, and then when a person says so."""
     settings.JUDGE_MAX_ATTEMPTS = 3
-    job = site.judge_job()
+    job, sim.mode = site.judge_job(), Mode.BAD_REQUEST
     for number in range(4):
-        sim.mode = Mode.BAD_REQUEST
         run(job)
-        sim.mode = Mode.VERDICT
         assert job.own_failures == number
-        for _ in range(7):
-            answered(site.judge_job())
+        grade_others(site, 7)
     assert (job.state, job.is_open, job.others_graded) == (JobState.PARKED, True, 21)
     settlement = rewards.live(job.session)
     assert (settlement.final, settlement.reason) == (False, Reason.NEEDS_ATTENTION)
     assert judging.sweep() == []
     for day in range(1, 7):
         with later(days=day, minutes=day):
-            sim.mode = Mode.VERDICT
-            answered(site.judge_job())
+            grade_others(site, 1)
             judging.sweep()
-            sim.mode = Mode.BAD_REQUEST
             judging.run(job.pk)
             job.refresh_from_db()
             assert job.state == JobState.PARKED
@@ -361,8 +345,7 @@ def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_ha
 
 def test_an_outage_that_all_share_parks_nobody(site, sim, settings):
     settings.JUDGE_MAX_ATTEMPTS = 2
-    for _ in range(25):
-        answered(site.judge_job())
+    grade_others(site, 25)
     sim.mode = Mode.BAD_REQUEST
     jobs = [site.judge_job() for _ in range(3)]
     for _ in range(4):
@@ -408,9 +391,12 @@ def test_new_evidence_has_a_parked_session_tried_again(site, sim):
     assert (job.state, job.parked_at) == (JobState.QUEUED, None)
 
 
-def answered(job):
-    """A verdict on another session."""
-    assert run(job) is AttemptOutcome.GRADED
+def grade_others(site, count):
+    """The attempts of so many other sessions, each with a verdict."""
+    done = {"outcome": AttemptOutcome.GRADED, "finished_at": timezone.now()}
+    for _ in range(count):
+        job = site.session().with_judge_job(state=JobState.DONE).job
+        JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), **done)
 
 
 def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):

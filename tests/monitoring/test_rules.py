@@ -251,9 +251,9 @@ def test_the_numbers_of_views_that_are_constants_are_no_finding(view):
 
 
 def test_sessions_that_looked_and_floors_are_not_alike(site):
-    for n in range(40):
+    for n in range(32):
         site.session(ARMS[n % 4], ended_at=NOON).graded(Source.TRAJECTORY, 0.35, evidence={"view": "looked"}).settle()
-    for n in range(40):
+    for n in range(32):
         rewards.settle(site.session(ARMS[n % 4], ended_at=NOON).session)
     assert look(Collapse()) == {}
 
@@ -268,14 +268,16 @@ def both(site, judge, trajectory, *, view="full", version="trajectory/2", **fiel
     return session
 
 
-def usually(site, difference, *, n=10, **fields):
+def usually(difference, *, n=10, arm="code", rubric="", view="full", version="trajectory/2"):
     """So many pairs whose judge is so far above the trajectory, give or take a tenth."""
-    for place in range(n):
-        both(site, 0.5 + difference + (place % 3 - 1) / 10, 0.5, **fields)
+    judge = {"source": Source.JUDGE, "model": "m", "rubric": rubric}
+    trajectory = {"source": Source.TRAJECTORY, "value": 0.5, "version": version, "evidence": {"view": view}}
+    verdicts = (0.5 + difference + (place % 3 - 1) / 10 for place in range(n))
+    add_graded((arm, NOON - dt.timedelta(hours=1), [judge | {"value": value}, trajectory]) for value in verdicts)
 
 
 def test_a_session_on_which_the_two_are_far_more_apart_than_usual_is_flagged(site):
-    usually(site, 0.2)
+    usually(0.2)
     both(site, 0.9, 0.31)
     assert flags("A3") == {}
     session = both(site, 0.9, 0.3)
@@ -286,7 +288,7 @@ def test_a_session_on_which_the_two_are_far_more_apart_than_usual_is_flagged(sit
 
 def test_scales_that_differ_are_no_disagreement(site):
     """A raw .20 may well be worth .63: what counts is how far the two usually are apart."""
-    usually(site, 0.4)
+    usually(0.4)
     both(site, 0.63, 0.2)
     assert flags("A3") == {}
     session = both(site, 0.2, 0.25)
@@ -294,7 +296,7 @@ def test_scales_that_differ_are_no_disagreement(site):
 
 
 def test_nobody_can_say_what_is_wide_before_there_are_pairs(site):
-    usually(site, 0.0, n=9)
+    usually(0.0, n=9)
     both(site, 0.9, 0.1)
     assert flags("A3") == {}
     both(site, 0.9, 0.1)
@@ -303,32 +305,32 @@ def test_nobody_can_say_what_is_wide_before_there_are_pairs(site):
 
 @pytest.mark.parametrize("other", [{"version": "trajectory/1"}, {"view": "part"}, {"rubric": "b" * 64}])
 def test_pairs_of_another_judge_version_or_view_say_nothing(site, other):
-    usually(site, 0.0, **other)
+    usually(0.0, **other)
     both(site, 0.9, 0.1)
     assert flags("A3") == {}
 
 
 def test_a_category_without_pairs_is_compared_with_all(site):
-    usually(site, 0.0, arm="infra")
+    usually(0.0, arm="infra")
     session = both(site, 0.9, 0.1, arm="code")
     assert "of all categories" in flags("A3")[session.external_id]
 
 
 @pytest.mark.parametrize("view", ["part", "facts", "looked"])
 def test_only_a_trajectory_that_saw_the_whole_log_can_disagree(site, view):
-    usually(site, 0.0, view=view)
+    usually(0.0, view=view)
     both(site, 0.9, 0.1, view=view)
     assert flags("A3") == {}
 
 
 def test_a_judge_who_passes_over_a_failure_is_flagged(site):
-    usually(site, 0.0, view="failed")
+    usually(0.0, view="failed")
     session = both(site, 0.95, 0.1, view="failed")
     assert list(flags("A3")) == [session.external_id]
 
 
 def test_a_person_ends_the_disagreement(site):
-    usually(site, 0.0)
+    usually(0.0)
     session = both(site, 0.9, 0.1)
     review.record_correction(session, site.person("rita", "reviewer"), value=0.5, reason="read it")
     assert flags("A3") == {}

@@ -37,7 +37,7 @@ def session(site, arm, ago, *, graded, **fields):
     return site.session(arm, ago=ago, **fields).graded(Source.TRAJECTORY, value, reason).settle()
 
 
-def usual(site):
+def usual():
     """Twenty days of four arms, every fifth session without a grade, and no two in a row."""
     settled(
         (arm, NOON - (22 - n) * DAY + place * HOUR, (n + 2 * place) % 5 != 3)
@@ -48,7 +48,7 @@ def usual(site):
 
 def settled(rows):
     """Sessions from (arm, when it ended, whether it has a grade), with no more than their settlement and state."""
-    arms_by_name = {name: Arm.objects.resolve("category", name) for name in MANY_ARMS}
+    arms_by_name = {row.name: row for row in Arm.objects.filter(bandit__name="category")}
     bob = Site().agent()
     rows = list(rows)
     sessions = Session.objects.bulk_create(
@@ -77,22 +77,26 @@ def silent(site, arm, n, *, since=1 * DAY, **fields):
 
 
 def look():
-    monitoring.watch()
-    return [(alarm.about, alarm.detail) for alarm in open_now()]
+    """What the rule's alarms say now, without all the other rules."""
+    keep([monitoring.RULES["A14"]], timezone.now())
+    return told()
 
 
-def open_now():
-    return monitoring.open_alarms().filter(rule="A14").order_by("pk")
+def told():
+    return list(monitoring.open_alarms().filter(rule="A14").order_by("pk").values_list("about", "detail"))
 
 
-def test_a_run_is_one_alarm_that_says_its_arithmetic(site):
+def test_a_run_is_one_alarm_that_says_its_arithmetic(site, clock):
     """I23, I48, sessions without a grade, so that a broken arm looks good for ever: alarm (A14). Refused requests and
     silent failures have no number; a run of them that is too long for chance is told, with three ways out.
     """
-    usual(site)
-    assert look() == []
+    usual()
+    monitoring.watch()
+    assert told() == []
     silent(site, "code", 9)
-    ((about, detail),) = look_again()
+    clock.shift(HOUR)  # in which the rule does not look
+    monitoring.watch()
+    ((about, detail),) = told()
     assert about == "code"
     assert detail.startswith("9 sessions in a row from 30 Mar 12:00 UTC to 30 Mar 20:00 UTC: 9 could not be graded.")
     others, both = (12 + 1) / 62, (20 * 13 / 62 + 4) / 40
@@ -103,13 +107,7 @@ def test_a_run_is_one_alarm_that_says_its_arithmetic(site):
     assert int(said[3].replace(",", "")) == int(float(f"{both**-9:.2g}"))
 
 
-def look_with_this_rule():
-    """As `look`, without all the other rules."""
-    keep([monitoring.RULES["A14"]], timezone.now())
-
-
 def look_again():
-    """After the hour in which the rule does not look."""
     return look_later(HOUR)
 
 
@@ -119,23 +117,23 @@ def look_later(later):
 
 
 def test_it_is_not_opened_again_while_nothing_new_happens(site, clock):
-    usual(site)
+    usual()
     silent(site, "code", 9)
     for _ in range(48):
-        look_with_this_rule()
+        look()
         clock.shift(HOUR)
     assert Alarm.objects.filter(rule="A14").count() == 1
 
 
 def test_sessions_that_wait_for_the_judge_do_not_count(site):
-    usual(site)
+    usual()
     for each in silent(site, "code", 9):
         site.on(each).with_judge_job()
     assert look() == []
 
 
 def test_a_grade_within_the_run_resolves_it(site, rita):
-    usual(site)
+    usual()
     run = silent(site, "code", 9)
     assert look()
     review.record_correction(run[4], rita, value=0.7, reason="it works")
@@ -143,7 +141,7 @@ def test_a_grade_within_the_run_resolves_it(site, rita):
 
 
 def test_a_person_who_says_that_it_was_infrastructure_resolves_it(site, rita):
-    usual(site)
+    usual()
     run = silent(site, "code", 9)
     assert look()
     for each in run:
@@ -152,7 +150,7 @@ def test_a_person_who_says_that_it_was_infrastructure_resolves_it(site, rita):
 
 
 def test_an_arm_that_is_paused_is_not_looked_at(site):
-    usual(site)
+    usual()
     silent(site, "code", 9)
     assert look()
     arms.pause(Arm.objects.resolve("category", "code"), by="otto")
@@ -160,14 +158,14 @@ def test_an_arm_that_is_paused_is_not_looked_at(site):
 
 
 def test_an_outage_that_hits_all_arms_is_one_alarm(site, clock):
-    usual(site)
+    usual()
     start = 1 * DAY
     for n in range(12):
         at = NOON - start + n * HOUR
         for place, arm in enumerate(ARMS):
             settled([(arm, at + place * 10 * dt.timedelta(minutes=1), False)])
             with time_machine.travel(at + HOUR, tick=False):
-                look_with_this_rule()
+                look()
     ((about, detail),) = look_later(2 * HOUR)
     assert about == "all arms"
     assert "could not be graded, of 4 arms" in detail
@@ -175,7 +173,7 @@ def test_an_outage_that_hits_all_arms_is_one_alarm(site, clock):
 
 
 def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm(site):
-    usual(site)
+    usual()
     for n in range(10):
         ended = {"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "out of memory"}
         session(site, "code", 2 * DAY - 3 * n * HOUR, graded=False, **ended)
@@ -186,7 +184,7 @@ def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm(site):
 
 
 def test_the_page_offers_the_three_ways_out(site, client):
-    usual(site)
+    usual()
     run = silent(site, "code", 9)
     look()
     client.force_login(site.person("olga", "operator"))
@@ -205,7 +203,7 @@ def test_the_page_offers_the_three_ways_out(site, client):
 
 
 def test_a_viewer_is_offered_nothing(site, client):
-    usual(site)
+    usual()
     silent(site, "code", 9)
     look()
     client.force_login(site.person("vera", "viewer"))
@@ -216,17 +214,17 @@ def test_a_viewer_is_offered_nothing(site, client):
 
 
 def test_a_site_where_all_is_well_is_hardly_disturbed(site, clock):
-    """Eight arms, fifty sessions a day, one to three in ten of them without a grade: sixty days, two looks a day."""
+    """Eight arms, fifty sessions a day, one to three in ten of them without a grade: thirty days, two looks a day."""
     chance = random.Random(7)
     rates = {name: chance.uniform(0.1, 0.3) for name in MANY_ARMS}
-    for _ in range(2 * 60):
+    for _ in range(2 * 30):
         ends = [timezone.now() + n * dt.timedelta(minutes=20) for n in range(25)]
         drawn = list(zip(chance.choices(MANY_ARMS, k=25), ends, strict=True))
         settled((arm, ended_at, chance.random() >= rates[arm]) for arm, ended_at in drawn)
         clock.shift(12 * HOUR)
-        look_with_this_rule()
+        look()
     disturbed = Alarm.objects.filter(rule="A14").count()
     assert disturbed <= 1
     settled(("code", timezone.now() - n * dt.timedelta(minutes=10), False) for n in range(15))
-    look_with_this_rule()
+    look()
     assert Alarm.objects.filter(rule="A14").count() == disturbed + 1

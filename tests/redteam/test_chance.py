@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 import time_machine
 from django.test import Client
+from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from grading import intake, monitoring
 from grading.intake.first_word import Speaker
 from grading.models import Alarm, ApiToken, Flag, Session, SessionShares
 from grading.models.agents import TokenScope
+from grading.monitoring.unused import UnusedDecisions
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
 from tests.examples import examples
@@ -92,25 +94,24 @@ def journal(number, size=40):
 
 def test_ids_ground_offline_get_the_least_likely_arm_as_often_as_any_others(eve):
     teach()
-    policy(open_decisions=None)
+    policy(open_decisions=None, consumption_per_agent=None, consumption_per_day=None)
     supply = {"code": 1, "infra": 1, "news": 1}
     odds = {arm: odd for arm, odd in eve.ask("first", supply=supply).json()["eligible"].items() if odd != str(odd)}
-    odds = {arm: odd for arm, odd in odds.items() if not isinstance(odd, str)}
     least = min(odds, key=odds.get)
     names = (f"try-{number}" for number in itertools.count())
-    ground = itertools.islice((name for name in names if draw(odds, uniform("category", name)) == least), 150)
+    ground = itertools.islice((name for name in names if draw(odds, uniform("category", name)) == least), 40)
     got = [eve.ask(name, supply=supply).json()["arm"] for name in ground]
     assert odds[least] < 0.1
-    assert got.count(least) <= 150 * odds[least] + 4 * (150 * odds[least]) ** 0.5
+    assert got.count(least) <= 40 * odds[least] + 4 * (40 * odds[least]) ** 0.5
 
 
 def test_draws_of_lessons_ground_offline_are_held_out_as_often_as_any_others(eve):
     policy("lesson", holdout=0.4, holdout_decided=None, open_decisions=None)
     arm = Arm.objects.create(bandit=Bandit.objects.get(name="lesson"), name="ask-first")
     names = (f"try-{number}" for number in itertools.count())
-    ground = itertools.islice((name for name in names if uniform("lesson", f"{name}\0{arm.name}") < 0.6), 60)
+    ground = itertools.islice((name for name in names if uniform("lesson", f"{name}\0{arm.name}") < 0.6), 30)
     assert {eve.draw(name, arm.name).status_code for name in ground} == {200}
-    assert 10 <= Assignment.objects.filter(taken=False).count() <= 38
+    assert 3 <= Assignment.objects.filter(taken=False).count() <= 21
 
 
 def test_who_names_sessions_by_the_old_hash_escapes_neither_the_slice_nor_a_second_opinion(settings):
@@ -122,11 +123,11 @@ def test_who_names_sessions_by_the_old_hash_escapes_neither_the_slice_nor_a_seco
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
 
     escaping = (name for name in names if public(f"review/eve/{name}") >= 0.2 and public(f"second/{name}") >= 0.2)
-    for name in itertools.islice(escaping, 120):
+    for name in itertools.islice(escaping, 60):
         Site().upload(name, journal="Done.", category="code", agent="eve")
     drawn = SessionShares.objects.filter(session__agent__name="eve")
-    assert drawn.count() == 120
-    assert 10 <= drawn.filter(review_slice=0.2).count() <= 40
+    assert drawn.count() == 60
+    assert 2 <= drawn.filter(review_slice=0.2).count() <= 22
 
 
 def test_what_was_drawn_for_a_session_is_never_drawn_again(settings):
@@ -151,10 +152,11 @@ def test_decisions_ground_online_stop_at_eight_and_are_told(eve):
             for row in Selection.objects.filter(decision_id__startswith=f"d-{day}-", arm__name="infra"):
                 selection.complete(row, observation=f"o-{row.pk}", executed_arm="infra", now=row.created)
                 used += 1
-            monitoring.watch()
-            if alarm := Alarm.objects.filter(rule="A13", resolved_at=None).first():
+            if list(UnusedDecisions().look(timezone.now())):
                 break
+        monitoring.watch()
     assert used <= 12
+    alarm = Alarm.objects.get(rule="A13", resolved_at=None)
     assert alarm.about == "eve: category"
     assert "the agent uses only the decisions that suit it" in alarm.detail
 
@@ -303,7 +305,7 @@ def test_twenty_five_sessions_with_the_same_bytes_from_an_agents_token_move_thre
 
 
 def test_one_person_with_one_agent_is_never_capped():
-    honest("bob", a_day=20)
+    honest("bob")
     version = posterior_of("category", NOW).posterior
     assert version.caps == {}
     policy(agent_cap=None)
@@ -311,13 +313,17 @@ def test_one_person_with_one_agent_is_never_capped():
     assert (after.alpha.tobytes(), after.beta.tobytes()) == (version.alpha.tobytes(), version.beta.tobytes())
 
 
+@pytest.fixture
+def alices_work(db):
+    honest("alice", days=3)
+
+
 @given(order=st.permutations(range(24)))
 @examples(15, HealthCheck.function_scoped_fixture)
-def test_the_order_in_which_sessions_come_moves_no_bit_with_the_cap(order):
+def test_the_order_in_which_sessions_come_moves_no_bit_with_the_cap(alices_work, order):
     made = [("eve", f"e-{n}", "social", 0.9, n % 2) for n in range(14)]
     made += [("alice", f"a-{n}", ("code", "social")[n % 2], 0.2 + n / 20, 2) for n in range(10)]
     with Site().rolled_back():
-        honest("alice", days=3)
         for at in order:
             agent, name, arm, value, age = made[at]
             reward_of(agent, name, arm, value, age=age)

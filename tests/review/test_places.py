@@ -14,7 +14,7 @@ from grading.models.review import Answer, ItemState, Place, QueueEntry
 from grading.review import answers, places, queue, random_slice, shares
 from tests.casts.review import claim, flagged, item, name
 from tests.examples import examples
-from tests.site import NOON
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
 NOW = NOON + dt.timedelta(hours=1)
@@ -71,53 +71,6 @@ def test_where_one_of_the_two_has_nothing_left_the_other_has_its_places():
 
 
 # ---- the queue
-
-
-@pytest.fixture
-def _abounding(site, db):
-    """Thirty flagged items, and twenty of the slice whose ranks say nothing of their impact."""
-    for _ in range(30):
-        waits(site, QueueEntry.RULE, impact=0.4)
-    for number in range(20):
-        waits(site, rank=number * 7 % 20 / 20, impact=0.1 + number / 100)
-
-
-@pytest.mark.usefixtures("_abounding")
-def test_three_of_ten_are_by_chance_in_the_order_of_their_ranks_while_flags_abound(rita):
-    expected = listed(rita)[:20]
-    assert handed_out(rita, 20) == expected
-    by_rank = list(ReviewItem.objects.in_slice().order_by("rank").values_list("pk", flat=True))
-    assert [pk for pk, by_chance in expected if by_chance] == by_rank[:6]
-
-
-@pytest.mark.usefixtures("_abounding")
-def test_of_two_reviewers_each_has_three_of_ten_by_chance(rita, omar):
-    found = [handed_out(person, 1)[0] for _ in range(10) for person in (rita, omar)]
-    assert sum(by_chance for _, by_chance in found[::2]) == sum(by_chance for _, by_chance in found[1::2]) == 3
-
-
-@pytest.mark.usefixtures("_abounding")
-def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(rita):
-    expected = listed(rita)[:10]
-    assert [queue.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
-
-
-@pytest.mark.usefixtures("_abounding")
-def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(rita):
-    handed_out(rita, 2)
-    for _ in range(3):
-        held = queue.next_for(rita, page := claim())
-        assert item(held.session).place == Place.CHANCE
-        answers.submit(held.session, rita, answer=Answer.SKIP, claim=page)
-    assert handed_out(rita, 1)[0][1]
-
-
-@pytest.mark.usefixtures("_abounding")
-def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(site, rita):
-    for number in range(6):
-        waits(site, rank=number / 10, arm="infra")
-    assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
-    assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))
 
 
 def test_a_flagged_session_of_the_slice_has_its_turn_by_chance_as_any_other(rita):
@@ -225,3 +178,54 @@ def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(si
     assert item(held.session).rank == held.rank > 0
     random_slice.take_turns(NOW)
     assert ReviewAnswer.objects.blind().drawn().count() == 1
+
+
+# ---- a long queue
+
+
+@pytest.fixture(scope="module")
+def long_queue(django_db_setup, django_db_blocker):
+    """Fifteen flagged items, and ten of the slice whose ranks say nothing of their impact.
+
+    Built once: tests of other queues are in front.
+    """
+    site = Site()
+    with django_db_blocker.unblock(), site.rolled_back():
+        for _ in range(15):
+            waits(site, QueueEntry.RULE, impact=0.4)
+        for number in range(10):
+            waits(site, rank=number * 7 % 10 / 10, impact=0.1 + number / 100)
+        yield
+
+
+def test_three_of_ten_are_by_chance_in_the_order_of_their_ranks_while_flags_abound(long_queue, rita):
+    expected = listed(rita)[:20]
+    assert handed_out(rita, 20) == expected
+    by_rank = list(ReviewItem.objects.in_slice().order_by("rank").values_list("pk", flat=True))
+    assert [pk for pk, by_chance in expected if by_chance] == by_rank[:6]
+
+
+def test_of_two_reviewers_each_has_three_of_ten_by_chance(long_queue, rita, omar):
+    found = [handed_out(person, 1)[0] for _ in range(10) for person in (rita, omar)]
+    assert sum(by_chance for _, by_chance in found[::2]) == sum(by_chance for _, by_chance in found[1::2]) == 3
+
+
+def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(long_queue, rita):
+    expected = listed(rita)[:10]
+    assert [queue.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
+
+
+def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(long_queue, rita):
+    handed_out(rita, 2)
+    for _ in range(3):
+        held = queue.next_for(rita, page := claim())
+        assert item(held.session).place == Place.CHANCE
+        answers.submit(held.session, rita, answer=Answer.SKIP, claim=page)
+    assert handed_out(rita, 1)[0][1]
+
+
+def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(long_queue, site, rita):
+    for number in range(6):
+        waits(site, rank=number / 10, arm="infra")
+    assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
+    assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))

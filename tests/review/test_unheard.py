@@ -20,7 +20,7 @@ from grading.review.unheard import VOICES
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests.casts.page import flat
-from tests.site import NOON
+from tests.site import NOON, Site
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -37,16 +37,24 @@ def graded(site, arm, value, n, source=Source.JUDGE):
         site.session(arm, ago=DAY + number * HOUR).graded(source, value).settle()
 
 
-def silent(site, arm, n, *, ago=DAY, **fields):
-    return [site.session(arm, ago=ago + number * HOUR, **fields).abstained().settle() for number in range(n)]
+def silent(site, arm, n):
+    return [site.session(arm, ago=DAY + number * HOUR).abstained().settle() for number in range(n)]
 
 
-def a_good_looking_arm(site, n=23):
-    """An arm that looks best by the part of it that was seen, and one that is a little worse by all of it."""
-    graded(site, "code", 0.8, 17)
-    graded(site, "infra", 0.7, 17)
-    graded(site, "news", 0.2, 17)
-    return silent(site, "code", n)
+@pytest.fixture(scope="module")
+def run(django_db_setup, django_db_blocker):
+    """An arm that looks best by the part of it that was seen, and one that is a little worse by all of it.
+
+    Returns its silent sessions. Built once: tests that need a site without it come first in the module.
+    """
+    site = Site()
+    with django_db_blocker.unblock(), site.rolled_back():
+        with time_machine.travel(NOON, tick=False):
+            graded(site, "code", 0.8, 17)
+            graded(site, "infra", 0.7, 17)
+            graded(site, "news", 0.2, 17)
+            made = silent(site, "code", 23)
+        yield Session.objects.filter(pk__in=[each.pk for each in made]).order_by("pk")
 
 
 def flagged(arm="code"):
@@ -59,12 +67,40 @@ def what_if():
     }
 
 
+def page(site, client, path="/bandits/category/"):
+    client.force_login(site.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
+    return re.sub(r"<[^>]+>", "", unescape(flat(client.get(path))))
+
+
+MARK = "Only what could be seen:"
+
+
+# ---- sites without that arm
+
+
+def test_an_empty_site_asks_nobody():
+    assert review.ask_about_silence() == 0
+
+
+def test_nobody_is_asked_where_it_would_move_little(site):
+    graded(site, "code", 0.8, 16)
+    graded(site, "infra", 0.2, 16)
+    silent(site, "code", 1)
+    silent(site, "infra", 8)
+    assert review.ask_about_silence() == 0
+
+
+def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(site, client):
+    graded(site, "code", 0.8, 3)
+    graded(site, "infra", 0.4, 3, Source.TRAJECTORY)
+    assert MARK not in page(site, client)
+
+
 # ---- what if silence were bad news
 
 
-def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do(site):
+def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do(run, site):
     """The promise, against sessions that a judge then gave exactly that."""
-    run = a_good_looking_arm(site)
     promised = what_if()["code"]
     believed = posterior_of("category", NOON)
     assert promised.value == min(believed.arms["code"].mean, believed.posterior.mean)
@@ -72,7 +108,7 @@ def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do(site):
     assert (len(promised.observations), promised.n) == (23, 40)
     bandit = Bandit.objects.get(name="category")
     bandit.policies.create(version=9, by="otto", evidence_scale=believed.posterior.evidence_scale)
-    for each in run:
+    for each in run.all():
         site.on(each).judged(promised.value).settle()
     then = posterior_of("category", NOON)
     assert then.share_of_next_100("code") == pytest.approx(promised.move.share_after, abs=0.01)
@@ -80,16 +116,14 @@ def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do(site):
     assert what_if() == {}
 
 
-def test_each_arm_is_asked_what_its_own_silence_hides(site):
-    a_good_looking_arm(site)
+def test_each_arm_is_asked_what_its_own_silence_hides(run, site):
     silent(site, "news", 3)
     alone = what_if()["code"]
     assert abs(what_if()["news"].move.share_moves) < 1
     assert alone.move.share_after == what_if()["code"].move.share_after
 
 
-def test_an_arm_with_one_graded_abstention_is_heard(site, rita):
-    run = a_good_looking_arm(site)
+def test_an_arm_with_one_graded_abstention_is_heard(run, rita):
     bandit, today = Bandit.objects.get(name="category"), NOON.date()
     policy = evidence_of(bandit, today)[0]
     assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
@@ -101,15 +135,13 @@ def test_an_arm_with_one_graded_abstention_is_heard(site, rita):
     assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
 
 
-def test_a_fallback_that_comes_later_is_no_voice(site):
-    run = a_good_looking_arm(site)
+def test_a_fallback_that_comes_later_is_no_voice(run, site):
     site.on(run[0]).graded(Source.JOURNAL, 0.6)
     rewards.settle(run[0])
     assert len(what_if()["code"].observations) == 22
 
 
-def test_an_arm_that_is_not_chosen_is_not_asked_about(site):
-    a_good_looking_arm(site)
+def test_an_arm_that_is_not_chosen_is_not_asked_about(run):
     arms.pause(Arm.objects.resolve("category", "code"), by="otto")
     assert what_if() == {}
 
@@ -117,10 +149,9 @@ def test_an_arm_that_is_not_chosen_is_not_asked_about(site):
 # ---- five go to a person
 
 
-def test_five_drawn_at_random_go_to_a_person(site):
-    run = a_good_looking_arm(site)
+def test_five_drawn_at_random_go_to_a_person(run):
     assert review.ask_about_silence() == 5
-    assert set(flagged()) < {each.pk for each in run}
+    assert set(flagged()) < {each.pk for each in run.all()}
     detail = Flag.objects.filter(rule="A36").first().detail
     said = re.fullmatch(
         r"Only what could be seen: 23 of 40 sessions of code left nothing to grade by, and nobody has graded any of "
@@ -137,14 +168,9 @@ def test_five_drawn_at_random_go_to_a_person(site):
     assert alarm.detail.startswith("5 sessions wait for review")
 
 
-def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(site, settings):
+def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(run, site, settings):
     def drawn():
         with site.rolled_back():
-            for number in range(23):
-                silent(site, "code", 1, external_id=f"s-{number}", ago=DAY + number * HOUR)
-            graded(site, "code", 0.8, 17)
-            graded(site, "infra", 0.7, 17)
-            graded(site, "news", 0.2, 17)
             review.ask_about_silence()
             return sorted(Session.objects.filter(pk__in=flagged()).values_list("external_id", flat=True))
 
@@ -154,8 +180,7 @@ def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(site, settin
     assert drawn() != first
 
 
-def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(site, clock, rita):
-    a_good_looking_arm(site)
+def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(run, clock, rita):
     assert review.ask_about_silence() == 5
     first = flagged()
     assert review.ask_about_silence() == 0
@@ -169,8 +194,7 @@ def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(site, clock
     assert not set(flagged()) & set(first)
 
 
-def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(site, rita):
-    a_good_looking_arm(site)
+def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(run, rita):
     review.ask_about_silence()
     first, *others = flagged()
     review.record_correction(Session.objects.get(pk=first), rita, value=0.4, reason="half of it")
@@ -178,8 +202,7 @@ def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(
     assert flagged() == others
 
 
-def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(site):
-    a_good_looking_arm(site)
+def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(run, site):
     review.ask_about_silence()
     judged, *others = flagged()
     made = Session.objects.get(pk=judged)
@@ -190,16 +213,8 @@ def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(site):
     assert not ReviewItem.objects.filter(session=made, state=ItemState.OPEN, entered_as="rule").exists()
 
 
-def test_nobody_is_asked_where_it_would_move_little(site):
-    graded(site, "code", 0.8, 40)
-    graded(site, "infra", 0.2, 40)
-    silent(site, "code", 1)
-    silent(site, "infra", 20)
-    assert review.ask_about_silence() == 0
-
-
-def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(site, clock):
-    for each in a_good_looking_arm(site):
+def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(run, site, clock):
+    for each in run.all():
         site.on(each).with_judge_job()
     assert review.ask_about_silence() == 0
     clock.shift(DAY + HOUR)
@@ -207,12 +222,7 @@ def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outag
     assert JudgeJob.objects.open().count() == 23
 
 
-def test_an_empty_site_asks_nobody():
-    assert review.ask_about_silence() == 0
-
-
-def test_it_is_looked_at_every_night(site):
-    a_good_looking_arm(site)
+def test_it_is_looked_at_every_night(run):
     tasks.at_night()
     assert len(flagged()) == 5
 
@@ -220,16 +230,7 @@ def test_it_is_looked_at_every_night(site):
 # ---- the page
 
 
-def page(site, client, path="/bandits/category/"):
-    client.force_login(site.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
-    return re.sub(r"<[^>]+>", "", unescape(flat(client.get(path))))
-
-
-MARK = "Only what could be seen:"
-
-
-def test_the_arm_is_marked_until_somebody_has_graded_one(site, client, rita):
-    run = a_good_looking_arm(site)
+def test_the_arm_is_marked_until_somebody_has_graded_one(run, site, client, rita):
     shown = page(site, client)
     assert shown.count(MARK) == 1
     assert "Only what could be seen: 23 of 40 sessions left nothing to grade by" in shown
@@ -240,14 +241,7 @@ def test_the_arm_is_marked_until_somebody_has_graded_one(site, client, rita):
     assert MARK not in page(site, client)
 
 
-def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(site, client):
-    graded(site, "code", 0.8, 3)
-    graded(site, "infra", 0.4, 3, Source.TRAJECTORY)
-    assert MARK not in page(site, client)
-
-
-def test_the_past_is_marked_as_it_was(site, client, rita, clock):
-    run = a_good_looking_arm(site)
+def test_the_past_is_marked_as_it_was(run, site, client, rita, clock):
     clock.shift(2 * DAY)
     review.record_correction(run[0], rita, value=0.4, reason="half of it")
     assert MARK not in page(site, client)
