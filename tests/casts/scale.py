@@ -63,7 +63,7 @@ def pairs(each: int = 12, *, ago: dt.timedelta = DAY, seed: int = 1, **arms: tup
 def moves_a_lot():
     """An arm that is never judged, read low at the start, whose fallbacks are worth much by the others' pairs."""
     pairs(12, code=(0.15, 0.85), triage=(0.2, 0.9))
-    for number in range(60):
+    for number in range(15):
         ago = DAY * (1 + number % 5)
         fell_back(0.1 + 0.1 * (number % 2), arm="news", ago=ago)
         fell_back(0.9, arm="infra", ago=ago)

@@ -62,19 +62,19 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
     site, settings, otto
 ):
     with simulated(settings) as sim:
-        for number in range(24):
+        for number in range(6):
             arm, calls = (("code", (GREEN, PUSH)), ("infra", (RED,)), ("triage", (GREEN,)))[number % 3]
             sim.script({"score": {"code": 0.9, "infra": 0.3, "triage": 0.7}[arm] + 0.02 * (number % 4)})
             session = hand_in(site, number, arm, *calls)
             assert work() == 1
             assert rewards.live(session).source == Source.JUDGE
         settings.ANTHROPIC_API_KEY = ""
-        alone = [hand_in(site, 100 + number, "news", GREEN) for number in range(12)]
+        alone = [hand_in(site, 100 + number, "news", GREEN) for number in range(2)]
     assert {rewards.live(session).source for session in alone} == {Source.TRAJECTORY}
     one_scale.switch_off("category", otto, version=2)
     before, rows = bits(), learned()
     found = one_scale.proposal("category", NOON)
-    assert found.pairs == 24
+    assert found.pairs == 6
     assert {line.source for line in found.scale.lines} == {"trajectory"}
     made = one_scale.put_in_force(found, otto, version=3, fingerprint=found.fingerprint, note="looked at")
     assert made.target.startswith("claude")
@@ -84,7 +84,7 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
     (said,) = [each for each in posterior_of("category", NOON).arms["news"].evidence if each.source == "trajectory"]
     read = one_scale.ScaleReader().of(alone[0], alone[0].grades.get(source="trajectory"))
     assert said.mapped == pytest.approx(read.value)
-    assert (read.version, read.pairs) == (3, 24)
+    assert (read.version, read.pairs) == (3, 6)
     one_scale.switch_off("category", otto, version=4)
     assert bits() == before
     assert learned() == rows
@@ -107,7 +107,7 @@ def numbers(read):
 
 
 def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
-    scale_cast.pairs()
+    scale_cast.pairs(6)
     scale_cast.put(otto)
     session = scale_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
@@ -121,14 +121,8 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     assert f"The bandits read it as {said}." in page
     changed = page.partition("What it changed")[2]
     assert f'≈ {value} <span class="dim">raw .20</span>' in changed
-
-
-def test_one_that_the_judge_beat_says_what_it_would_count(client, otto):
-    scale_cast.pairs()
-    scale_cast.put(otto)
-    session = scale_cast.judged(0.2, 0.6, arm="code")
-    client.force_login(otto)
-    page = page_of(client, session)
+    # One that the judge beat says what it would count.
+    page = page_of(client, scale_cast.judged(0.2, 0.6, arm="code"))
     assert "· would count ." in tile(page, "trajectory")
     assert "The bandits read it as" not in page
 
@@ -149,40 +143,45 @@ def test_at_the_start_with_verdicts_a_session_counts_a_tenth(client, otto):
 
 
 def test_single_sessions_are_cut_to_a_grade_on_the_screen(client, otto):
-    scale_cast.pairs(code=(0.2, 0.9), infra=(0.3, 0.97))
+    scale_cast.pairs(6, code=(0.2, 0.9), infra=(0.3, 0.97))
     scale_cast.put(otto)
     session = scale_cast.fell_back(0.98, arm="infra")
     client.force_login(otto)
     assert "≈ 1<small>" in tile(page_of(client, session), "trajectory")
 
 
-def api(session, secret):
-    answer = Client().get(f"/api/v1/sessions/{session.pk}", headers={"Authorization": f"Bearer {secret}"})
+def api(path, secret):
+    answer = Client().get(f"/api/v1/{path}", headers={"Authorization": f"Bearer {secret}"})
     assert answer.status_code == 200
     return answer.json()
 
 
-def test_the_api_gives_what_was_settled_and_what_it_is_read_as(site, otto):
+def test_the_api_gives_what_was_settled_what_it_is_read_as_and_what_a_source_counts(site, otto):
     _, secret = ApiToken.objects.issue(site.agent())
     session = scale_cast.fell_back(0.2, arm="code")
-    said = api(session, secret)["reward"]
+    said = api(f"sessions/{session.pk}", secret)["reward"]
     assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
-    scale_cast.pairs()
+    scale_cast.pairs(6)
     scale_cast.put(otto)
     read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
-    said = api(session, secret)
+    said = api(f"sessions/{session.pk}", secret)
     assert said["reward"]["value"] == 0.2
     assert said["reward"]["calibrated"] == pytest.approx(read.value)
     assert said["reward"]["calibration_version"] == 2
     (grade,) = said["grades"]
     assert (grade["value"], grade["calibrated"]) == (0.2, pytest.approx(read.value))
+    (code,) = [arm for arm in api("bandits/category", secret)["arms"] if arm["arm"] == "code"]
+    by_source = {each["source"]: each for each in code["evidence"]}
+    assert by_source["judge"]["mapped"] is None
+    assert by_source["judge"]["counts"] == pytest.approx(1)
+    assert by_source["trajectory"]["mapped"] > by_source["trajectory"]["mean"] == pytest.approx(0.2)
     judged = scale_cast.judged(0.2, 0.6, arm="code")
-    said = api(judged, secret)
+    said = api(f"sessions/{judged.pk}", secret)
     assert (said["reward"]["value"], said["reward"]["calibrated"]) == (0.6, None)
     by_source = {grade["source"]: grade["calibration_version"] for grade in said["grades"]}
     assert by_source == {"trajectory": 2, "judge": None}
     one_scale.switch_off("category", otto, version=3)
-    assert api(session, secret)["reward"]["calibrated"] is None
+    assert api(f"sessions/{session.pk}", secret)["reward"]["calibrated"] is None
 
 
 def test_the_schema_says_what_the_numbers_mean(client):
@@ -190,19 +189,6 @@ def test_the_schema_says_what_the_numbers_mean(client):
     for name in ("ReadReward", "GradeOut"):
         assert {"calibrated", "calibration_version"} <= schemas[name]["properties"].keys()
         assert "judge's scale" in re.sub(r"\s+", " ", schemas[name]["description"])
-
-
-def test_the_api_of_a_bandit_says_what_a_source_counts(site, otto):
-    _, secret = ApiToken.objects.issue(site.agent())
-    scale_cast.pairs()
-    scale_cast.fell_back(0.2, arm="code")
-    scale_cast.put(otto)
-    said = Client().get("/api/v1/bandits/category", headers={"Authorization": f"Bearer {secret}"}).json()
-    (code,) = [arm for arm in said["arms"] if arm["arm"] == "code"]
-    by_source = {each["source"]: each for each in code["evidence"]}
-    assert by_source["judge"]["mapped"] is None
-    assert by_source["judge"]["counts"] == pytest.approx(1)
-    assert by_source["trajectory"]["mapped"] > by_source["trajectory"]["mean"] == pytest.approx(0.2)
 
 
 # ---- at night
@@ -218,24 +204,10 @@ def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
     assert [pair.arm for pair in one_scale.Judgements(NOON).pairs(bandit)] == ["triage"]
 
 
-def test_at_night_a_version_that_moves_little_comes_by_itself_and_one_that_moves_much_waits(otto):
-    scale_cast.moves_a_lot()
-    tasks.at_night()
-    assert versions() == ["the site, at the start"]
-    scale_cast.put(otto)
-    scale_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
-    tasks.at_night()
-    assert versions() == ["the site, at the start", "otto", "the site, at night"]
-    held = calibrating.latest(Bandit.objects.get(name="category"))
-    assert (held.accepted, held.enabled) == (False, True)
-    tasks.at_night()
-    assert len(versions()) == 3
-
-
 def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
     """What counts is how far it is from where a person left it, not how far last night's version was."""
     scale_cast.pairs(6, code=(0.2, 0.3), infra=(0.5, 0.6), triage=(0.35, 0.45))
-    for each in range(40):
+    for each in range(10):
         scale_cast.fell_back(0.2, arm="news", ago=DAY * (1 + each % 5))
     accepted = scale_cast.put(otto)
     nights = 0
@@ -258,7 +230,7 @@ def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
 
 
 def test_nothing_comes_by_itself_where_a_person_switched_off(otto):
-    scale_cast.pairs()
+    scale_cast.pairs(6)
     scale_cast.put(otto)
     one_scale.switch_off("category", otto, version=3)
     scale_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
@@ -293,9 +265,13 @@ def alarms(about=""):
     )
 
 
-def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
+def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_that_moves_little_comes_by_itself(otto):
     scale_cast.moves_a_lot()
+    monitoring.watch()
+    monitoring.refresh()
+    assert not alarms()
     tasks.at_night()
+    assert versions() == ["the site, at the start"]
     found = one_scale.proposal("category", NOON)
     arm, move = found.largest
     (detail,) = alarms("category")
@@ -307,10 +283,17 @@ def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
     scale_cast.put(otto)
     tasks.at_night()
     assert not alarms("category")
+    scale_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
+    tasks.at_night()
+    assert versions() == ["the site, at the start", "otto", "the site, at night"]
+    held = calibrating.latest(Bandit.objects.get(name="category"))
+    assert (held.accepted, held.enabled) == (False, True)
+    tasks.at_night()
+    assert len(versions()) == 3
 
 
 def test_old_pairs_are_an_advisory_only_where_sessions_are_read_by_them(otto):
-    scale_cast.pairs()
+    scale_cast.pairs(6)
     scale_cast.put(otto)
     later = NOON + 16 * DAY
     with time_machine.travel(later, tick=False):
@@ -320,15 +303,8 @@ def test_old_pairs_are_an_advisory_only_where_sessions_are_read_by_them(otto):
             scale_cast.fell_back(0.3, ago=-15 * DAY)
         monitoring.watch_at_night()
         (detail,) = alarms("category")
-        assert "the newest of 48 judged sessions behind version 2 is of 30 Mar 2026" in detail
+        assert "the newest of 24 judged sessions behind version 2 is of 30 Mar 2026" in detail
         assert "No new one came for 14 days, while it read 3 sessions: each weighs half" in detail
         scale_cast.judged(0.3, 0.62, ago=-15 * DAY)
         monitoring.watch_at_night()
         assert not alarms("category")
-
-
-def test_the_rule_looks_at_night_only():
-    scale_cast.moves_a_lot()
-    monitoring.watch()
-    monitoring.refresh()
-    assert not alarms()

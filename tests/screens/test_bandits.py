@@ -112,9 +112,9 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(site, reviewer
     assert (now.version, now.version.half_life_days) == (version, 7)
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
+def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer):
+    graded(site)
+    for query, said in (
         ("at=yesterday", "'yesterday' is not a date; expected one like 2026-03-31"),
         ("at=2026-04-01", "1 April 2026 is in the future"),
         ("at=1812-01-01", "'1812-01-01' is before any of this"),
@@ -134,15 +134,12 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(site, reviewer
         ("draw=%D9%A3", "a number from 1 to 1,000,000"),
         ("at=2026-03-01&draw=1", "are of what holds now"),
         ("at=2026-03-01&without=judge", "are of what holds now"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer, query, said):
-    graded(site)
-    page = opened(reviewer, f"{PAGE}?{query}")
-    (problem,) = page.context["problems"]
-    assert said in problem
-    assert flat(page).count('role="alert"') == 1
-    assert "cross-repo" in [row.arm.name for row in page.context["rows"]]
+    ):
+        page = opened(reviewer, f"{PAGE}?{query}")
+        (problem,) = page.context["problems"]
+        assert said in problem
+        assert flat(page).count('role="alert"') == 1, query
+        assert "cross-repo" in [row.arm.name for row in page.context["rows"]], query
 
 
 def test_a_value_that_is_no_grade_is_refused(site, reviewer):
@@ -257,7 +254,7 @@ def test_what_is_tried_out_says_nothing_of_what_is_drawn(reviewer):
     assert tried != drawn
 
 
-def test_the_draw_says_what_a_decision_would_say(site, reviewer):
+def test_the_draw_says_what_a_decision_would_say_beside_a_hundred_draws_and_what_is_expected(site, reviewer):
     graded(site, 0.9)
     page = opened(reviewer, f"{PAGE}?draw=3")
     assert not Selection.objects.exists()
@@ -267,16 +264,9 @@ def test_the_draw_says_what_a_decision_would_say(site, reviewer):
     card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
     assert f"<strong>{made.arm}</strong>" in card
     assert '<input type="hidden" name="draw" value="4">' in card
-
-
-def test_a_hundred_draws_stand_beside_what_is_expected(site, reviewer):
-    graded(site, 0.9)
-    page = opened(reviewer, f"{PAGE}?draw=1")
-    arms = page.context["draw"].arms
-    assert sum(arm.drawn for arm in arms) == 100
-    assert sum(arm.expected for arm in arms) == pytest.approx(100)
-    card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
-    assert card.count("<svg") == len(arms) == Arm.objects.of("category").count()
+    assert sum(arm.drawn for arm in drawn.arms) == 100
+    assert sum(arm.expected for arm in drawn.arms) == pytest.approx(100)
+    assert card.count("<svg") == len(drawn.arms) == Arm.objects.of("category").count()
 
 
 def test_a_preview_writes_nothing_and_repeats():
@@ -497,17 +487,21 @@ class TestBreaks:
             f"/bandits/category/arms/{arm.pk}/", {"do": do, "day": day, "why": "hard tickets"}, follow=True
         )
 
-    def test_an_arm_that_broke_says_since_when_and_why(self, reviewer):
+    def test_an_arm_that_broke_says_since_when_and_why_and_a_reviewer_may_not_change_it(self, reviewer):
         self.teach()
         assert self.of_code(reviewer).sentence == (
             "Since 21 March 2026 it has changed: the mean of its 60 rewards before was .700, that of the 30 "
             "since is .200. What it earned before no longer counts."
         )
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))
+        assert self.act(reviewer, "keep").status_code == 403
 
-    def test_an_operator_takes_it_back_and_lets_it_stand(self, client):
+    def test_an_operator_takes_it_back_and_lets_it_stand_and_one_that_is_none_is_refused_in_words(self, client):
         client.force_login(Site().person("otto", "operator"))
         self.teach()
+        for day in ("2026-03-01", "x", ""):
+            (said,) = [str(message) for message in self.act(client, "keep", day).context["messages"]]
+            assert "no break on" in said or "name the day of the break" in said, day
         response = self.act(client, "take_back")
         assert response.redirect_chain == [("/bandits/category/", 302)]
         assert self.of_code(client).sentence == (
@@ -517,17 +511,6 @@ class TestBreaks:
         assert self.of_code(client).sentence == (
             "What it earned before 21 March 2026 no longer counts: otto confirmed that break (hard tickets)."
         )
-
-    @pytest.mark.parametrize("day", ["2026-03-01", "x", ""])
-    def test_a_break_that_is_none_is_refused_in_words(self, client, day):
-        client.force_login(Site().person("otto", "operator"))
-        self.teach()
-        (said,) = [str(message) for message in self.act(client, "keep", day).context["messages"]]
-        assert "no break on" in said or "name the day of the break" in said
-
-    def test_a_reviewer_may_not(self, reviewer):
-        self.teach()
-        assert self.act(reviewer, "keep").status_code == 403
 
 
 # ---- what is shared by parts

@@ -85,9 +85,8 @@ def test_an_outage_is_said_in_words_with_the_providers_own_and_what_it_means(vie
     assert '<b class="red">exhausted</b>' in html
 
 
-@pytest.mark.parametrize(
-    ("state", "fields", "heading"),
-    [
+def test_every_state_has_its_heading_and_its_meaning(site, viewer):
+    for state, fields, heading in (
         (QuotaState.OPEN, {}, "Open"),
         (QuotaState.PACING, {"until": NOW}, "Pacing until 19:40:00"),
         (QuotaState.MISCONFIGURED, {"detail": "401"}, "Misconfigured"),
@@ -97,15 +96,14 @@ def test_an_outage_is_said_in_words_with_the_providers_own_and_what_it_means(vie
             {"reason": Reason.BUDGET_SPENT, "until": MIDNIGHT},
             "Budget spent until 00:00 UTC",
         ),
-    ],
-)  # fmt: skip
-def test_every_state_has_its_heading_and_its_meaning(viewer, state, fields, heading):
-    quota_cast.quota(state, **fields)
-    response = opened(viewer)
-    first = response.context["first"]
-    assert first.heading == heading
-    assert first.meaning
-    assert f">{heading}</span>" in flat(response)
+    ):
+        with site.rolled_back():
+            quota_cast.quota(state, **fields)
+            response = opened(viewer)
+            first = response.context["first"]
+            assert first.heading == heading
+            assert first.meaning
+            assert f">{heading}</span>" in flat(response)
 
 
 def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to_have_one(site, viewer, settings):
@@ -248,19 +246,18 @@ def test_a_spell_of_overload_is_on_the_timeline_and_in_its_legend(viewer):
 # --- what operators do -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ACTIONS)
-@pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_only_an_operator_may_do_anything(site, client, path, role):
-    client.force_login(site.person(role, role))
-    assert client.post(path).status_code == 403
-    html = shown(client)
-    assert f'"{path}"' not in html
+def test_only_an_operator_may_do_anything(site, client):
+    for role in ("viewer", "reviewer"):
+        client.force_login(site.person(role, role))
+        html = shown(client)
+        for path in ACTIONS:
+            assert client.post(path).status_code == 403, path
+            assert f'"{path}"' not in html
     assert not JudgePolicy.objects.exists()
 
 
-@pytest.mark.parametrize("path", ["/quota/resume/", "/quota/probe/"])
-def test_what_acts_at_once_needs_a_post(operator, path):
-    assert operator.get(path).status_code == 405
+def test_what_acts_at_once_needs_a_post(operator):
+    assert {operator.get(path).status_code for path in ("/quota/resume/", "/quota/probe/")} == {405}
 
 
 def test_pausing_needs_a_note_and_is_signed(operator):
@@ -301,19 +298,21 @@ def test_a_probe_is_offered_while_the_judge_is_out_and_jobs_wait(operator):
     assert Quota.objects.get().until == NOW
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [(QuotaState.OPEN, ""), (QuotaState.PAUSED, Reason.PAUSED), (QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)],
-)
-def test_a_probe_that_makes_no_sense_is_refused_with_its_reason(operator, state, reason):
-    quota_cast.quota(state, reason=reason, until=MIDNIGHT)
-    quota_cast.waiting(NOW)
-    before = Quota.objects.values().get()
-    response = sent(operator, "/quota/probe/")
-    assert told(response) == ["error"]
-    (message,) = response.context["messages"]
-    assert response.context["probe"] in str(message)
-    assert Quota.objects.values().get() == before
+def test_a_probe_that_makes_no_sense_is_refused_with_its_reason(site, operator):
+    for state, reason in (
+        (QuotaState.OPEN, ""),
+        (QuotaState.PAUSED, Reason.PAUSED),
+        (QuotaState.EXHAUSTED, Reason.BUDGET_SPENT),
+    ):
+        with site.rolled_back():
+            quota_cast.quota(state, reason=reason, until=MIDNIGHT)
+            quota_cast.waiting(NOW)
+            before = Quota.objects.values().get()
+            response = sent(operator, "/quota/probe/")
+            assert told(response) == ["error"]
+            (message,) = response.context["messages"]
+            assert response.context["probe"] in str(message)
+            assert Quota.objects.values().get() == before
 
 
 def test_without_a_key_nothing_can_be_done_and_that_is_said(operator, settings):
@@ -336,9 +335,8 @@ def test_a_policy_is_a_row_with_its_author(operator):
     assert "olga" in flat(response)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_what_is_out_of_bounds_is_refused_in_words_and_kept_to_mend(operator):
+    for field, value in (
         ("daily_budget_usd", "-1"),
         ("daily_budget_usd", "nan"),
         ("daily_budget_usd", "1e9"),
@@ -347,33 +345,29 @@ def test_a_policy_is_a_row_with_its_author(operator):
         ("abstention_share", "-.1"),
         ("repeat_share", ""),
         ("second_share", "inf"),
-    ],
-)
-def test_what_is_out_of_bounds_is_refused_in_words_and_kept_to_mend(operator, field, value):
-    response = sent(operator, "/quota/policy/", {**POLICY, field: value})
-    ((name, [problem]),) = response.context["form"].errors.items()
-    assert name == field
-    assert problem in flat(response)
-    assert f'value="{value}"' in flat(response)
-    assert not JudgePolicy.objects.exists()
+    ):
+        response = sent(operator, "/quota/policy/", {**POLICY, field: value})
+        ((name, [problem]),) = response.context["form"].errors.items()
+        assert name == field
+        assert problem in flat(response)
+        assert f'value="{value}"' in flat(response)
+        assert not JudgePolicy.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "warning"),
-    [
+def test_what_may_cost_more_is_confirmed_first(site, operator):
+    for changes, warning in (
         ({"daily_budget_usd": "50"}, "This lets the judge spend up to $50.00 a day, where it was $5.00."),
         ({"daily_budget_usd": ""}, "This lifts the budget of $5.00 a day"),
         ({"second_share": "1"}, "This raises the calls for each session from 1.30 to 2.05 on average."),
-    ],
-)
-def test_what_may_cost_more_is_confirmed_first(operator, changes, warning):
-    sent(operator, "/quota/policy/", POLICY)
-    response = sent(operator, "/quota/policy/", {**POLICY, **changes})
-    assert warning in response.context["form"].costs_more
-    assert 'name="confirmed"' in flat(response)
-    assert JudgePolicy.objects.count() == 1
-    assert told(sent(operator, "/quota/policy/", {**POLICY, **changes, "confirmed": "on"})) == ["success"]
-    assert JudgePolicy.objects.count() == 2
+    ):
+        with site.rolled_back():
+            sent(operator, "/quota/policy/", POLICY)
+            response = sent(operator, "/quota/policy/", {**POLICY, **changes})
+            assert warning in response.context["form"].costs_more
+            assert 'name="confirmed"' in flat(response)
+            assert JudgePolicy.objects.count() == 1
+            assert told(sent(operator, "/quota/policy/", {**POLICY, **changes, "confirmed": "on"})) == ["success"]
+            assert JudgePolicy.objects.count() == 2
 
 
 def test_going_back_to_a_policy_is_a_row_like_it(operator):
@@ -405,22 +399,18 @@ def test_a_raised_budget_lets_judging_go_on_at_once(operator):
 # --- the line on every page ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/", "/sessions/", "/review/", "/alarms/", "/quota/costs/", "/password_change/"])
-def test_while_the_judge_is_out_every_page_says_what_since_when_until_when_and_for_how_many(viewer, path):
+def test_while_the_judge_is_out_every_other_page_says_what_since_when_until_when_and_for_how_many(viewer):
     exhausted()
     quota_cast.waiting(NOW)
     quota_cast.waiting(NOW)
-    response = opened(viewer, path)
-    said = response.context["common"].banner
-    assert (said.what, said.until, said.sessions) == ("Quota exhausted", "until 00:00 UTC", 2)
-    assert said.since == NOW - dt.timedelta(hours=7, minutes=36)
-    line = flat(response).partition('<div class="banner" role="status" id="judge-banner">')[2].partition("</div>")[0]
-    for word in ("Quota exhausted", "12:04", "until 00:00 UTC", said.effect, 'href="/quota/"'):
-        assert word in line
-
-
-def test_the_quota_page_does_not_say_it_twice(viewer):
-    exhausted()
+    for path in ("/", "/sessions/", "/review/", "/alarms/", "/quota/costs/", "/password_change/"):
+        response = opened(viewer, path)
+        said = response.context["common"].banner
+        assert (said.what, said.until, said.sessions) == ("Quota exhausted", "until 00:00 UTC", 2), path
+        assert said.since == NOW - dt.timedelta(hours=7, minutes=36)
+        line = flat(response).partition('<div class="banner" role="status" id="judge-banner">')[2]
+        for word in ("Quota exhausted", "12:04", "until 00:00 UTC", said.effect, 'href="/quota/"'):
+            assert word in line.partition("</div>")[0], path
     assert 'id="judge-banner"' not in shown(viewer)
 
 
@@ -441,9 +431,8 @@ def test_the_alarm_of_the_outage_is_acknowledged_in_the_same_line(operator):
     assert 'role="alert"' in shown(operator)
 
 
-@pytest.mark.parametrize(
-    ("state", "fields", "reason", "until", "note"),
-    [
+def test_each_obstacle_has_its_own_words(site, viewer):
+    for state, fields, reason, until, note in (
         (QuotaState.PAUSED, {"detail": "moving"}, Reason.PAUSED, "until somebody resumes it", "moving"),
         (QuotaState.MISCONFIGURED, {}, Reason.AUTH, "until it is fixed", ""),
         (
@@ -453,19 +442,18 @@ def test_the_alarm_of_the_outage_is_acknowledged_in_the_same_line(operator):
             "until 00:00 UTC",
             "",
         ),
-    ],
-)  # fmt: skip
-def test_each_obstacle_has_its_own_words(viewer, state, fields, reason, until, note):
-    quota_cast.quota(state, **fields)
-    said = banner(viewer)
-    assert (said.what, said.since, said.until, said.note) == (reason.words, NOW, until, note)
+    ):
+        with site.rolled_back():
+            quota_cast.quota(state, **fields)
+            said = banner(viewer)
+            assert (said.what, said.since, said.until, said.note) == (reason.words, NOW, until, note)
 
 
-@pytest.mark.parametrize("state", [QuotaState.OPEN, QuotaState.PACING])
-def test_while_verdicts_come_in_no_line_is_shown(viewer, state):
-    quota_cast.quota(state)
+def test_while_verdicts_come_in_no_line_is_shown(viewer):
     quota_cast.waiting(NOW)
-    assert 'id="judge-banner"' not in shown(viewer, "/")
+    for state in (QuotaState.OPEN, QuotaState.PACING):
+        quota_cast.quota(state)
+        assert 'id="judge-banner"' not in shown(viewer, "/")
 
 
 def test_without_a_judge_the_line_counts_the_sessions_of_two_weeks(site, viewer, settings):

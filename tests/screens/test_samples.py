@@ -16,7 +16,7 @@ from django.utils import timezone
 from bandit import audit
 from grading import judging, monitoring, review, tasks
 from grading.agent import samples
-from grading.evidence import store
+from grading.evidence import claims, store
 from grading.health import readiness
 from grading.judging.rubrics import plans
 from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionLog, SessionState
@@ -192,15 +192,6 @@ def test_a_site_with_nothing_but_samples_counts_nothing(site, people, page):
     assert services["top bar"] == {"Review": 0, "Alarms": 0}
 
 
-def test_every_query_is_either_about_yours_or_about_samples(site, mixed, people):
-    of_samples(site, people)
-    for model, path in ((Session, "pk"), (SessionState, "session"), (ReviewItem, "session"), (Flag, "session")):
-        both = [set(model.objects.filter(whose.rows(path)).values_list("pk", flat=True)) for whose in Whose]
-        assert all(both)
-        assert not both[0] & both[1]
-        assert len(both[0] | both[1]) == model.objects.count()
-
-
 # --- while nothing else has come -------------------------------------------------------------------------------------
 
 
@@ -210,11 +201,26 @@ def loaded():
 
 
 def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, loaded, page):
+    sample = page(loaded[0].get_absolute_url())
+    assert "A sample that came with the site" in sample
+    assert 'href="/samples/">Remove all samples' in sample
     figures = trust.trust(NOW, Whose.SAMPLES)
     dashboard = page("/")
     assert "What this page will show" in dashboard
     assert f"{figures.coverage.part} of {figures.coverage.whole} sessions have a grade" in dashboard
-    assert "14 samples, no session of yours yet" in page("/bandits/category/")
+    bandit = page("/bandits/category/")
+    assert "14 samples, no session of yours yet" in bandit
+    # What it would believe is what it believes of the same sessions.
+    before = audit.fingerprint()
+    with site.rolled_back():
+        Session.objects.update(is_sample=False)
+        for session in Session.objects.all():
+            rewards.settle(session)
+        real = page("/bandits/category/")
+    means = re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', bandit)[:8]
+    assert len(means) == 8
+    assert dict(means) == dict(re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', real))
+    assert audit.fingerprint() == before
     assert "Judging 13 of the 14 samples would take 13 calls" in page("/quota/")
     listed = page("/sessions/")
     assert listed.count('class="sampletag">sample<') == 14
@@ -228,30 +234,18 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, 
         assert "Sample data" not in shown
 
 
-def test_what_a_bandit_would_believe_is_what_it_believes_of_the_same_sessions(site, loaded, page):
-    shown = page("/bandits/category/")
-    before = audit.fingerprint()
-    with site.rolled_back():
-        Session.objects.update(is_sample=False)
-        for session in Session.objects.all():
-            rewards.settle(session)
-        real = page("/bandits/category/")
-    means = re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', shown)[:8]
-    assert len(means) == 8
-    assert dict(means) == dict(re.findall(r'<div class="name">(\S+)</div>.*?<div class="line-1">(\S+)</div>', real))
-    assert audit.fingerprint() == before
-
-
-def test_samples_are_listed_where_they_are_asked_for(loaded, mixed, page):
+def test_samples_are_listed_where_they_are_asked_for_and_their_queue_is_worked_apart(loaded, mixed, page, rita):
+    for model, path in ((Session, "pk"), (SessionState, "session"), (ReviewItem, "session"), (Flag, "session")):
+        both = [set(model.objects.filter(whose.rows(path)).values_list("pk", flat=True)) for whose in Whose]
+        assert all(both)
+        assert not both[0] & both[1]
+        assert len(both[0] | both[1]) == model.objects.count()
     assert "Read the morning" not in page("/sessions/")
     listed = page("/sessions/?samples=only")
     assert "Read the morning" in listed
     assert listed.count('class="sampletag">sample<') == 14
     assert "Read the morning" not in page("/sessions.csv")
     assert "Read the morning" in page("/sessions.csv?samples=only")
-
-
-def test_the_queue_of_samples_is_worked_apart(loaded, mixed, rita):
     browser = Client()
     browser.force_login(rita)
     ours = set(Session.objects.yours().values_list("pk", flat=True))
@@ -260,30 +254,19 @@ def test_the_queue_of_samples_is_worked_apart(loaded, mixed, rita):
     assert int(browser.get("/review/").headers["Location"].split("/")[2]) in ours
 
 
-def test_the_page_of_a_sample_says_what_it_is_and_how_to_remove_them_all(loaded, page):
-    shown = page(loaded[0].get_absolute_url())
-    assert "A sample that came with the site" in shown
-    assert 'href="/samples/">Remove all samples' in shown
-
-
-def test_nobody_pays_for_a_sample_unasked(loaded, settings):
-    assert not JudgeJob.objects.exists()
-    judging.catch_up()
-    judging.sweep()
-    assert not JudgeJob.objects.exists()
-    said = loaded[-1].grades.filter(source=Source.JUDGE).latest("pk")
-    assert said.reason == Reason.DECLINED
-
-
 def test_samples_loaded_by_a_version_that_had_them_judged_are_not_judged_once_a_key_is_there(site, settings):
     site.session(is_sample=True).with_work().judged(None, Reason.NOT_CONFIGURED).settle()
     judging.catch_up()
     assert not JudgeJob.objects.exists()
 
 
-def test_a_sample_never_takes_a_pull_request_from_a_session_of_yours(site, loaded):
-    from grading.evidence import claims
-
+def test_nobody_pays_for_a_sample_unasked_and_none_takes_a_pull_request_from_a_session_of_yours(site, loaded):
+    assert not JudgeJob.objects.exists()
+    judging.catch_up()
+    judging.sweep()
+    assert not JudgeJob.objects.exists()
+    verdict = loaded[-1].grades.filter(source=Source.JUDGE).latest("pk")
+    assert verdict.reason == Reason.DECLINED
     sample = next(each for each in loaded if each.artifacts.filter(kind="pull_request", owned_by=None).exists())
     thing = sample.artifacts.filter(kind="pull_request", owned_by=None).first()
     own = site.session(ended_at=NOW).session
