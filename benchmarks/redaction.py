@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
+import django
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
@@ -107,6 +109,44 @@ NAMED: dict[str, tuple[str, tuple[Maker, ...]]] = {
     "anthropic": ("sk-ant-api03-{}", (drawn(ALNUM + "-_", 93),)),
     "slack": ("xoxb-123456789012-{}", (drawn(ALNUM, 24),)),
     "coloured": ("\x1b[32mAPI_KEY\x1b[0m=\x1b[1m{}\x1b[0m", (TOKEN,)),
+    # What people type into a shell.
+    "pgpass": ("db.example.test:5432:shop:app:{}", (PASSWORD,)),
+    "pgpass with stars": ("*:*:*:app:{}\n", (PASSWORD,)),
+    "wandb login": ("$ wandb login {}", (drawn("0123456789abcdef", 40),)),
+    "docker login": ("docker login -u bob -p {} registry.example.test", (PASSWORD,)),
+    "docker login, quoted": ("docker login -u bob --password='{}'", (STRONG,)),
+    "htpasswd": ("htpasswd -b /etc/nginx/users bob {}", (PASSWORD,)),
+    "chpasswd": ("echo bob:{} | sudo chpasswd", (PASSWORD,)),
+    "chpasswd, quoted": ("echo 'bob:{}' | chpasswd", (STRONG,)),
+    "sudo": ("echo {} | sudo -S apt-get update", (PASSWORD,)),
+    "mysql": ("mysql -uroot -p'{}' shop", (STRONG,)),
+    "curl": ("curl -u bob:{} https://example.test", (PASSWORD,)),
+    "kubectl": ("kubectl create secret generic db --from-literal=user={} --from-literal=k={}", (PASSWORD, PASSWORD)),
+    "redis-cli": ("redis-cli -a {} ping", (PASSWORD,)),
+    # Passwords' hashes.
+    "yescrypt": ("root:$y$j9T${}${}:19700:0:99999:7:::", (drawn(ALNUM, 22), drawn(ALNUM, 43))),
+    "bcrypt": ("bob:$2b$12${}", (drawn(ALNUM + "./", 53),)),
+    "sha512-crypt": ("root:$6${}${}:19700:::", (drawn(ALNUM, 16), drawn(ALNUM + "./", 86))),
+    # In sentences and behind labels.
+    "pw": ("my pw: {}", (PASSWORD,)),
+    "pw is": ("the pw is {}", (PASSWORD,)),
+    "pass =": ("user = bob\npass = {}\n", (PASSWORD,)),
+    "smtp_pass": ("smtp_pass={}", (PASSWORD,)),
+    "PIN": ("my PIN is {}", (drawn(string.digits, 4, 6),)),
+    "PIN:": ("PIN: {}", (drawn(string.digits, 4, 6),)),
+    "German": ("das Passwort ist {}", (PASSWORD,)),
+    "German, a label": ("Passwort: {}", (PASSWORD,)),
+    "German, another word": ("Das Kennwort für die Datenbank lautet {}.", (PASSWORD,)),
+    "French": ("le mot de passe est {}", (PASSWORD,)),
+    "French, a label": ("Mot de passe : {}", (PASSWORD,)),
+    "Spanish": ("la contraseña es {}", (PASSWORD,)),
+    "Spanish, a label": ("Contraseña: {}", (PASSWORD,)),
+    "Portuguese": ("a senha é {}", (PASSWORD,)),
+    "Portuguese, a label": ("Senha: {}", (PASSWORD,)),
+    "Russian": ("пароль от базы — {}", (PASSWORD,)),
+    "Russian, a label": ("Пароль: {}", (PASSWORD,)),
+    "Chinese": ("我的密码是{}。", (PASSWORD,)),
+    "Chinese, a label": ("密码：{}", (PASSWORD,)),
 }
 
 
@@ -204,9 +244,9 @@ def spans(most: int, *, listed: bool) -> dict[str, float]:
     size = false = given = 0
     seconds = 0.0
     for path, text in texts(most):
-        began = time.perf_counter()
+        began = time.process_time()
         found = hidden(text)
-        seconds += time.perf_counter() - began
+        seconds += time.process_time() - began
         size += len(text)
         for span in found:
             value, before = text[span.start : span.end], text[max(span.start - 80, 0) : span.start]
@@ -220,6 +260,49 @@ def spans(most: int, *, listed: bool) -> dict[str, float]:
         "false_per_mb": round(false / mb, 2),
         "given_per_mb": round(given / mb, 2),
         "mb_s": round(mb / max(seconds, 1e-9), 2),
+    }
+
+
+def documents(most: int) -> Iterator[Path]:
+    """Files without secrets, of up to so many bytes each from this repository and from Django."""
+    libraries = Path(django.__file__).parent
+    languages = [
+        f"locale/{language}/LC_MESSAGES/*.po" for language in ("de", "fr", "es", "pt", "pt_BR", "ru", "zh_Hans")
+    ]
+    for root, patterns in (
+        (ROOT, ("*.md", "docs/**/*.md", "grading/**/*.py", "bandit/**/*.py", "templates/**/*.html")),
+        (libraries, [f"**/{pattern}" for pattern in languages]),
+        (libraries, ("**/*.py",)),
+    ):
+        left = most
+        for path in sorted(path for pattern in patterns for path in root.glob(pattern)):
+            left -= path.stat().st_size
+            if left > 0:
+                yield path
+
+
+def in_documents(most: int, *, listed: bool) -> dict[str, float]:
+    """How many spans a megabyte are hidden in documentation and code, all of them falsely, and how fast."""
+    size = false = 0
+    seconds = 0.0
+    for path in documents(most):
+        text = path.read_text(errors="replace")
+        began = time.process_time()
+        found = hidden(text)
+        seconds += time.process_time() - began
+        size, false = size + len(text), false + len(found)
+        for span in found if listed else ():
+            print(
+                "FALSE",
+                path.name,
+                repr(text[max(span.start - 40, 0) : span.start]),
+                repr(text[span.start : span.end][:70]),
+            )
+    mb = max(size, 1) / 1e6
+    return {
+        "documents_mb": round(mb, 2),
+        "documents_false_per_mb": round(false / mb, 2),
+        "documents_mb_s": round(mb / max(seconds, 1e-9), 2),
     }
 
 
@@ -263,8 +346,11 @@ def main() -> None:
         "bare_least": round(min(bare.values()), 5),
         "hostile_s": round(taken[slowest], 2),
         "hostile_mb": size / 1e6,
+        "kinds": len(named),
         **spans(most, listed=args.spans),
+        **in_documents(most, listed=args.spans),
     }
+    told["false_per_mb"] = max(told["false_per_mb"], told["documents_false_per_mb"])
     print(json.dumps(told))
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from grading.redaction import private_keys, random_runs
 from grading.redaction.random_runs import is_drawn
-from grading.redaction.secret_shapes import LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, WORDS, named
+from grading.redaction.secret_shapes import LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, named
+from grading.redaction.values import WORDS
 
-VERSION = "3"
+VERSION = "4"
 """Raised whenever the same text would come out otherwise. It is in the names of caches, and in no grade's inputs."""
 
 MARK = re.compile(r"\[redacted [A-Za-z][\w ]{0,40}\]")
@@ -29,13 +30,17 @@ SHORTEST = 16
 SHORT_TEXT = 400
 # What may stand inside a secret without being part of it: colours, a shell's line continuation (in a diff or a numbered
 # listing too), both also as JSON and Python write them, and invisible characters.
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]")
+# Letters as JSON writes them, of the languages that secrets are spoken of in.
+_ESCAPED = re.compile(
+    r"\\u(?P<letter>(?:00[c-fC-F]|04[0-9a-fA-F]|201|[3-9][0-9a-fA-F]{2}|[abcABC][0-9a-fA-F]{2}|[fF]{2}[01])[0-9a-fA-F])"
+)
 _NOISE = re.compile(
+    rf"\\{{0,2}}{_ESCAPED.pattern}|"
     r"(?:\x1b|\\{1,2}(?:u001b|x1b|033|e))\[[0-9;?]{0,16}[A-Za-z]|"
-    r"(?<=[\w+/=-])(?:\\\r?\n(?:\+|[ ]{0,8}\d{1,6}[\t→])?|\\{3}n)(?=[\w+/=-])|"
-    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+    r"(?<=[\w+/=-])(?:\\\r?\n(?:\+|[ ]{0,8}\d{1,6}[\t→])?|\\{3}n)(?=[\w+/=-])|" + _UNSEEN.pattern
 )
 _NOISY = ("\x1b[", "\\u001b", "\\x1b", "\\033", "\\e[", "\\\n", "\\\r\n", "\\\\\\n")
-_CAPITALS = re.compile("[A-Z]+")
 # Where a terminal broke a line in the middle of a value, the next begins with the rest of it.
 _WRAPPED = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
 WRAPPED_AT, MOST_WRAPS = 60, 20
@@ -103,27 +108,40 @@ def mark_at(text: str, number: int) -> str | None:
 
 def hidden(text: str) -> list[HiddenSpan]:
     """Where the secrets stand in a text, in order and apart from each other."""
-    if text.isascii() and not any(noise in text for noise in _NOISY):
-        return _merged(_found(text), lambda index: index)
-    # The text without noise, and where each run of it begins there and began here.
-    pieces, starts, origins = [], [0], [0]
+    is_escaped = "\\u" in text and _ESCAPED.search(text) is not None
+    is_noisy = any(noise in text for noise in _NOISY) or (not text.isascii() and _UNSEEN.search(text) is not None)
+    if not is_escaped and not is_noisy:
+        return _merged(_found(text), lambda index: index, lambda index: index + 1)
+    # The text without noise and with letters for their escapes; where each run of it begins there and began here, and
+    # how long the escape was that is one letter there.
+    pieces, starts, origins, widths = [], [0], [0], [1]
     done = length = 0
     for match in _NOISE.finditer(text):
-        pieces.append(text[done : match.start()])
+        letter = chr(int(match["letter"], 16)) if match["letter"] else ""
+        pieces += [text[done : match.start()], letter]
         length += match.start() - done
         done = match.end()
+        if letter:
+            starts.append(length)
+            origins.append(match.start())
+            widths.append(done - match.start())
+            length += 1
         starts.append(length)
         origins.append(done)
+        widths.append(1)
 
     def origin(index: int) -> int:
         at = bisect_right(starts, index) - 1
         return origins[at] + index - starts[at]
 
-    return _merged(_found("".join([*pieces, text[done:]])), origin)
+    def end(index: int) -> int:
+        return origin(index) + widths[bisect_right(starts, index) - 1]
+
+    return _merged(_found("".join([*pieces, text[done:]])), origin, end)
 
 
-def _merged(found: Iterable[Span], origin: Callable[[int], int]) -> list[HiddenSpan]:
-    """Two that touch or overlap are one, of the first's kind."""
+def _merged(found: Iterable[Span], origin: Callable[[int], int], end_of: Callable[[int], int]) -> list[HiddenSpan]:
+    """Two that touch or overlap are one, of the first's kind. Where a character began and ended, the functions say."""
     merged: list[Span] = []
     for start, end, kind in sorted(found):
         if merged and start <= merged[-1][1]:
@@ -131,13 +149,14 @@ def _merged(found: Iterable[Span], origin: Callable[[int], int]) -> list[HiddenS
             merged[-1] = (first, max(reached, end), as_kind)
         else:
             merged.append((start, end, kind))
-    return [HiddenSpan(start=origin(start), end=origin(end - 1) + 1, kind=kind) for start, end, kind in merged]
+    return [HiddenSpan(start=origin(start), end=end_of(end - 1), kind=kind) for start, end, kind in merged]
 
 
 def _found(text: str) -> Iterator[Span]:
     for start, end in private_keys.find(text):
         yield start, end, "private key"
-    lowered = text.lower() if text.isascii() else _CAPITALS.sub(lambda match: match[0].lower(), text)
+    # Of the same length: no other character becomes two.
+    lowered = text.replace("İ", "i").lower()
     done = 0  # as far as the lines were looked at that a terminal may have broken
     for span in sorted(_told(text, lowered)):
         yield span

@@ -103,7 +103,7 @@ WRITTEN = [shape for shape in (*TOKENS, *OTHERS) if not shape.any_case]
 @given(data=st.data())
 def test_a_text_without_a_shape_s_words_has_none_of_it(shape, data):
     text = data.draw(st.from_regex(shape.pattern))
-    lowered = "".join(char.lower() if char.isascii() else char for char in text)
+    lowered = text.replace("İ", "i").lower()
     words = " ".join(word for word in text.split() if len(word) >= LONG)
     assert any(prefix in words for prefix in shape.prefixes) or any(need in lowered for need in shape.needs)
 
