@@ -97,7 +97,7 @@ DEBUG = env_bool("DEBUG", default=False)
 HOST = env("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000, low=1, high=65_535)
 WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 2, low=1, high=64)
-ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # Addresses and networks whose X-Forwarded-For is believed.
 TRUSTED_PROXIES = env_networks("TRUSTED_PROXIES")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
