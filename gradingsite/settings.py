@@ -93,6 +93,8 @@ TEMP_DIR.mkdir(parents=True, exist_ok=True)
 # What draws are made with (`bandit.chance`). Not the secret key, which may be changed at any time.
 CHANCE_KEY = chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
+# Earlier values of SECRET_KEY: what was sealed or signed with them is still read.
+SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 DEBUG = env_bool("DEBUG", default=False)
 HOST = env("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000, low=1, high=65_535)
