@@ -95,7 +95,9 @@ class Parser(ABC):
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
     def usage(self, response: Response) -> Usage:
-        usage = self.usage_of(response.tokens, model=response.model, at=response.at, sidechain=response.sidechain)
+        usage = self.usage_of(
+            response.tokens, model=response.model, at=response.at, sidechain=response.sidechain, cost=response.cost
+        )
         return replace(usage, record=response.record)
 
     def usage_of(

@@ -11,7 +11,7 @@ from django.utils import timezone
 from bandit import selection
 from bandit.models import Arm, Bandit, UnknownArm
 from bandit.names import canonical
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.reading import COST, EvidenceReading
 from grading.intake import naming
 from grading.intake.categories import given
 from grading.intake.submission import Problem, SubmittedSession
@@ -48,8 +48,9 @@ def describe(
     session.started_at = min(*starts, session.ended_at) if starts else None
     if session.exit_code is None and said.exit_code is not None:
         session.exit_code, session.exit_witness = said.exit_code, witness
-    if session.cost_usd is None:
-        session.cost_usd = said.cost_usd
+    if session.cost_usd is None or is_cost_from_log(session):
+        stated = said.cost_usd if said.cost_usd is not None else transcript.cost_usd
+        session.cost_usd = session.cost_usd if stated is None else stated
     if said.outcome is not None:
         session.outcome_claimed = said.outcome
         session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
@@ -80,6 +81,13 @@ def describe(
     if changed:
         session.save(force_insert=is_new)
     return changed, problems
+
+
+def is_cost_from_log(session: Session) -> bool:
+    """Whether the session's cost is what a log of it states. A caller's word outranks that; a longer log updates it."""
+    return session.cost_usd is not None and any(
+        row.report.get(COST) == session.cost_usd for row in session.evidence.all()
+    )
 
 
 def named(said: SubmittedSession, transcript: EvidenceReading | None) -> set[tuple[str, str]]:

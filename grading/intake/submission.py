@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from grading.evidence.reading import plausible
+from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE
 from grading.signals.links import pull_request
@@ -78,7 +79,9 @@ class SubmittedSession(Strict):
     selection_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the selection that started it."
     )
-    cost_usd: float | None = Field(default=None, ge=0, le=1e6, description="In dollars.")
+    cost_usd: float | None = Field(
+        default=None, ge=0, le=MAX_USD, description="In dollars. Else what the transcript states."
+    )
     lessons: tuple[SubmittedLesson, ...] = Field(
         default=(), max_length=LESSONS_LIMIT, description="The lessons that it was given."
     )
