@@ -38,6 +38,7 @@ SILENT_SYSTEM: Final = words(
 
 class ClaudeCode(Parser):
     format = "claude-code"
+    title = "Claude Code"
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

@@ -34,6 +34,8 @@ class Parser(ABC):
     """Turns the records of one file, in order, into events. Holds bounded state only."""
 
     format: ClassVar[str]
+    title: ClassVar[str]
+    """The harness as people call it."""
     has_common_digests: ClassVar[bool] = False
     """Whether a record known by its digest may be in logs of other sessions too, as the digest leaves its time out."""
 

@@ -71,7 +71,9 @@ def describe(
         given.say(session, origin, category, by=by, why="" if by is None else "adopted from what the agent said later")
     given.take_in(session, transcript.traits)
     problems = [
-        unknown(bandit, name, Arm.objects.unknown(bandit, name)) for bandit, name in refused if bandit != naming.BANDIT
+        unknown(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != transcript.format)
+        for bandit, name in refused
+        if bandit != naming.BANDIT
     ]
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
@@ -198,12 +200,13 @@ def _selection(session: Session, said: SubmittedSession, *, is_known: bool) -> I
         )
 
 
-def unknown(part: str, name: str, error: UnknownArm) -> Problem:
-    """That a name the caller gave is nobody's, and which is nearest."""
+def unknown(part: str, name: str, error: UnknownArm, *, is_error: bool = True) -> Problem:
+    """That a name is nobody's, and which is nearest. A remark where the caller didn't give it, but its log did."""
     return Problem(
         part=part,
         code=f"unknown_{part}",
         expected=f"the name of a known {part}",
         got=repr(name),
         todo=f"the session is stored without one: {error}",
+        is_error=is_error,
     )

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from grading import formats
 from grading.evidence.reading import plausible
 from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
@@ -147,8 +148,8 @@ class Receipt:
 # What to say of evidence that was kept but is not used, beside the row's own detail.
 EXPECTED: dict[Reason, tuple[str, str]] = {
     Reason.FORMAT_UNKNOWN: (
-        "a transcript of Claude Code, gptme or Codex CLI",
-        "send the harness's own log file, unchanged",
+        f"a transcript of {formats.titles('or')}",
+        "nothing, if it is the harness's own log: its format is not known yet, and it is kept for when it is",
     ),
     Reason.FORMAT_BLIND: (
         "a transcript in which something can be recognised",
@@ -168,7 +169,8 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.UNREADABLE: ("a readable file", "send it again, whole"),
 }
-REMARKS = frozenset({Reason.LOG_TOO_SMALL})
+# What is no fault of the caller's: one that is told of an error gives up, or sends the same again.
+REMARKS = frozenset({Reason.FORMAT_UNKNOWN, Reason.LOG_TOO_SMALL})
 
 
 def evidence_problem(part: str, reason: Reason, detail: str) -> Problem:
