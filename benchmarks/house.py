@@ -66,7 +66,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as state:
         (Path(state) / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
-        scratch.site(state, ALLOWED_HOSTS="testserver")
+        scratch.site(state)
         measured = measure_code() | measure_requests()
     recorded = numbers(read_record())
     for name, number in measured.items():

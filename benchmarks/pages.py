@@ -193,12 +193,12 @@ def build(state: Path, url: str, count: int) -> None:
     done = state / "judge.txt"  # where its judge was; nobody asks it any more
     if done.exists():
         judge = {"ANTHROPIC_API_KEY": "sk-pages", "ANTHROPIC_BASE_URL": done.read_text()}
-        scratch.code(state, database=url, ALLOWED_HOSTS="testserver", **judge)
+        scratch.code(state, database=url, **judge)
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0)
         return
-    scratch.site(state, database=url, ALLOWED_HOSTS="testserver")
+    scratch.site(state, database=url)
     from django.conf import settings
     from django.db import connection
 

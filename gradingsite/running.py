@@ -17,7 +17,8 @@ PROGRAMS_LOCK = "programs.lock"
 
 def begin_program() -> None:
     """Share the programs' lock until this process and its forks have ended. Ends the program with a line that says why
-    while the site is being restored or moved, and where code and database do not belong together.
+    while the site is being restored or moved, and where code and database do not belong together. Logs a warning where
+    SECRET_KEY is short.
     """
     # Never closed: the lock ends with the processes that have the file open.
     lock = os.open(settings.STATE_DIR / PROGRAMS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -26,3 +27,4 @@ def begin_program() -> None:
     except BlockingIOError:
         sys.exit("This site is being restored or moved: start this program again once that is done.")
     schema.require_or_exit(schema.require_current)
+    schema.warn_of_short_key()

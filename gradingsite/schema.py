@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 import django
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -32,8 +33,14 @@ NEED_NO_ROWS = frozenset(
     )
 )
 MIGRATE = frozenset(("migrate", "up"))
+SECRET_KEY_LENGTH = 32  # characters, at least
+MAKE_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
 Migration = tuple[str, str]
+
+
+class WeakSecretKey(ImproperlyConfigured):
+    """A new site would begin with a SECRET_KEY that can be guessed. The message says what to do."""
 
 
 class SchemaMismatch(ImproperlyConfigured):
@@ -46,14 +53,14 @@ def require_for(words: Sequence[str]) -> None:
     if command in NEED_NO_ROWS or {"-h", "--help"} & {*words}:
         return
     django.setup()
-    require_or_exit(require_no_newer if command in MIGRATE else require_current)
+    require_or_exit(require_can_migrate if command in MIGRATE else require_current)
 
 
 def require_or_exit(require: Callable[[], None]) -> None:
-    """End the program with a line that says why where that raises SchemaMismatch."""
+    """End the program with a line that says why where that raises SchemaMismatch or WeakSecretKey."""
     try:
         require()
-    except SchemaMismatch as error:
+    except (SchemaMismatch, WeakSecretKey) as error:
         sys.exit(str(error))
     finally:
         connection.close()  # nothing that is forked later shares it
@@ -76,10 +83,36 @@ def require_current() -> None:
         )
 
 
-def require_no_newer() -> None:
-    """Raise SchemaMismatch where the database has migrations that this code does not know."""
-    if executor := _executor():
-        _refuse_newer(executor)
+def require_can_migrate() -> None:
+    """Raise SchemaMismatch if the database has migrations that this code does not know, and WeakSecretKey if it has
+    none yet and SECRET_KEY is too short. An existing site with a short key is migrated: `warn_of_short_key` tells it.
+    """
+    executor = _executor()
+    if executor is None:
+        return
+    _refuse_newer(executor)
+    if not executor.loader.applied_migrations and _is_key_short():
+        raise WeakSecretKey(
+            f"A new site needs a SECRET_KEY of at least {SECRET_KEY_LENGTH} characters; got {len(settings.SECRET_KEY)}."
+            f" Leave SECRET_KEY unset and the site makes one, or make one yourself: {MAKE_KEY}"
+        )
+
+
+def warn_of_short_key() -> None:
+    """Log a warning that says how to change SECRET_KEY, if it is too short."""
+    if _is_key_short():
+        logger.warning(
+            "SECRET_KEY has %d characters, which can be guessed; at least %d are expected. Put a new one in SECRET_KEY "
+            "and the present one in SECRET_KEY_FALLBACKS: stored secrets stay readable and people stay signed in. To "
+            "make one: %s",
+            len(settings.SECRET_KEY),
+            SECRET_KEY_LENGTH,
+            MAKE_KEY,
+        )
+
+
+def _is_key_short() -> bool:
+    return len(settings.SECRET_KEY) < SECRET_KEY_LENGTH
 
 
 def unknown(names: Iterable[Migration]) -> list[Migration]:

@@ -93,11 +93,13 @@ TEMP_DIR.mkdir(parents=True, exist_ok=True)
 # What draws are made with (`bandit.chance`). Not the secret key, which may be changed at any time.
 CHANCE_KEY = chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
+# Earlier values of SECRET_KEY: what was sealed or signed with them is still read.
+SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 DEBUG = env_bool("DEBUG", default=False)
 HOST = env("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000, low=1, high=65_535)
 WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 2, low=1, high=64)
-ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # Addresses and networks whose X-Forwarded-For is believed.
 TRUSTED_PROXIES = env_networks("TRUSTED_PROXIES")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")

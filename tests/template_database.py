@@ -92,7 +92,7 @@ def _migrate(database: str) -> None:
 def _new_site(**variables: str) -> Iterator[tuple[dict[str, str], Path]]:
     """The environment of a site that has nothing yet, and its state folder, which ends with the block."""
     with tempfile.TemporaryDirectory(dir=CACHE) as state:
-        yield {**os.environ, "GRADINGSITE_STATE": state, "SECRET_KEY": "tests", **variables}, Path(state)
+        yield {**os.environ, "GRADINGSITE_STATE": state, "SECRET_KEY": "of-tests-" * 4, **variables}, Path(state)
 
 
 def _remove_older(pattern: str) -> None:

@@ -25,7 +25,7 @@ def browser(site: Site, name: str = "rita") -> httpx2.Client:
     person, is_new = User.objects.get_or_create(username=f"drill-{name}", defaults={"is_staff": True})
     if is_new:
         person.groups.set(Group.objects.filter(name="reviewer"))
-    known = Client()
+    known = Client(SERVER_NAME="localhost")
     known.force_login(person)
     secret = "a" * 32
     cookies = {settings.SESSION_COOKIE_NAME: known.cookies[settings.SESSION_COOKIE_NAME].value}

@@ -36,6 +36,7 @@ def code(state: str | Path, *, database: str = "", **environment: str) -> None:
         "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
         "REDIS_URL": "redis://127.0.0.1:1/0",
         "LOG_LEVEL": "ERROR",
+        "ALLOWED_HOSTS": "localhost,127.0.0.1,testserver",  # the last is what django.test.Client sends
         **({"DATABASE_URL": database} if database else {}),
         **environment,
     }

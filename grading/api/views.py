@@ -98,6 +98,7 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
 
     Sending the same again changes nothing; more evidence for a known session is added, and it is graded and settled
     again. Where something is wrong, the rest is stored, and the reply says what was expected, what came, what to do.
+    A log in an unknown format is no error: it is stored, and a problem in the receipt says so.
     """
     submission = uploads.read(request)
     if submission.metadata is None:

@@ -10,6 +10,7 @@ from grading import formats, signals
 from grading.evidence import records, store
 from grading.evidence.records import Records
 from grading.formats.events import ParseReport, TranscriptHeader
+from grading.formats.values import money
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
@@ -24,6 +25,9 @@ SMALL_LOG_SECONDS = 120
 
 # The longest text of each column, in characters.
 LIMITS = {"model": 120, "title": 300, "detail": 500}
+
+# Where a log's cost stands in its row's report.
+COST = "cost_usd"
 
 OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 CLOCK_SKEW = dt.timedelta(days=1)
@@ -42,8 +46,8 @@ class SessionClaim:
 class EvidenceReading:
     """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words.
 
-    Of a transcript: `title` is a name for the session, the log's own or else the first line of what was asked; the
-    times are those of its first and last moments, as far as a clock could have shown them.
+    Of a transcript: `title` is a name for the session, the log's own or else the first line of what was asked; its
+    cost is in dollars; the times are those of its first and last moments, as far as a clock could have shown them.
     """
 
     format: str = ""
@@ -51,6 +55,7 @@ class EvidenceReading:
     report: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     title: str = ""
+    cost_usd: float | None = None
     started_at: dt.datetime | None = None
     ended_at: dt.datetime | None = None
     signals: Signals | None = None
@@ -116,9 +121,13 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
         for name, value in {**asdict(header), **asdict(report)}.items()
         if value is not None
     }
+    cost = money(log.signals.cost_usd)
+    if cost is not None:
+        summary[COST] = cost
     return EvidenceReading(
         format=log.format,
         coverage=report.coverage,
+        cost_usd=cost,
         started_at=_plausible(header.started_at),
         ended_at=_plausible(header.ended_at),
         signals=log.signals,

@@ -24,7 +24,7 @@ from grading.formats.detection import HEAD, Detection, detect
 from grading.formats.faults import EmptyTranscript, UnknownFormat
 from grading.formats.lines import MAX_LINE
 from grading.formats.reader import TranscriptReader
-from grading.formats.registry import FORMATS, PARSERS
+from grading.formats.registry import FORMATS, PARSERS, titles
 
 __all__ = [
     "FORMATS",
@@ -37,6 +37,7 @@ __all__ = [
     "detect",
     "read",
     "recognise",
+    "titles",
 ]
 
 PARSER_VERSION: Final = "2"

@@ -38,6 +38,7 @@ SILENT_SYSTEM: Final = words(
 
 class ClaudeCode(Parser):
     format = "claude-code"
+    title = "Claude Code"
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
@@ -191,6 +192,10 @@ class ClaudeCode(Parser):
         yield from messages.drain()
         rest = read_tokens(mapping(record.get("usage")), self.problems).since(messages.told)
         cost = money(record.get("total_cost_usd"))
+        if cost is not None:
+            # The total of this run so far. A smaller one than before is another run's, which is added.
+            before, messages.told_cost = messages.told_cost, cost
+            cost -= before if cost >= before else 0.0
         if not rest.is_empty or cost is not None:
             messages.told = messages.told.plus(rest)
             yield self.usage_of(rest, model=self.model or self._first.get("model", ""), at=at, cost=cost)

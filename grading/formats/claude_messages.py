@@ -10,7 +10,7 @@ from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
 from grading.formats.scaffold import spoken, without_reminders
 from grading.formats.usage import ReportedTokens, Response, Responses, read_tokens
-from grading.formats.values import count, items, mapping, parts_text, text, words
+from grading.formats.values import count, items, mapping, money, parts_text, text, words
 
 SYNTHETIC: Final = "<synthetic>"
 CALLS: Final = words("mcp_tool_use server_tool_use tool_use")
@@ -24,6 +24,7 @@ class Messages:
         self._parser = parser
         self._responses = Responses()
         self.told = ReportedTokens()
+        self.told_cost = 0.0
         self.has_failed = False
         """The harness told of a failed model call and nothing was said since: another record is of the same."""
 
@@ -43,7 +44,8 @@ class Messages:
         if model == SYNTHETIC or not isinstance(message.get("usage"), dict):
             return
         tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
-        response = Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)
+        cost = money(record.get("costUSD"))  # which logs had until May 2025
+        response = Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record, cost=cost)
         key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
         for done in self._responses.add(key, response):
             yield self._handed_out(done)
@@ -128,6 +130,7 @@ class Messages:
 
     def _handed_out(self, response: Response) -> Event:
         self.told = self.told.plus(response.tokens)
+        self.told_cost += response.cost or 0.0
         return self._parser.usage(response)
 
 

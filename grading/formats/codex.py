@@ -56,6 +56,7 @@ REWRITTEN: Final = words(
 
 class Codex(Parser):
     format = "codex"
+    title = "Codex CLI"
     has_common_digests = True
 
     def __init__(self, problems: Problems) -> None:

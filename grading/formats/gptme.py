@@ -58,6 +58,7 @@ NOT_READ: Final = (
 
 class Gptme(Parser):
     format = "gptme"
+    title = "gptme"
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

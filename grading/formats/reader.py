@@ -34,6 +34,8 @@ class Parser(ABC):
     """Turns the records of one file, in order, into events. Holds bounded state only."""
 
     format: ClassVar[str]
+    title: ClassVar[str]
+    """The harness as people call it."""
     has_common_digests: ClassVar[bool] = False
     """Whether a record known by its digest may be in logs of other sessions too, as the digest leaves its time out."""
 
@@ -95,7 +97,9 @@ class Parser(ABC):
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
     def usage(self, response: Response) -> Usage:
-        usage = self.usage_of(response.tokens, model=response.model, at=response.at, sidechain=response.sidechain)
+        usage = self.usage_of(
+            response.tokens, model=response.model, at=response.at, sidechain=response.sidechain, cost=response.cost
+        )
         return replace(usage, record=response.record)
 
     def usage_of(

@@ -99,6 +99,7 @@ class Response:
     at: datetime | None
     sidechain: bool
     record: str = ""
+    cost: float | None = None
 
 
 class Responses:

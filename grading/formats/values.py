@@ -1,11 +1,12 @@
 """Reading fields of hostile JSON: each function returns the value if it is what it should be, else an empty one."""
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 MAX_COUNT = 2**53
+# The most that a session may cost, also by a caller's word.
+MAX_USD = 1_000_000
 """Above this an integer is no count of anything (and no longer exact as a JSON number)."""
 
 NOTHING: Mapping[str, Any] = {}
@@ -54,10 +55,10 @@ def exit_status(value: object) -> int | None:
 
 
 def money(value: object) -> float | None:
-    """A finite amount of at least 0, else None."""
+    """An amount of dollars from 0 to `MAX_USD`, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= MAX_COUNT and math.isfinite(value) else None
+    return float(value) if 0 <= value <= MAX_USD else None
 
 
 def moment(value: object) -> datetime | None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from bandit import selection
 from bandit.models import Arm, Bandit, UnknownArm
 from bandit.names import canonical
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.reading import COST, EvidenceReading
 from grading.intake import naming
 from grading.intake.categories import given
 from grading.intake.submission import Problem, SubmittedSession
@@ -48,8 +48,9 @@ def describe(
     session.started_at = min(*starts, session.ended_at) if starts else None
     if session.exit_code is None and said.exit_code is not None:
         session.exit_code, session.exit_witness = said.exit_code, witness
-    if session.cost_usd is None:
-        session.cost_usd = said.cost_usd
+    if session.cost_usd is None or is_cost_from_log(session):
+        stated = said.cost_usd if said.cost_usd is not None else transcript.cost_usd
+        session.cost_usd = session.cost_usd if stated is None else stated
     if said.outcome is not None:
         session.outcome_claimed = said.outcome
         session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
@@ -70,7 +71,9 @@ def describe(
         given.say(session, origin, category, by=by, why="" if by is None else "adopted from what the agent said later")
     given.take_in(session, transcript.traits)
     problems = [
-        unknown(bandit, name, Arm.objects.unknown(bandit, name)) for bandit, name in refused if bandit != naming.BANDIT
+        unknown(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != transcript.format)
+        for bandit, name in refused
+        if bandit != naming.BANDIT
     ]
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
@@ -80,6 +83,13 @@ def describe(
     if changed:
         session.save(force_insert=is_new)
     return changed, problems
+
+
+def is_cost_from_log(session: Session) -> bool:
+    """Whether the session's cost is what a log of it states. A caller's word outranks that; a longer log updates it."""
+    return session.cost_usd is not None and any(
+        row.report.get(COST) == session.cost_usd for row in session.evidence.all()
+    )
 
 
 def named(said: SubmittedSession, transcript: EvidenceReading | None) -> set[tuple[str, str]]:
@@ -190,12 +200,13 @@ def _selection(session: Session, said: SubmittedSession, *, is_known: bool) -> I
         )
 
 
-def unknown(part: str, name: str, error: UnknownArm) -> Problem:
-    """That a name the caller gave is nobody's, and which is nearest."""
+def unknown(part: str, name: str, error: UnknownArm, *, is_error: bool = True) -> Problem:
+    """That a name is nobody's, and which is nearest. A remark where the caller didn't give it, but its log did."""
     return Problem(
         part=part,
         code=f"unknown_{part}",
         expected=f"the name of a known {part}",
         got=repr(name),
         todo=f"the session is stored without one: {error}",
+        is_error=is_error,
     )

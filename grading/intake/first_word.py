@@ -164,8 +164,9 @@ def _is_news(session: Session, part: ProposedField, said: SubmittedSession) -> b
         case ProposedField.ENGINE:
             return bool((said.harness and session.harness is None) or (said.model and not session.model))
         case ProposedField.RUN:
+            may_cost = session.cost_usd is None or describing.is_cost_from_log(session)
             return (said.exit_code is not None and session.exit_code is None) or (
-                said.cost_usd is not None and session.cost_usd is None
+                said.cost_usd not in (None, session.cost_usd) and may_cost
             )
         case ProposedField.SELECTION:
             return session.selection is None

@@ -62,7 +62,7 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
     except formats.UnknownFormat as error:
-        fate, why, detail = Fate.OTHER, "not a log of Claude Code, gptme or Codex CLI", error.reason
+        fate, why, detail = Fate.OTHER, f"not a log of {formats.titles('or')}", error.reason
     except formats.EmptyTranscript:
         fate, why, detail = Fate.OTHER, "empty files", ""
     except ValidationError as error:

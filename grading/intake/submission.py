@@ -17,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from grading import formats
 from grading.evidence.reading import plausible
+from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE
 from grading.signals.links import pull_request
@@ -78,7 +80,9 @@ class SubmittedSession(Strict):
     selection_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the selection that started it."
     )
-    cost_usd: float | None = Field(default=None, ge=0, le=1e6, description="In dollars.")
+    cost_usd: float | None = Field(
+        default=None, ge=0, le=MAX_USD, description="In dollars. Else what the transcript states."
+    )
     lessons: tuple[SubmittedLesson, ...] = Field(
         default=(), max_length=LESSONS_LIMIT, description="The lessons that it was given."
     )
@@ -144,8 +148,8 @@ class Receipt:
 # What to say of evidence that was kept but is not used, beside the row's own detail.
 EXPECTED: dict[Reason, tuple[str, str]] = {
     Reason.FORMAT_UNKNOWN: (
-        "a transcript of Claude Code, gptme or Codex CLI",
-        "send the harness's own log file, unchanged",
+        f"a transcript of {formats.titles('or')}",
+        "nothing, if it is the harness's own log: its format is not known yet, and it is kept for when it is",
     ),
     Reason.FORMAT_BLIND: (
         "a transcript in which something can be recognised",
@@ -165,7 +169,8 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.UNREADABLE: ("a readable file", "send it again, whole"),
 }
-REMARKS = frozenset({Reason.LOG_TOO_SMALL})
+# What is no fault of the caller's: one that is told of an error gives up, or sends the same again.
+REMARKS = frozenset({Reason.FORMAT_UNKNOWN, Reason.LOG_TOO_SMALL})
 
 
 def evidence_problem(part: str, reason: Reason, detail: str) -> Problem:

@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.access.recording import record
+from grading.agent.submit_session import HOOKED
 from grading.agent.views import hook_checksum, site_address
 from grading.intake import token_quota
 from grading.models import Agent, ApiToken, LogImport
@@ -83,6 +84,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "imported": LogImport.objects.select_related("agent").first(),
         "address": site_address(request),
+        "harnesses": list(HOOKED),
         "checksum": hook_checksum(request),
     }
     return TemplateResponse(request, "connect/connect.html", context)

@@ -141,7 +141,8 @@ def test_only_the_harnesses_that_are_named_and_from_where_they_were_told_to_keep
 
 def test_a_hostile_name_and_a_log_of_another_session_are_told_safely(old):
     old.put(".claude/projects/p/a\x1b[2J.jsonl", logs.claude(FIRST, logs.COMMIT))
-    old.put(f".claude/projects/p/{SECOND}.jsonl", b'{"type": "user"}\n' * 9)
+    torn = f'{{"type": "user", "sessionId": "{SECOND}"}}\n'.encode()
+    old.put(f".claude/projects/p/{SECOND}.jsonl", logs.claude(THIRD, logs.COMMIT) + torn)
     said = old.sends("--list", code=1)
     assert "\x1b" not in said
     assert old.tally(said) == {"sent": 1, "refused": 1, "files in all": 2}

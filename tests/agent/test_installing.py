@@ -236,7 +236,7 @@ def arrived(person: Person, session: str, harness: str) -> None:
 
 def test_a_session_that_the_site_refused_is_told(connected):
     connected.do("--install", "claude-code", "--yes")
-    connected.transcript.write_text("no log at all")
+    connected.transcript.write_bytes(logs.claude("another", logs.COMMIT))
     called_with(connected, "claude-code", connected.payload())
     wait_for(lambda: list(connected.spool.glob("refused/*/answer.txt")), 20)
     done = connected.do("--check")

@@ -93,8 +93,23 @@ def test_metadata_may_be_a_file(bob):
     assert bob.client.post(SESSIONS, {"metadata": file}).status_code == 201
 
 
+def test_unknown_log_format_is_taken(bob):
+    """A log that the site can't read yet is stored with a note; whoever sent it has nothing to correct."""
+    for status in (201, 200):  # and once more
+        response = bob.submit(transcript=b'{"agent": "newcomer", "say": "hi"}\n' * 500, journal=b"Merged the fix.")
+        assert response.status_code == status
+        (problem,) = response.json()["problems"]
+        assert (problem["part"], problem["code"]) == ("transcript", "format_unknown")
+        assert "its format is not known yet" in problem["todo"]
+
+
+@pytest.mark.parametrize("metadata", [{"harness": "clyde-code"}, {"category": "weather"}, {"exit_code": "zero"}])
+def test_wrong_metadata_is_refused_also_with_an_unknown_log_format(bob, metadata):
+    assert_explained(bob.submit(metadata=metadata, transcript=b'{"agent": "newcomer"}\n' * 500), 422)
+
+
 def test_what_is_wrong_is_said_and_the_rest_is_stored(bob):
-    said = assert_explained(bob.submit(transcript=b"no log at all" * 500, journal=b"Merged the fix."), 422)
+    said = assert_explained(bob.submit(transcript=b"", journal=b"Merged the fix."), 422)
     assert said["stored"] == ["metadata", "transcript", "journal"]
     assert said["problems"][0]["part"] == "transcript"
     assert Session.objects.get(pk=said["id"]).grades.filter(source=Source.JOURNAL, status="scored").exists()

@@ -26,6 +26,7 @@ def up(tmp_path):
             **os.environ,
             "DATABASE_URL": "",
             "REDIS_URL": "",
+            "SECRET_KEY": "",
             "GRADINGSITE_STATE": str(tmp_path / "state"),
             "PORT": str(broker.free_port()),
             **environment,

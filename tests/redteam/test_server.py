@@ -162,6 +162,12 @@ def test_an_upload_with_a_wrong_token_is_refused_before_its_body_is_sent(site):
     assert sent < 20_000_000  # what the sockets' buffers hold
 
 
+def test_only_the_sites_own_hosts_are_served(site):
+    """The name that Django's test client sends is a stranger's, like any other."""
+    for host in ("testserver", "evil.example", "testserver:80"):
+        assert httpx2.get(f"{site.url}/login/", headers={"Host": host}).status_code == 400, host
+
+
 def test_a_token_that_is_revoked_while_its_body_comes_stores_nothing(site, token):
     body = b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n'
     body += b'{"session_id": "late", "ended_at": "2026-03-31"}\r\n--b--\r\n'

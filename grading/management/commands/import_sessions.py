@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
+from grading import formats
 from grading.access.recording import CONSOLE
 from grading.health import planner
 from grading.intake.import_record import ImportRecord
@@ -32,7 +33,7 @@ SHOWN = 3
 
 class Command(BaseCommand):
     help = (
-        "Import session logs of Claude Code, gptme and Codex CLI from folders, for example ~/.claude/projects, "
+        f"Import session logs of {formats.titles('and')} from folders, for example ~/.claude/projects, "
         "~/.codex/sessions or ~/.local/share/gptme/logs. The content says what a file is, not its name. What is there "
         "already is skipped; links are not followed; nothing is changed on disk. The page Imports keeps what became "
         "of every file."

@@ -17,7 +17,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from gradingsite import broker
+from gradingsite import broker, schema
 from gradingsite.ports import taken
 from gradingsite.supervisor import Program, become, die_with_parent
 
@@ -44,6 +44,7 @@ class Command(BaseCommand):
         os.environ["TMPDIR"] = str(settings.TEMP_DIR)  # of every program, SQLite among them
         call_command("migrate", verbosity=0)
         call_command("check", databases=["default"])
+        schema.warn_of_short_key()
         self.greet(make_first_admin())
 
     def alone(self) -> IO[str]:

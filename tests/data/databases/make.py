@@ -39,6 +39,7 @@ def main(out: str) -> None:
     ours = broker.prepare(STATE / "broker")
     os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": ours.url, "SECRET_KEY": "tests"}
     os.environ |= {"DJANGO_SETTINGS_MODULE": "gradingsite.settings", "LOG_LEVEL": "WARNING"}
+    os.environ["ALLOWED_HOSTS"] = "testserver"  # what django.test.Client sends
     (STATE / "chance.key").write_bytes(bytes(range(32)))
     redis = subprocess.Popen(broker.command(ours, STATE / "broker"))
     try:
