@@ -121,7 +121,8 @@ def quota(state, **fields):
 
 def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(None).words == "No judge yet"
-    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open"
+    assert judge_state(quota(QuotaState.OPEN)).words == "Judge has not answered yet"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open"
     assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"
     assert judge_state(quota(QuotaState.MISCONFIGURED)).trouble
     assert judge_state(quota(QuotaState.EXHAUSTED)).words == "Judge out"
@@ -132,7 +133,7 @@ def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).words == "Budget spent"
     assert judge_state(quota(QuotaState.PAUSED)).words == "Judge paused"
     settings.SIMULATED = True
-    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open, simulated"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open, simulated"
 
 
 def test_samples_are_announced_and_an_operator_may_remove_them(client):
