@@ -60,7 +60,8 @@ def listed(client, behind):
     return client.get(f"/sessions/?behind={behind}").context_data["page"].count
 
 
-def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client):
+def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client, settings):
+    quota_cast.use(settings)
     figures = trust.trust()
     said = {
         Behind.HOLDS: figures.validity.part,
@@ -93,7 +94,8 @@ def test_the_seven_days_and_today_begin_at_the_sites_midnight(site, rita, settin
     assert trust.trust(timezone.now() + dt.timedelta(days=7)).coverage.whole == 0
 
 
-def test_sessions_that_wait_are_counted_apart_from_further_opinions(site, rita, client):
+def test_sessions_that_wait_are_counted_apart_from_further_opinions(site, rita, client, settings):
+    quota_cast.use(settings)
     for purpose in (Purpose.VERDICT, Purpose.REPEAT, Purpose.SECOND):
         job = site.on(session := settled(site, judge=0.7)).with_judge_job().job
         type(job).objects.filter(pk=job.pk).update(purpose=purpose)
@@ -221,5 +223,5 @@ def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6
     figures = html[html.index("card figs") : html.index("cols-wide")]
-    assert len(re.findall(r'class="big"[^>]*>–', figures)) == 4
+    assert len(re.findall(r'class="big"[^>]*>–', figures)) == 5
     assert "%" not in figures

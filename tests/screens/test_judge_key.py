@@ -275,3 +275,26 @@ def test_only_operators_open_it(site, client, sim):
         assert client.get(PATH).status_code == 403
         assert client.post(PATH, {"do": "save", "api_key": KEY, "base_url": sim.url}).status_code == 403
     assert (JudgeKey.objects.count(), len(sim.calls)) == (0, 0)
+
+
+def test_after_the_key_is_removed_nothing_waits_for_the_judge(site, olga, sim):
+    """Two sessions are in the judge's queue when its key is removed: no page names their places in it any more."""
+    save(olga, sim)
+    sessions = [site.judge_job(ended_at=timezone.now()).session for _ in range(2)]
+    for session in sessions:
+        site.on(session).graded("trajectory", 0.5).settle()
+    path = f"/sessions/{sessions[1].pk}/"
+    assert "Next: the judge, 2nd of 2" in flat(olga.get(path))
+    olga.post(PATH, {"do": "remove"})
+    for swept in (False, True):
+        if swept:
+            judging.sweep()
+        pages = {each: flat(olga.get(each)) for each in (path, f"{path}?tab=judge", "/", "/quota/")}
+        for each, page in pages.items():
+            for claim in ("Next: the judge", "2nd of 2", "waiting sessions", "2 <small>sessions"):
+                assert claim not in page, (each, claim, swept)
+            # The tile of the judge is rewritten by the sweep.
+            assert not swept or "Waiting for the judge" not in page, each
+        assert "No judge is configured" in pages[path]
+    save(olga, sim)
+    assert "Next: the judge, 2nd of 2" in flat(olga.get(path))
