@@ -6,6 +6,7 @@ import re
 import pytest
 from django.utils import timezone
 
+from bandit import selection
 from grading import review
 from grading.judging.allowance import budget
 from grading.models import Flag, ReviewItem
@@ -213,6 +214,17 @@ def test_a_starving_arm_links_to_exactly_its_missing_grades(site, rita, client):
     assert client.get(found["infra"].url).context_data["page"].count == 3
     assert "missing" not in found.get("code", found["infra"]).why or "code" not in found
     assert "Review these three" in flat(client.get("/"))
+
+
+def test_arms_are_not_called_chosen_before_a_decision_was_made(site, rita, client):
+    """The card of arms says that no decision has been made, until one has."""
+    for harness in ("claude-code", "codex"):
+        settled(site, judge=0.7, fields={"category": "infra", "harness": harness})
+    assert "Every arm gets chosen" not in (html := flat(client.get("/")))
+    assert "No bandit has chosen anything yet" in html
+    selection.select(bandit="category", decision_id="d-1", agent="bob", supply=None, now=timezone.now())
+    assert "Every arm gets chosen" in (html := flat(client.get("/")))
+    assert "No bandit has chosen anything yet" not in html
 
 
 def test_an_empty_site_has_no_number_that_is_not_there(site, client):
