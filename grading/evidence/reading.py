@@ -10,6 +10,7 @@ from grading import formats, signals
 from grading.evidence import records, store
 from grading.evidence.records import Records
 from grading.formats.events import ParseReport, TranscriptHeader
+from grading.formats.titles import own_words
 from grading.formats.values import money
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
@@ -46,7 +47,7 @@ class SessionClaim:
 class EvidenceReading:
     """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words.
 
-    Of a transcript: `title` is a name for the session, the log's own or else the first line of what was asked; its
+    Of a transcript: `title` is a name for the session, the log's own or else the first words that a person wrote; its
     cost is in dollars; the times are those of its first and last moments, as far as a clock could have shown them.
     """
 
@@ -134,7 +135,11 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
         traits=log.traits,
         problem=problem,
         **plain_row(
-            LIMITS, report=summary, model=header.model or "", title=header.title or log.signals.task, detail=detail
+            LIMITS,
+            report=summary,
+            model=header.model or "",
+            title=own_words(header.title or "") or log.signals.task,
+            detail=detail,
         ),
     )
 

@@ -227,7 +227,9 @@ def _call(turn: Turn, attempt: JudgeAttempt, prompt: Prompt, slot: Slot) -> Call
     answer = patiently(partial(results.keep, attempt, answer, turn.judge), seconds=PATIENCE)
     # The limiter hears what the call really took, and what the provider says is left.
     shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
-    patiently(partial(quota.remember_limits, turn.judge, answer.limits, clock.now()), seconds=PATIENCE)
+    is_answer = not isinstance(answer.result, Deferred)
+    remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
+    patiently(remember, seconds=PATIENCE)
     if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
         shared.hold(turn.judge.name, answer.result.retry_at)
     return answer

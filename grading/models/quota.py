@@ -37,7 +37,7 @@ class Quota(models.Model):
     """What the provider lets us do now, per (key, model). `key` is a fingerprint of the API key, never the key.
 
     `limits` is what its last headers said, a minute: {"requests" | "input_tokens" | "output_tokens": {"limit": number,
-    "remaining": number}}, at `limits_at`.
+    "remaining": number}}, at `limits_at`: None until a call was answered for the first time.
     """
 
     key = models.CharField(max_length=64)
@@ -66,6 +66,16 @@ class Quota(models.Model):
     @property
     def is_out(self) -> bool:
         return self.state in CLOSED_STATES
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether the model has ever answered a call with this key at this address."""
+        return self.limits_at is not None
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether nothing is known against the judge, and nothing for it either."""
+        return self.state == QuotaState.OPEN and not self.has_answered
 
 
 class QuotaTransition(models.Model):

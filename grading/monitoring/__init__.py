@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from grading.models import Alarm
 from grading.models.judging import JudgeRole
-from grading.monitoring.alarms import acknowledge, open_alarms
+from grading.monitoring.alarms import open_alarms
 from grading.monitoring.attending import attend
+from grading.monitoring.flag_rule import FlagRule
 from grading.monitoring.flags import (
     DISMISSED,
     GRADED_BY_A_PERSON,
@@ -22,7 +23,16 @@ from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.silence import SilenceCase, SilentFailure, cases
 from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
 from grading.monitoring.unheard import UnheardArm
-from grading.monitoring.watch import RULES, inspect, refresh, refresh_afterwards, reopen_flags, watch, watch_at_night
+from grading.monitoring.watch import (
+    RULES,
+    acknowledge,
+    inspect,
+    refresh,
+    refresh_afterwards,
+    reopen_flags,
+    watch,
+    watch_at_night,
+)
 
 IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOut.id, SilentFailure.id, UnheardArm.id
 
@@ -40,6 +50,7 @@ __all__ = [
     "RULES",
     "SILENT_FAILURE",
     "UNHEARD",
+    "FlagRule",
     "Rule",
     "Severity",
     "SilenceCase",

@@ -17,14 +17,19 @@ def open_alarms() -> QuerySet[Alarm]:
     return Alarm.objects.filter(resolved_at=None).select_related("acknowledged_by")
 
 
-def acknowledge(alarm: Alarm, user: User) -> bool:
+def put_name_on(alarm: Alarm, user: User) -> bool:
     """Put a name on an alarm. False where somebody else was first."""
+    now = timezone.now()
+    mine = Alarm.objects.filter(pk=alarm.pk, acknowledged_at=None)
+    return bool(mine.update(acknowledged_at=now, acknowledged_by=user))
+
+
+def close(alarm: Alarm, rule: Rule) -> None:
+    """End an open alarm now, and tell whoever was told of it."""
+    now = timezone.now()
     with transaction.atomic():
-        return bool(
-            Alarm.objects.filter(pk=alarm.pk, acknowledged_at=None).update(
-                acknowledged_at=timezone.now(), acknowledged_by=user
-            )
-        )
+        if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
+            outbox.resolved(alarm, rule, now)
 
 
 def reopen_if_acknowledged(rule: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
 
-from grading.models import Flag, Session
+from grading.models import Alarm, Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
 from grading.monitoring.weekly import DAYS, is_too_often
@@ -20,19 +20,27 @@ WINDOW = dt.timedelta(days=DAYS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flagged:
-    """How many sessions of an agent and a harness a rule has flagged in its window: `n`, of which `open` still wait."""
+    """How many sessions of an agent and a harness a rule has flagged in its window: `n`, of which `open` still wait;
+    the `latest` when.
+    """
 
     rule: str
     agent: str
     harness: str
     n: int
     open: int
+    latest: dt.datetime
 
 
 class FlagRule(Rule):
-    """A rule about single sessions. `settled`: why a flag cleared itself. One that a person cleared stays so."""
+    """A rule about single sessions. `settled`: why a flag cleared itself. One that a person cleared stays so.
+
+    `is_rate`: whether its alarm says that the week had too many, whatever became of them since. Such an alarm closes
+    when a person acknowledges it, and opens again at the next flag.
+    """
 
     settled: ClassVar[str]
+    is_rate: ClassVar[bool] = False
 
     @abstractmethod
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
@@ -61,8 +69,10 @@ def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
     recent = Flag.objects.filter(yours(), session__ended_at__gt=now - WINDOW).order_by()
     rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
     found: dict[str, list[Flagged]] = {}
-    for rule, agent, harness, n, still in rows.annotate(n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None))):
-        row = Flagged(rule=rule, agent=agent, harness=harness or "", n=n, open=still)
+    for rule, agent, harness, n, still, latest in rows.annotate(
+        n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
+    ):
+        row = Flagged(rule=rule, agent=agent, harness=harness or "", n=n, open=still, latest=latest)
         found.setdefault(rule, []).append(row)
     return found
 
@@ -70,6 +80,12 @@ def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
 def total(flags: Iterable[Flagged]) -> int:
     """All sessions that were flagged, cleared or not."""
     return sum(each.n for each in flags)
+
+
+def has_known_cause(rule: FlagRule, flags: Sequence[Flagged]) -> bool:
+    """Whether a person has acknowledged the rule's alarm since the latest of these flags went up."""
+    latest = max(each.latest for each in flags)
+    return Alarm.objects.filter(rule=rule.id, acknowledged_at__gt=latest).exists()
 
 
 def too_often_by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:

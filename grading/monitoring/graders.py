@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.db.models import Avg, Count, Max, StdDev, Sum
 
-from grading.models import Grade
+from grading.models import Grade, Rubric
 from grading.models.grades import GradeQuerySet
 from grading.models.sessions import yours
 from grading.monitoring.families import family
@@ -142,8 +142,8 @@ class UnlikeLevels(Rule):
     id = "A27"
     title = "Graders with different baselines are mixed"
     means = (
-        "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) "
-        "differ by .10 or more on average, and by at least two standard errors."
+        "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) of the "
+        "same kind of work differ by .10 or more on average, and by at least two standard errors."
     )
     severity = Severity.ADVISORY
     every = SOMETIMES
@@ -151,11 +151,20 @@ class UnlikeLevels(Rule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         enough = [each for each in instruments(now) if each.n >= self.at_least]
+        kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
+        told: set[str] = set()
+        # The one in use last comes first, so that a judge's line is about its latest change.
         for new, old in itertools.combinations(enough, 2):
+            # What a rubric that the site does not have asks about is comparable with itself alone.
+            kind = kinds.get(new.rubric, new.rubric)
+            about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
+            if about in told or kind != kinds.get(old.rubric, old.rubric):
+                continue
             error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
             if abs(new.mean - old.mean) >= max(self.gap, self.errors * error):
+                told.add(about)
                 yield Finding(
-                    about=f"{old} / {new}"[:150],
+                    about=about,
                     detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
                     f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
                     "grader only, or have the older sessions judged again.",

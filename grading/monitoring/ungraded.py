@@ -9,7 +9,7 @@ from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
 from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
-from grading.monitoring.flag_rule import Flagged, FlagRule, total
+from grading.monitoring.flag_rule import Flagged, FlagRule, has_known_cause, total
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Finding, stamp
 from grading.monitoring.weekly import ALLOWED, is_too_often
@@ -62,6 +62,7 @@ class ImpossiblePair(FlagRule):
     )
     todo = "Review these sessions, and check the quota page for what keeps the judge from answering."
     settled = "it has a real grade now, or one is on its way"
+    is_rate = True
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
         if any(source in holds and holds[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
@@ -78,11 +79,16 @@ class ImpossiblePair(FlagRule):
         return f"{proof}, but no judge or person has graded it; it {waits}"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        count = total(flags)
-        if is_too_often(count):
+        count, waiting = total(flags), sum(each.open for each in flags)
+        if is_too_often(count) and not has_known_cause(self, flags):
+            todo = "Something in the grading pipeline is broken: review them."
+            if waiting == 0:
+                todo = "None of them waits any more. Find out what broke, then acknowledge this alarm to close it."
+            elif waiting < count:
+                todo = f"{waiting} of them still wait{'s' * (waiting == 1)}. {todo}"
             yield Finding(
                 detail=f"{count} sessions in seven days left a commit or pull request without a real grade; "
-                f"{ALLOWED} would be normal. Something in the grading pipeline is broken: review them."
+                f"{ALLOWED} would be normal. {todo}"
             )
 
 

@@ -5,12 +5,13 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
+from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from grading.busy import is_busy
-from grading.models import RuleRun, Session
-from grading.monitoring.alarms import keep, state
+from grading.models import Alarm, RuleRun, Session
+from grading.monitoring.alarms import close, keep, put_name_on, state
 from grading.monitoring.buckets import BucketsDiffer, StatesDiffer
 from grading.monitoring.calibration import Uncalibrated
 from grading.monitoring.collapse import Collapse
@@ -115,6 +116,16 @@ def refresh(now: dt.datetime | None = None) -> None:
     flags = flagged(now)
     rules = [rule for rule in RULES.values() if rule.every is None]
     state({r: r.told(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.look(now) for r in rules}, now)
+
+
+def acknowledge(alarm: Alarm, user: User) -> bool:
+    """Put a name on an alarm, which closes one about a rate. False where somebody else was first."""
+    rule = RULES.get(alarm.rule)
+    with transaction.atomic():
+        is_first = put_name_on(alarm, user)
+        if is_first and isinstance(rule, FlagRule) and rule.is_rate:
+            close(alarm, rule)
+    return is_first
 
 
 def refresh_afterwards(*, flagged: bool) -> None:

@@ -8,10 +8,11 @@ from django.db import transaction
 from django.db.models import Prefetch
 
 from bandit.core.moves import ArmMove
-from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models import Alarm, Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers, promises
 from grading.review.corrections import CorrectionError, checked
+from grading.reward.explain import number
 from grading.vocabulary import Source
 
 MOST = 200
@@ -104,6 +105,23 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     return chosen
 
 
+def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]:
+    """The rewards that hold by a judge's or a person's grade which came after the rule had flagged the session, by
+    session. Two queries.
+    """
+    raised = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
+    rows = Settlement.objects.filter(session__in=raised).select_related("grade").defer("steps").order_by("revision")
+    held = {row.session_id: row for row in rows}
+    return {
+        key: row
+        for key, row in held.items()
+        if row.source in (Source.JUDGE, Source.HUMAN)
+        and row.value is not None
+        and row.grade is not None
+        and row.grade.created_at > raised[key]
+    }
+
+
 def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> BulkPreview:
     """All of it together, on every bandit; nothing is saved. `value` is for GRADE. CorrectionError for no grade."""
     if answer is Answer.GRADE:
@@ -132,10 +150,12 @@ def submit(
     value: float | None = None,
     reason: str,
     bulk: str,
+    alarm: Alarm | None = None,
 ) -> int:
     """Give every session of `seen` (its id to the revision on the screen, 0 for none) the same verdict: all or none.
 
     Each takes the path of a single answer. `bulk` names it all: sent again with the same name it changes nothing.
+    `alarm` is the one that proposes it: what was graded since it flagged the session is not excluded for its sake.
     Returns how many it holds. CorrectionError without a reason or for too many; BulkStale; BulkRefused.
     """
     if not reason.strip():
@@ -153,7 +173,16 @@ def submit(
             stale = [StaleReward(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
             raise BulkStale(stale, len(sessions))
         problems = []
+        is_for_alarm = alarm is not None and answer is Answer.EXCLUDE
+        since = graded_since_flagged(alarm.rule, seen) if alarm is not None and is_for_alarm else {}
         for session in sessions:
+            if session.pk in since:
+                who = "a person" if since[session.pk].source == Source.HUMAN else "the judge"
+                value_since = number(since[session.pk].value)
+                problems.append(
+                    (session, f"It was graded {value_since} by {who} since the alarm: it can’t be excluded.")
+                )
+                continue
             try:
                 answers.submit(
                     session,

@@ -19,6 +19,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
+from grading.formats.titles import own_words
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
@@ -85,7 +86,7 @@ class _Collector:
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
-        self.task = ""
+        self.task, self.first_line = "", ""
         self.heard = ""
         """The record of the last thing a person said: its other parts are the same turn."""
 
@@ -128,7 +129,8 @@ class _Collector:
             self.counts["user"] += not message.record or message.record != self.heard
             self.heard, self.asked_more = message.record, True
             self.conduct.on_change()
-            self.task = self.task or next(
+            self.task = self.task or own_words(message.text)
+            self.first_line = self.first_line or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
 
@@ -242,7 +244,7 @@ class _Collector:
             duration=(self.last - self.first).total_seconds() if self.first and self.last else None,
             compactions=counts["compactions"],
             final_message=self.final_message,
-            task=self.task[:MAX_TASK],
+            task=(self.task or self.first_line)[:MAX_TASK],
             truncated=self.work.truncated or self.work.history.truncated,
             reads=len(self.reads),
             cut=self.cut,

@@ -75,7 +75,7 @@ class Signals:
     Counts are events. `known_results` are results that say whether the call worked; `failed_calls` of them did not.
     `retries` are calls made again after the same call had failed. `duration` is seconds between
     the first and the last dated event, None where undated. `final_message` is the number of the last assistant message.
-    `task` is the first line of what a person first asked, cut: a name for the session where its log has none.
+    `task` is the first line of a person's own words, cut: a name for the session where its log has none.
     `truncated`: a cap on records was reached; what is listed is still true.
 
     How well the log could be read: `opaque_calls` are well-formed calls whose effect we cannot know,

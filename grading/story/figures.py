@@ -5,6 +5,7 @@ the same ledger with other rewards.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,6 +122,16 @@ class Ledger:
         """What was live for a session at a moment, or is now; None for nothing."""
         rows = [row for row in self.entries.get(name, ()) if until is None or row.at <= until]
         return rows[-1] if rows and not rows[-1].is_reverse else None
+
+    def counted(self, name: str, until: dt.datetime | None = None) -> set[tuple[object, ...]]:
+        """What counts for a session in the arms at a moment, or now: to the millionth, as the posterior adds it up."""
+        rows = LedgerEntry.objects.filter(observation=self.sessions[name].observation, bandit__name=BANDIT)
+        if until is not None:
+            rows = rows.filter(recorded_at__lte=until)
+        net: Counter[tuple[object, ...]] = Counter()
+        for *what, op in rows.values_list("arm", "grader__source", "effective_day", "value_micro", "cost_micro", "op"):
+            net[tuple(what)] += 1 if op == LedgerEntry.Op.APPLY else -1
+        return {what for what, live in net.items() if live}
 
     def belief(self, until: dt.datetime | None = None) -> Belief:
         """What this site believes today, or would had it known nothing after `until`."""

@@ -120,9 +120,11 @@ class Incident:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether the posterior, once the correction is undone, has every bit that it had before it."""
-        before, after = (self.ledger.belief(moment).arm for moment in (self.pressed[CORRECT.name], None))
-        return (before.alpha, before.beta) == (after.alpha, after.beta)
+        """Whether the corrected session, once that is undone, counts in the posterior exactly as it did before it.
+
+        Sessions outside the story may have been graded meanwhile: they say nothing about the undo.
+        """
+        return self.ledger.counted(FIRST.name, self.pressed[CORRECT.name]) == self.ledger.counted(FIRST.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -338,8 +340,8 @@ def _is_undone(_incident: Incident) -> bool:
 def _undone(incident: Incident) -> Iterator[Figure]:
     yield from _changes(incident, CORRECT, UNDO, FIRST)
     yield from _arm(incident, CORRECT, UNDO)
-    same = "the same bits as before the correction" if incident.is_exact else "NOT as it was before the correction"
-    yield Figure(of="Posterior", says=same)
+    same = "with the same bits as before the correction" if incident.is_exact else "NOT as before the correction"
+    yield Figure(of="Posterior", says=f"{FIRST.name} counts {same}")
 
 
 # --- what several steps need -----------------------------------------------------------------------------------------

@@ -45,9 +45,10 @@ def demo(settings) -> None:
 
 
 def quota(state: QuotaState = QuotaState.OPEN, *, role: JudgeRole = JudgeRole.FIRST, **fields) -> Quota:
-    """The row of a judge in this state, with the transition that led there."""
+    """The row of a judge that has answered before, in this state, with the transition that led there."""
     judge = judges.configured()[role]
     row = Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
+    row.limits_at = row.limits_at or timezone.now()
     fields = {"reason": CLOSED[state], "changed_at": timezone.now(), "until": None, "detail": "", **fields}
     by = fields.pop("by", None)
     for name, value in {"state": state, **fields}.items():

@@ -17,7 +17,7 @@ from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
 from grading.review import calibration, shares
 from grading.reward import rewards
-from grading.vocabulary import Outcome, Reason, Source
+from grading.vocabulary import Outcome, Reason, Source, WorkKind
 from tests.casts import logs
 from tests.casts.page import flat
 from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work
@@ -189,6 +189,23 @@ def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift(si
         verdict(site, 0.65 + 0.02 * (number % 5), route="openrouter")
     monitoring.watch()
     assert "The grader identity changed, and the level with it" in alarms("A27")[0]
+
+
+def test_i38_graders_of_unlike_work_are_not_compared(site):
+    """Reading sessions are graded by a rubric of their own: its level says nothing about the one of production."""
+    production, reading = (Rubric.objects.active(kind).sha256 for kind in (WorkKind.PRODUCTION, WorkKind.CONSUMPTION))
+    for number in range(20):
+        verdict(site, 0.3 + 0.02 * (number % 5), rubric=reading)
+        verdict(site, 0.7 + 0.02 * (number % 5), rubric=production)
+    monitoring.watch()
+    assert not alarms("A27")
+    # One judge, two changes of its grades on production: one line, about the latest.
+    for version, level in (("2", 0.5), ("3", 0.3)):
+        for number in range(20):
+            verdict(site, level + 0.02 * (number % 5), rubric=production, version=version)
+    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    (told,) = alarms("A27")
+    assert "gives 0.34 (20)" in told
 
 
 def test_i38_two_graders_at_one_level_raise_nothing(site):

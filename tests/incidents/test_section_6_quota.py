@@ -131,7 +131,7 @@ def test_i92_a_meter_without_a_reading_keeps_the_last_good_one_and_its_age(sim):
     answers(sim, GOOD)
     good = quota.current()
     for reading in (None, RateLimits()):
-        quota.remember_limits(judges.first(), reading, timezone.now() + dt.timedelta(minutes=5))
+        quota.remember_limits(judges.first(), reading, timezone.now() + dt.timedelta(minutes=5), is_answer=True)
     held = quota.current()
     assert (held.limits, held.limits_at) == (good.limits, good.limits_at)
 

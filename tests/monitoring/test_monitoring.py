@@ -256,6 +256,31 @@ def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case(site
     assert again.acknowledged_by is None
 
 
+def test_too_many_ungraded_in_a_week_stay_told_until_a_person_names_the_cause(site):
+    """Three sessions are graded after all: the alarm says so, closes by a person's name, and opens at the next one."""
+    rita, start = site.person("rita", "reviewer"), timezone.now()
+    sessions = [inspected(site) for _ in range(3)]
+    for session in sessions:
+        site.on(session).judged(0.76).recheck()
+    monitoring.refresh()
+    alarm = monitoring.open_alarms().get()
+    assert "None of them waits any more" in alarm.detail
+    with time_machine.travel(start + dt.timedelta(hours=1), tick=False):
+        assert monitoring.acknowledge(alarm, rita)
+        monitoring.refresh()
+        monitoring.watch()
+        assert not monitoring.open_alarms().filter(rule="A1").exists()
+    with time_machine.travel(start + dt.timedelta(hours=2), tick=False):
+        inspected(site)
+        again = monitoring.open_alarms().get(rule="A1")
+        assert "4 sessions in seven days" in again.detail
+        assert "1 of them still waits" in again.detail
+    # A week later fewer than three remain: it closes by itself.
+    with time_machine.travel(start + dt.timedelta(days=7, hours=1), tick=False):
+        monitoring.refresh()
+        assert not monitoring.open_alarms().filter(rule="A1").exists()
+
+
 def test_an_alarm_resolves_when_its_rule_no_longer_holds(site):
     sessions = [inspected(site) for _ in range(3)]
     for session in sessions:

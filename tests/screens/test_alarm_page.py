@@ -1,6 +1,9 @@
 """The page of one alarm: every rule has one, with what its sessions did to the bandits and what can be done."""
 
+import datetime as dt
+
 import pytest
+import time_machine
 from django.utils import timezone
 
 from bandit.selection import posterior_of
@@ -85,6 +88,41 @@ def test_the_button_names_what_it_does_and_its_price(site, operator, found):
     assert "code goes back to" in taken.effect
     assert len(operator.get(taken.url).context["rows"]) == 3
     assert operator.get(taken.url).status_code == 200
+
+
+@pytest.mark.postgresql
+def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
+    """Of three flagged sessions a judge grades two and a person none: the button names the third alone, and the server
+    refuses the others.
+    """
+    start = timezone.now()
+    with time_machine.travel(start, tick=False):
+        sessions = [
+            site.session(ended_at=start).with_pull_request().graded("trajectory", 0.1).recheck() for _ in range(3)
+        ]
+        alarm = Alarm.objects.get(rule="A1")
+    with time_machine.travel(start + dt.timedelta(hours=1), tick=False):
+        for session in sessions[:2]:
+            site.on(session).judged(0.76).recheck()
+        reply = operator.get(f"/alarms/{alarm.pk}/")
+        assert flat(reply).count("Graded .76 by the judge since.") == 2
+        (taken,) = [each for each in reply.context["answers"] if "out of the bandits" in each.words]
+        assert taken.words == "Take 1 session out of the bandits"
+        opened_at = operator.get(taken.url)
+        assert [row["chosen"].session for row in opened_at.context["rows"]] == [sessions[2]]
+        assert f'name="alarm" value="{alarm.pk}"' in flat(opened_at)
+        # A page that was opened before they were graded asks for all three.
+        seen = {f"seen-{each.pk}": each.settlements.count() for each in sessions}
+        chosen = {"session": [each.pk for each in sessions], "answer": "exclude", "reason": "infrastructure", **seen}
+        refused = flat(operator.post("/review/bulk/", {**chosen, "alarm": alarm.pk}))
+        assert refused.count("It was graded .76 by the judge since the alarm") == 2
+        assert {each.settlements.last().value for each in sessions} == {0.76, 0.1}
+        for session in sessions[2:]:
+            site.on(session).judged(0.3).recheck()
+        words = [each.words for each in operator.get(f"/alarms/{alarm.pk}/").context["answers"]]
+        assert not [each for each in words if "out of the bandits" in each]
+        assert "Acknowledge: I know the cause" in words
+    assert "exclude" not in operator.get(f"/alarms/{alarm.pk}/").content.decode()
 
 
 def test_sessions_that_no_bandit_has_learned_from_reach_nothing(site, found):

@@ -6,6 +6,7 @@ import re
 import pytest
 from django.utils import timezone
 
+from bandit import selection
 from grading import review
 from grading.judging.allowance import budget
 from grading.models import Flag, ReviewItem
@@ -60,7 +61,8 @@ def listed(client, behind):
     return client.get(f"/sessions/?behind={behind}").context_data["page"].count
 
 
-def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client):
+def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client, settings):
+    quota_cast.use(settings)
     figures = trust.trust()
     said = {
         Behind.HOLDS: figures.validity.part,
@@ -93,7 +95,8 @@ def test_the_seven_days_and_today_begin_at_the_sites_midnight(site, rita, settin
     assert trust.trust(timezone.now() + dt.timedelta(days=7)).coverage.whole == 0
 
 
-def test_sessions_that_wait_are_counted_apart_from_further_opinions(site, rita, client):
+def test_sessions_that_wait_are_counted_apart_from_further_opinions(site, rita, client, settings):
+    quota_cast.use(settings)
     for purpose in (Purpose.VERDICT, Purpose.REPEAT, Purpose.SECOND):
         job = site.on(session := settled(site, judge=0.7)).with_judge_job().job
         type(job).objects.filter(pk=job.pk).update(purpose=purpose)
@@ -213,6 +216,17 @@ def test_a_starving_arm_links_to_exactly_its_missing_grades(site, rita, client):
     assert "Review these three" in flat(client.get("/"))
 
 
+def test_arms_are_not_called_chosen_before_a_decision_was_made(site, rita, client):
+    """The card of arms says that no decision has been made, until one has."""
+    for harness in ("claude-code", "codex"):
+        settled(site, judge=0.7, fields={"category": "infra", "harness": harness})
+    assert "Every arm gets chosen" not in (html := flat(client.get("/")))
+    assert "No bandit has chosen anything yet" in html
+    selection.select(bandit="category", decision_id="d-1", agent="bob", supply=None, now=timezone.now())
+    assert "Every arm gets chosen" in (html := flat(client.get("/")))
+    assert "No bandit has chosen anything yet" not in html
+
+
 def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
@@ -221,5 +235,5 @@ def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6
     figures = html[html.index("card figs") : html.index("cols-wide")]
-    assert len(re.findall(r'class="big"[^>]*>–', figures)) == 4
+    assert len(re.findall(r'class="big"[^>]*>–', figures)) == 5
     assert "%" not in figures

@@ -88,15 +88,15 @@ def test_every_page_of_an_empty_site_is_there_with_the_alarm_and_the_simulated_j
 
 
 def test_an_alarm_stands_on_every_page_until_it_is_acknowledged_by_name(client):
-    alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="3 sessions in seven days")
+    alarm = Alarm.objects.create(rule=monitoring.JUDGE_OUT, detail="No quota is left")
     entered(client, "reviewer")
     assert "Acknowledge as reviewer" in flat(client.get("/sessions/"))
     html = flat(client.post(f"/alarms/{alarm.pk}/acknowledge/", follow=True))
-    assert "A1 is acknowledged by you" in html
+    assert "A2 is acknowledged by you" in html
     assert "Acknowledged by reviewer" in html
     assert 'class="banner" role="alert"' not in html
     html = flat(client.post(f"/alarms/{alarm.pk}/acknowledge/", follow=True))
-    assert "Somebody else acknowledged A1 first" in html
+    assert "Somebody else acknowledged A2 first" in html
 
 
 def test_acknowledging_needs_a_post_and_a_role(client):
@@ -121,7 +121,8 @@ def quota(state, **fields):
 
 def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(None).words == "No judge yet"
-    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open"
+    assert judge_state(quota(QuotaState.OPEN)).words == "Judge has not answered yet"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open"
     assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"
     assert judge_state(quota(QuotaState.MISCONFIGURED)).trouble
     assert judge_state(quota(QuotaState.EXHAUSTED)).words == "Judge out"
@@ -132,7 +133,7 @@ def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).words == "Budget spent"
     assert judge_state(quota(QuotaState.PAUSED)).words == "Judge paused"
     settings.SIMULATED = True
-    assert judge_state(quota(QuotaState.OPEN)).words == "Judge open, simulated"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open, simulated"
 
 
 def test_samples_are_announced_and_an_operator_may_remove_them(client):

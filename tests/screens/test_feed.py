@@ -31,6 +31,7 @@ def asked(client, **query):
 
 def test_it_says_what_the_top_bar_says(viewer, settings):
     quota_cast.use(settings)
+    quota_cast.quota()
     said = asked(viewer).json()
     assert said["judge"] == {"words": "Judge open", "title": "Verdicts come in as sessions do.", "look": "open"}
     assert said["counts"] == {"Review": 0, "Alarms": 0}

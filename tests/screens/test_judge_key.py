@@ -34,8 +34,10 @@ def olga(site, client):
     return client
 
 
-def save(client, sim, key=KEY, url=None):
-    said = {"do": "save", "api_key": key, "base_url": sim.url if url is None else url}
+def save(client, sim, key=KEY, url=None, *, anyway=False):
+    """Type the key; `anyway` with the button that keeps one whose test failed."""
+    do = "save_anyway" if anyway else "save"
+    said = {"do": do, "api_key": key, "base_url": sim.url if url is None else url}
     return client.post(PATH, said, follow=True)
 
 
@@ -86,17 +88,67 @@ def test_a_refused_key_is_not_saved_and_what_was_there_goes_on(olga, sim):
         ("drop", "Nothing answers at this address."),
     ],
 )
-def test_trouble_that_is_not_the_keys_is_said_in_words_and_the_key_is_saved(olga, sim, mode, words):
+def test_a_key_that_fails_its_test_is_saved_only_if_a_person_insists(olga, sim, mode, words):
+    """The page says in words what failed; a second button saves the key all the same."""
     sim.script(mode)
-    ((level, said),) = told(save(olga, sim))
-    assert (level, said.startswith(f"Saved, but the test failed. {words}")) == ("warning", True)
+    response = save(olga, sim)
+    ((level, said),) = told(response)
+    assert (level, said.startswith(f"Nothing was saved. {words}")) == ("error", True)
+    assert judges.first() is None
+    assert "Save it anyway" in flat(response)
+    sim.script(mode)
+    ((level, said),) = told(save(olga, sim, anyway=True))
+    assert (level, said.startswith(f"Saved, but the test failed. {words}")) == ("error", True)
     assert judges.first().api_key == KEY
     assert words in flat(olga.get(PATH))
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://judge.invalid"])
+def test_no_page_claims_a_judge_that_never_answered(site, olga, sim, url):
+    """With a saved address at which nothing answers, every page says so until the first answer."""
+    site.session(ended_at=timezone.now()).graded("trajectory", 0.5).settle()
+    save(olga, sim, url=url, anyway=True)
+    checklist = olga.get("/").context["checklist"]
+    assert (checklist.steps[0].done, checklist.now) == (False, 1)
+    assert "Nothing answers at this address." in checklist.steps[0].words
+    for path in ("/", "/quota/", "/settings/", PATH):
+        page = flat(olga.get(path))
+        assert "Judge has not answered yet" in page, path
+        for claim in ("Judge open", "The judge is open", "available throughout", "Verdicts come in as sessions do"):
+            assert claim not in page, (path, claim)
+    assert "The judge has not answered yet" in olga.get("/").context["answer"].sentence
+    save(olga, sim)
+    assert "Judge open" in flat(olga.get("/quota/"))
+    assert olga.get("/").context["checklist"].steps[0].done
+
+
+def test_the_first_verdict_shows_that_a_key_works(site, olga, sim, settings):
+    """A key of the environment, which nobody tested, counts as working from its first verdict on."""
+    settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = KEY, sim.url
+    assert "Judge has not answered yet" in flat(olga.get("/quota/"))
+    sim.script("overloaded")
+    judging.run(site.judge_job().pk)
+    assert "Judge has not answered yet" in flat(olga.get("/quota/"))
+    sim.script("verdict")
+    judging.run(site.judge_job().pk)
+    assert "Judge open" in flat(olga.get("/quota/"))
+    settings.JUDGE_MODEL = "claude-of-tomorrow"
+    assert "Judge has not answered yet" in flat(olga.get("/quota/"))
+
+
+def test_an_answer_of_another_key_says_nothing_of_this_one(olga, sim):
+    """A key that answered is replaced by one that doesn't: the new one hasn't answered, and the old one has."""
+    save(olga, sim)
+    sim.script("drop")
+    save(olga, sim, "sk-ant-another-key-1111", anyway=True)
+    assert "Judge has not answered yet" in flat(olga.get("/quota/"))
+    save(olga, sim, anyway=True)
+    assert "Judge open" in flat(olga.get("/quota/"))
+
+
 def test_a_spent_account_is_out_at_once_and_a_good_test_opens_it_again(olga, sim):
     sim.script("no_credit")
-    save(olga, sim)
+    save(olga, sim, anyway=True)
     assert quota.current().state == QuotaState.EXHAUSTED
     olga.post(PATH, {"do": "test"})
     assert quota.current().state == QuotaState.OPEN
@@ -223,3 +275,26 @@ def test_only_operators_open_it(site, client, sim):
         assert client.get(PATH).status_code == 403
         assert client.post(PATH, {"do": "save", "api_key": KEY, "base_url": sim.url}).status_code == 403
     assert (JudgeKey.objects.count(), len(sim.calls)) == (0, 0)
+
+
+def test_after_the_key_is_removed_nothing_waits_for_the_judge(site, olga, sim):
+    """Two sessions are in the judge's queue when its key is removed: no page names their places in it any more."""
+    save(olga, sim)
+    sessions = [site.judge_job(ended_at=timezone.now()).session for _ in range(2)]
+    for session in sessions:
+        site.on(session).graded("trajectory", 0.5).settle()
+    path = f"/sessions/{sessions[1].pk}/"
+    assert "Next: the judge, 2nd of 2" in flat(olga.get(path))
+    olga.post(PATH, {"do": "remove"})
+    for swept in (False, True):
+        if swept:
+            judging.sweep()
+        pages = {each: flat(olga.get(each)) for each in (path, f"{path}?tab=judge", "/", "/quota/")}
+        for each, page in pages.items():
+            for claim in ("Next: the judge", "2nd of 2", "waiting sessions", "2 <small>sessions"):
+                assert claim not in page, (each, claim, swept)
+            # The tile of the judge is rewritten by the sweep.
+            assert not swept or "Waiting for the judge" not in page, each
+        assert "No judge is configured" in pages[path]
+    save(olga, sim)
+    assert "Next: the judge, 2nd of 2" in flat(olga.get(path))

@@ -123,6 +123,7 @@ def test_once_its_time_has_come_an_outage_says_that_it_asks_again(viewer):
 
 def test_the_other_judges_have_a_line_each_and_decide_no_pill(viewer, settings):
     settings.JUDGE_SECOND_MODEL, settings.JUDGE_SECOND_BASE_URL = "another-family", "https://gateway.test"
+    quota_cast.quota()
     quota_cast.quota(QuotaState.EXHAUSTED, role=JudgeRole.SECOND, until=MIDNIGHT, detail="402: pay first")
     response = opened(viewer)
     (second,) = response.context["others"]

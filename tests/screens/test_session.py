@@ -13,6 +13,7 @@ from grading.reward import rewards
 from grading.screens.session.view import TABS
 from grading.vocabulary import Reason, Source, Status
 from tests.casts import logs
+from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 from tests.site import NOON
 
@@ -202,7 +203,8 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(site, review
     assert LedgerEntry.objects.count() == 6
 
 
-def test_attempts_say_how_each_call_ended(site, reviewer):
+def test_attempts_say_how_each_call_ended(site, reviewer, settings):
+    quota_cast.use(settings)
     session = site.session().session
     job = site.on(session).with_judge_job().job
     JudgeAttempt.objects.create(

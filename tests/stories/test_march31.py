@@ -14,8 +14,9 @@ from django.test import Client
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import judging
+from grading import judging, review
 from grading.models import Grade, Session
+from grading.models.review import Answer
 from grading.screens import feed
 from grading.story import history, march31
 from grading.story.march31 import BOTH, STEPS
@@ -211,7 +212,7 @@ def start_again(client) -> None:
     assert not Session.objects.filter(external_id__in=[each.name for each in BOTH]).exists()
 
 
-def test_steps_go_in_order_twice_is_once_and_it_can_start_again(lived, operator):
+def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, operator):
     untouched = buckets()
     assert "“Exhaust the quota” comes first" in flat(press(operator, "submit"))
     assert state_of(operator) == ["now", *["later"] * 6]
@@ -228,6 +229,11 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(lived, operator)
         live_step(operator, step)
     assert state_of(operator) == ["done"] * 7
     assert ledger_of("71a3").value_micro == 760_000
+    # A grade of a session that the story has nothing to do with doesn't make its undo look wrong.
+    other = Session.objects.filter(category__name="cross-repo").exclude(external_id__in=["71a3", "a517"]).first()
+    with site.rolled_back():
+        review.submit(other, User.objects.get(username="olga"), answer=Answer.GRADE, value=0.3, reason="It failed")
+        assert "71a3 counts with the same bits as before the correction" in flat(operator.get("/story/"))
     start_again(operator)
     assert lived.mode == "verdict"
     for step in NAMES[:2]:

@@ -132,6 +132,7 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
     if not isinstance(result, Deferred):
         seen = current(judge)
+        _remember_answer(seen, now)
         if (seen.state, seen.detail, seen.until, seen.failures) == (QuotaState.OPEN, "", None, 0):
             return  # it says so
     with transaction.atomic():
@@ -168,9 +169,16 @@ def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None
     """A call was answered, by whatever: the quota is open, unless it has changed since or a person paused it."""
     with transaction.atomic():
         quota = _held(judge)
+        _remember_answer(quota, now)
         if quota.state not in {QuotaState.PAUSED, QuotaState.OPEN} and started_at >= quota.changed_at:
             limiter.shared().ramp(judge.name)
             _move(quota, QuotaState.OPEN, now)
+
+
+def _remember_answer(quota: Quota, now: dt.datetime) -> None:
+    """Write down that the judge answers, if this is its first answer."""
+    if not quota.has_answered:
+        Quota.objects.filter(pk=quota.pk, limits_at=None).update(limits_at=now)
 
 
 def lock(judge: Judge) -> None:
@@ -193,14 +201,19 @@ def spend_out(judge: Judge, now: dt.datetime, detail: str) -> None:
             _move(quota, QuotaState.EXHAUSTED, now, reason=Reason.BUDGET_SPENT, detail=detail, until=until)
 
 
-def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime) -> None:
-    """Write down what the headers said, so that it is known after a restart; every few seconds is enough."""
+def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *, is_answer: bool) -> None:
+    """Write down what the headers said, so that it is known after a restart; every few seconds is enough.
+
+    The headers of a refusal are not written down before the first answer: `Quota.limits_at` shows that there was one.
+    """
     if not limits:
         return
     written = _limits_written.get(judge.name)
     if written is not None and written <= now < written + LIMITS_EVERY:
         return
     seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
+    if not is_answer:
+        seen = seen.exclude(limits_at=None)
     seen.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.said(), limits_at=now)
     _limits_written.put(judge.name, now)
 

@@ -1,6 +1,6 @@
 """Alarms: rules that fired too often, what they found, and who has taken note."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +25,8 @@ from grading.templatetags.gradingsite_tags import is_advisory
 from grading.witness import Witness
 
 LISTED = 50
+# What acknowledging an alarm about a rate does.
+CLOSES = "The alarm closes, and opens again at the next such session while the week has three or more."
 # Where rules send people, in words.
 PAGES = {
     "admin:quota": "the quota",
@@ -36,10 +38,13 @@ PAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRow:
-    """A session of an alarm, and why the rule flagged it, if it did."""
+    """A session of an alarm, why the rule flagged it, if it did, and the reward by which a judge or a person has
+    settled it since.
+    """
 
     session: Session
     why: str
+    since: Settlement | None
     settlement: Settlement | None
 
     @property
@@ -105,12 +110,18 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     sessions = Session.objects.with_reward().with_people().in_bulk(latest)
     found = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
+    since = bulk.graded_since_flagged(alarm.rule, latest)
     settled = {
         row.pk: row
         for row in Settlement.objects.filter(pk__in=[each.reward_id for each in found]).select_related("grade")  # type: ignore[attr-defined] # annotated
     }
     rows = [
-        AlarmRow(session=each, why=why.get(each.pk, ""), settlement=settled.get(each.reward_id))  # type: ignore[attr-defined] # annotated
+        AlarmRow(
+            session=each,
+            why=why.get(each.pk, ""),
+            since=since.get(each.pk),
+            settlement=settled.get(each.reward_id),  # type: ignore[attr-defined] # annotated
+        )
         for each in reversed(found[-LISTED:])
     ]
     reached = reach.of(found, timezone.now())
@@ -121,7 +132,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         "ways": _ways_out().get(alarm.about) if is_silence else None,
         "rows": rows,
         "reach": reached,
-        "answers": list(_answers(request, alarm, rule, found, reached)),
+        "answers": list(_answers(request, alarm, rule, found, reached, since=since)),
         "is_flagged": any(row.why for row in rows),
         "total": len(keys),
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
@@ -135,12 +146,16 @@ def _answers(
     rule: monitoring.Rule | None,
     sessions: Sequence[Session],
     reached: reach.Reach | None,
+    *,
+    since: Collection[int],
 ) -> Iterator[AlarmAnswer]:
-    """What can be done about an alarm by this person, the best first: each says its effect and its price."""
+    """What can be done about an alarm by this person, the best first: each says its effect and its price. `since`: the
+    sessions that a judge or a person has graded since they were flagged.
+    """
     if alarm.resolved_at is not None:
         return
     user, count = request.user, len(sessions)
-    them = f"{count} session{'s' * (count != 1)}"
+    them = _sessions(count)
     chosen = urlencode({"session": [session.pk for session in sessions]}, doseq=True)
     if sessions and user.has_perm("grading.change_quota"):
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
@@ -155,15 +170,18 @@ def _answers(
                 effect="Each new verdict takes the place of what holds, exactly as if it had come first.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
             )
-    if sessions and user.has_perm("grading.add_grade"):
+    # What a judge or a person has graded since is not taken out of the bandits: that grade is what holds.
+    waiting = [session for session in sessions if session.pk not in since]
+    if waiting and user.has_perm("grading.add_grade"):
+        them, chosen = _sessions(len(waiting)), urlencode({"session": [each.pk for each in waiting]}, doseq=True)
         back = ""
-        if reached is not None:
+        if reached is not None and len(waiting) == count:
             arm = reached.without
             back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
             words=f"Take {them} out of the bandits",
             effect=f"{back}One preview, one reason, one undo.",
-            url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}",
+            url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}&alarm={alarm.pk}",
         )
         yield AlarmAnswer(
             words=f"Grade {them} yourself",
@@ -174,11 +192,17 @@ def _answers(
         yield AlarmAnswer(words=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
         yield AlarmAnswer(
-            words="Acknowledge: I know about this",
-            effect="The banner goes, and your name is on record. The alarm closes by itself once its cause is gone.",
+            words="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
+            effect=f"Your name is on record. {CLOSES}"
+            if _is_rate(rule)
+            else "The banner goes, and your name is on record. The alarm closes by itself once its cause is gone.",
             url=reverse("admin:alarm_acknowledge", args=[alarm.pk]),
             posts=True,
         )
+
+
+def _is_rate(rule: monitoring.Rule | None) -> bool:
+    return isinstance(rule, monitoring.FlagRule) and rule.is_rate
 
 
 def _ways_out() -> dict[str, dict[str, Any]]:
@@ -197,11 +221,16 @@ def _ways_out() -> dict[str, dict[str, Any]]:
     return found
 
 
+def _sessions(count: int) -> str:
+    return f"{count} session{'s' * (count != 1)}"
+
+
 @require_POST
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):  # type: ignore[arg-type] # the screen needs a login
-        messages.success(request, f"{alarm.rule} is acknowledged by you. It stays open until the rule no longer holds.")
+        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until the rule no longer holds."
+        messages.success(request, f"{alarm.rule} is acknowledged by you. {then}")
     else:
         messages.info(request, f"Somebody else acknowledged {alarm.rule} first.")
     back = request.headers.get("Referer", "")

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from grading.models import Alarm
 from grading.models.review import Answer
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
@@ -47,7 +48,8 @@ def show(request: HttpRequest) -> HttpResponse:
         # What the page that led here proposes; nothing is saved by that.
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
-    context: dict[str, Any] = {"name": name}
+    alarm = _alarm(given)
+    context: dict[str, Any] = {"name": name, "alarm": alarm}
     stale: dict[int, Any] = {}
     problems: dict[int, str] = {}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
@@ -59,6 +61,7 @@ def show(request: HttpRequest) -> HttpResponse:
                 value=form.grade,
                 reason=form.cleaned_data["reason"],
                 bulk=name,
+                alarm=alarm,
             )
         except CorrectionError as error:
             context["problem"] = str(error)
@@ -168,6 +171,13 @@ def _seen(given: QueryDict) -> dict[int, int]:
             revision = given.get(f"seen-{int(text)}", "")
             seen[int(text)] = int(revision) if revision.isdecimal() and revision.isascii() else 0
     return seen
+
+
+def _alarm(given: QueryDict) -> Alarm | None:
+    """The alarm whose page led here; None where none did."""
+    text = given.get("alarm", "")
+    is_id = text.isdecimal() and text.isascii() and int(text) < LARGEST
+    return Alarm.objects.filter(pk=int(text)).first() if is_id else None
 
 
 def _name(given: QueryDict) -> str:

@@ -19,8 +19,10 @@ from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Se
 from grading.models.judge_keys import HINT
 from grading.models.sessions import observation_of, yours
 from grading.screens.desk.page import person
+from grading.screens.judge_key.view import TEST_WORDS
+from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
-from grading.vocabulary import Source
+from grading.vocabulary import Reason, Source
 
 ENOUGH_GRADES = 3
 
@@ -99,15 +101,21 @@ def judges_key() -> Step:
             url=url,
             button="Set the key",
         )
-    hint = judge.api_key[-HINT:]
+    hint, quota = judge.api_key[-HINT:], first_quota()
+    has_answered = quota is not None and quota.has_answered
     where = "comes from the environment" if access.from_environment else "is stored encrypted"
     words, aside = f"The key ends in …{hint} and {where}.", ""
     test = JudgeKeyTest.objects.filter(hint=hint).first()
-    if test is not None and test.answered:
+    if test is not None and test.finished_at is not None:
+        aside = f"tested {stamp(test.started_at)}"
+    if not has_answered:
+        failed = "" if test is None or not test.reason else f" {TEST_WORDS.get(Reason(test.reason), test.detail)}"
+        words = f"{words} The judge has not answered yet.{failed}"
+    elif test is not None and test.answered:
         price = "" if test.cost_usd is None else f" for {fine_usd(test.cost_usd)}"
         words = f"{test.model} answered in {test.seconds or 0:.1f} s{price}. {words}"
-        aside = f"tested {stamp(test.started_at)}"
-    return Step(title="Set the judge’s key", done=True, words=words, aside=aside, url=url, button="Change")
+    button = "Change" if has_answered else "Test the key"
+    return Step(title="Set the judge’s key", done=has_answered, words=words, aside=aside, url=url, button=button)
 
 
 def an_agent() -> Step:

@@ -9,6 +9,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from bandit.models import Selection
 from grading import monitoring, review, zones
 from grading.days import start_of_day
 from grading.judging.outlook import costs
@@ -24,7 +25,7 @@ from grading.screens import charts
 from grading.screens.categories.view import uncategorised
 from grading.screens.context import grader_in_use, site_of
 from grading.screens.dashboard.checklist import checklist
-from grading.screens.dashboard.starving import starving
+from grading.screens.dashboard.starving import BANDITS, starving
 from grading.screens.desk.answer import TrustFacts, answer
 from grading.screens.desk.page import person
 from grading.screens.quota import figures as quota_figures
@@ -82,6 +83,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "queue": queue,
         "items": [item for item, _place in queued.items],
         "starving": starving(figures, now)[:LISTED],
+        "decided": Selection.objects.filter(bandit__name__in=BANDITS).exists(),
         "sample": None if any_sessions or not held(request) else sample(user, now),
         **_backlog(first, policy, None if budget is None else budget - (spend + tests).committed_usd),
     }

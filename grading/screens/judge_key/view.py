@@ -20,11 +20,12 @@ from grading.judging.key_tests import KeyTest
 from grading.models import JudgeKey, JudgeKeyTest
 from grading.models.audit import AuditKind
 from grading.models.judge_keys import HINT, KEY, LONGEST
+from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
 
 # What a test that failed says, by its reason, before the provider's own words.
-WORDS = {
+TEST_WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
     Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts come in once it has.",
     Reason.RATE_LIMITED: "The key is right, but too much is asked with it just now. The judge goes on by itself.",
@@ -37,6 +38,9 @@ WORDS = {
 
 class JudgeKeyForm(forms.Form):
     """A key and the address that it goes to, both at once: no key is ever sent elsewhere than it was typed for."""
+
+    # Whether the key's test failed for a reason that may pass.
+    may_save_anyway = False
 
     base_url = forms.CharField(max_length=LONGEST, required=False)
     api_key = forms.CharField(
@@ -67,13 +71,15 @@ class JudgeKeyForm(forms.Form):
 
 @sensitive_post_parameters("api_key")
 def show(request: HttpRequest) -> HttpResponse:
-    """The page. A POST says in `do` what to do: "save" (after a test), "test" the key in use, or "remove" it."""
-    acts = {"save": _save, "test": _test, "remove": _remove}
+    """The page. A POST says in `do` what to do: "save" (if a test succeeds), "save_anyway" (whether it succeeds or
+    not), "test" the key in use, or "remove" it.
+    """
+    acts = {"save": _save, "save_anyway": _save, "test": _test, "remove": _remove}
     form = JudgeKeyForm(initial={"base_url": JudgeKey.objects.access().base_url})
     if request.method == "POST":
         act = acts.get(request.POST.get("do", ""))
         if act is None:
-            messages.error(request, "Nothing was changed: expected save, test or remove.")
+            messages.error(request, "Nothing was changed: expected save, save_anyway, test or remove.")
         form = (act(request) if act else None) or form
         if not form.is_bound:
             return redirect("admin:judge_key")
@@ -85,22 +91,26 @@ def _state() -> dict[str, object]:
     tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(timezone.now())).aggregate(
         count=Count("pk"), usd=Sum("cost_usd")
     )
+    quota = first_quota()
     last = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT:]).first() if access.api_key else None
     return {
         "access": access,
         "hint": access.api_key[-HINT:],
+        "has_answered": quota is not None and quota.has_answered,
         "host": urlsplit(access.base_url).netloc or judges.DEFAULT_HOST,
         "stored": stored,
         "model": settings.JUDGE_MODEL,
         "fixed_address": settings.ANTHROPIC_BASE_URL,
         "last": last,
-        "last_words": "" if last is None else WORDS.get(Reason(last.reason), ""),
+        "last_words": "" if last is None else TEST_WORDS.get(Reason(last.reason), ""),
         "tests": tests,
     }
 
 
 def _save(request: HttpRequest) -> JudgeKeyForm | None:
-    """Test the key and keep it, unless it was refused. The form, where it is to be filled in again."""
+    """Test the key and keep it if the judge answered. One that is refused is never kept; one whose test failed for
+    another reason only if the person says so. The form, where it is to be filled in again.
+    """
     form = JudgeKeyForm(request.POST)
     if settings.ANTHROPIC_API_KEY:
         messages.error(request, "Nothing was saved: ANTHROPIC_API_KEY is set, and wins over a key typed here.")
@@ -110,8 +120,9 @@ def _save(request: HttpRequest) -> JudgeKeyForm | None:
     key, base_url = form.cleaned_data["api_key"], form.cleaned_data["base_url"]
     judge = judges.with_key(key, base_url)
     tested = key_tests.test(judge, request.user)  # type: ignore[arg-type] # the screen needs a login
-    if tested.refused:
+    if tested.refused or (tested.trouble is not None and request.POST.get("do") != "save_anyway"):
         messages.error(request, f"Nothing was saved. {_said(tested)}")
+        form.may_save_anyway = not tested.refused
         return form
     had = JudgeKey.objects.first()
     row = JudgeKey.objects.put(key, base_url, request.user)  # type: ignore[arg-type] # as above
@@ -121,7 +132,7 @@ def _save(request: HttpRequest) -> JudgeKeyForm | None:
     if tested.trouble is None:
         messages.success(request, f"Saved. {_said(tested)} Workers use the key from now on.")
     else:
-        messages.warning(request, f"Saved, but the test failed. {_said(tested)}")
+        messages.error(request, f"Saved, but the test failed. {_said(tested)}")
     return None
 
 
@@ -154,4 +165,4 @@ def _said(tested: KeyTest) -> str:
     if tested.trouble is None:
         price = "at a price it didn’t state" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
         return f"{row.model} answered in {row.seconds or 0:.1f} s {price}."
-    return f"{WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"
+    return f"{TEST_WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"

@@ -14,7 +14,7 @@ from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
-from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
+from grading.screens.quota.judge_state import RECENT_DAYS, UNHEARD, never_judged, until
 from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
 
@@ -38,12 +38,16 @@ class JudgeCard:
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
     heading, since = quota.state.capitalize(), "not asked yet"
-    if quota.state == QuotaState.EXHAUSTED:
+    if quota.is_unheard:
+        heading = "Has not answered yet"
+    elif quota.state == QuotaState.EXHAUSTED:
         out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Exhausted"
         heading = f"{out}{until(quota.until)}"
     elif quota.state == QuotaState.PACING and quota.until is not None:
         heading = f"Pacing until {clock(quota.until)}"
-    if quota.pk is not None:
+    if quota.is_unheard:
+        since = "" if quota.pk else since
+    elif quota.pk is not None:
         at = zones.local(quota.changed_at)
         day = "" if at.date() == zones.local(now).date() else f"{at:%-d %b, }"
         since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
@@ -77,6 +81,8 @@ def unconfigured() -> JudgeCard:
 
 
 def _meaning(quota: Quota, policy: JudgePolicy) -> str:
+    if quota.is_unheard:
+        return UNHEARD
     match quota.state, quota.reason:
         case QuotaState.OPEN, _:
             return "Verdicts come in as sessions do."

@@ -179,7 +179,7 @@ def outcomes(
 def timeline(standing: JudgeStanding, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
     """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    spans = [charts.Span(since=start, until=now, css="f-open", words="open")]
+    spans = [] if standing.quota.is_unheard else [charts.Span(since=start, until=now, css="f-open", words="open")]
     for period in periods:
         until, state = period.until or now, period.row.state
         words = f"{state}, {stamp(period.since)} to {stamp(until)}"

@@ -17,12 +17,15 @@ from grading.vocabulary import Reason
 
 # Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
 RECENT_DAYS = 14
+# Of a judge that nothing is known against, and nothing for it either.
+UNHEARD = "Nothing has answered yet with this key, model and address. Test the key in Settings."
 SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and journal, and stay provisional."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeState:
-    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in.
+    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in. `calls`: whether the site
+    asks the judge as sessions come in.
 
     `ends` is until when, for the words: one state is shown to people in several zones.
     """
@@ -33,6 +36,7 @@ class JudgeState:
     title: str = ""
     trouble: bool = False
     open: bool = False
+    calls: bool = False
 
     @property
     def words(self) -> str:
@@ -77,11 +81,15 @@ def judge_state(quota: Quota | None) -> JudgeState:
     if quota is None:
         return JudgeState(said="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
+    if quota.is_unheard:
+        return JudgeState(said=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
-        return JudgeState(said=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
+        return JudgeState(
+            said=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
+        )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(said=f"Judge paced{simulated}", title=why, open=True)
+        return JudgeState(said=f"Judge paced{simulated}", title=why, open=quota.has_answered, calls=True)
     if quota.state == QuotaState.MISCONFIGURED:
         return JudgeState(said=f"Judge misconfigured{simulated}", title=why, trouble=True)
     if quota.state == QuotaState.PAUSED:
@@ -96,9 +104,9 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
     """
     if stopped:
         return JudgeState(said=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
-    if not state.open or not monitoring.says_judge_fails(alarms):
+    if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(said="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(said="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
@@ -116,7 +124,9 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
         return f"The judge has had no budget left since {at}"
     if quota.is_out:
         return f"The judge has been out since {at}"
-    return "Calls to the judge fail" if monitoring.says_judge_fails(alarms) else ""
+    if monitoring.says_judge_fails(alarms):
+        return "Calls to the judge fail"
+    return "The judge has not answered yet" if quota.is_unheard else ""
 
 
 def banner(quota: Quota | None) -> Banner | None:

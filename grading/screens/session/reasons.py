@@ -101,8 +101,8 @@ def has_nothing_to_read(settlement: Settlement | None) -> bool:
 
 
 def following(job: JudgeJob | None) -> NextJudging | None:
-    """What comes next where a job is open: two queries."""
-    if job is None or not job.is_open:
+    """What comes next where a job is open and there is a judge to do it: three queries."""
+    if job is None or not job.is_open or (quota_row := first_quota()) is None:
         return None
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
@@ -112,7 +112,7 @@ def following(job: JudgeJob | None) -> NextJudging | None:
         return NextJudging(
             words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
         )
-    at = not_before(job.next_attempt_at, first_quota())
+    at = not_before(job.next_attempt_at, quota_row)
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
     words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
