@@ -7,9 +7,11 @@ a little every day (a local level model: Harvey 1989; Durbin and Koopman 2012, c
 
 σ² is what rewards of one day differ by. Arms have good and bad days, too: where the policy asks for it, the noise of a
 day's mean is σ²·(1/n_d + ρ), so that its n_d rewards count as n_d/(1 + ρ·n_d). ρ is shared by the bandit's arms: the
-mean of a small grid, each by its prior and by how well it foretells all series. How well each κ of a small grid foretells every day from the days before it (a
-Kalman filter) gives its likelihood; its prior is shared by the bandit's arms and learnt from them (empirical Bayes), so
-that an arm with few rewards is taken to be as steady as the others are.
+mean of a small grid, each by its prior and by how well it foretells all series.
+
+How well each κ of a small grid foretells every day from the days before it (a Kalman filter) gives its likelihood; its
+prior is shared by the bandit's arms and learnt from them (empirical Bayes), so that an arm with few rewards is taken to
+be as steady as the others are.
 
 A *break* is a day before which all is to be forgotten. Candidates are where the standardised difference of the means
 before and after is largest (the CUSUM statistic, Page 1954),
@@ -142,7 +144,7 @@ def changes(
     said = past.where(told)
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    series = Series.of(said, names, offsets, contexts, caps or AgentCaps(), counted)
+    series = Series.of(said, names, offsets, contexts, caps or AgentCaps(), counted=counted)
     return _changes(series, names, known, varies_by_day=varies_by_day)
 
 
@@ -186,9 +188,10 @@ class Series:
         offsets: Mapping[Stratum, float],
         contexts: Mapping[str, float],
         caps: AgentCaps,
+        *,
         counted: Mapping[str, float],
     ) -> Self:
-        """The series of these rows, moved by offsets and by contexts, and weighed by standing and by what caps leave."""
+        """The series of these rows, moved by offsets and contexts, and weighed by standing and by agents' caps."""
         held, arm_at = RewardRows.of(rows), positions(names)
         judges = [f"{kind.source} {kind.judge}" for kind in held.kinds]
         judge_at = positions(tuple(sorted(set(judges))))

@@ -24,8 +24,9 @@ class Change:
     """What is so in a world: arms' `means`, sessions `a_day`, the standard deviation of a day's `drift`.
 
     An arm's mean differs by day with the standard deviation `by_day`, and by the day of the week with `by_weekday`,
-    about the mean that counts. `breaks`: the best arm falls to .35. `switches`: the order of the arms is turned about. `judged`: all sessions are
-    graded by a judge; else by a trajectory alone, on its own scale. `claimed`: the agents alone vouch for their work.
+    about the mean that counts. `breaks`: the best arm falls to .35. `switches`: the order of the arms is turned about.
+    `judged`: all sessions are graded by a judge; else by a trajectory alone, on its own scale. `claimed`: the agents
+    alone vouch for their work.
     """
 
     means: tuple[float, ...] = MEANS
