@@ -155,7 +155,7 @@ class PolicyVersion(models.Model):
     exploration = models.FloatField(
         null=True,
         blank=True,
-        default=0.03,
+        default=0.005,
         help_text="The chance that all eligible arms share, whatever is known of them. Empty: each has the floor.",
     )
     floor = models.FloatField(
@@ -166,6 +166,9 @@ class PolicyVersion(models.Model):
     )
     follows_change = models.BooleanField(
         default=True, help_text="What an arm was before it broke does not count, and what drifts is forgotten sooner."
+    )
+    varies_by_day = models.BooleanField(
+        default=True, help_text="An arm's sessions of one day count less the more its days differ."
     )
     weights = models.JSONField(default=dict, blank=True)
     caps = models.JSONField(default=first_caps, blank=True)

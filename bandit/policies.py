@@ -60,6 +60,7 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
         "exploration": None,
         "sharpness": 1.0,
         "follows_change": False,
+        "varies_by_day": False,
         "holdout": 0.1,
         "holdout_decided": None,
         **FLEET_WIDE,
@@ -69,12 +70,23 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
         "exploration": 0.03,
         "sharpness": 2.0,
         "follows_change": True,
+        "varies_by_day": False,
+        "holdout": 0.4,
+        "holdout_decided": 0.05,
+        **OF_AN_AGENT,
+    },
+    "0.3": {
+        "half_life_days": 45.0,
+        "exploration": 0.005,
+        "sharpness": 2.0,
+        "follows_change": True,
+        "varies_by_day": True,
         "holdout": 0.4,
         "holdout_decided": 0.05,
         **OF_AN_AGENT,
     },
 }
-RELEASE = "0.2"
+RELEASE = "0.3"
 # The bandit whose arms are pairs, harness and model.
 OF_PARTS = "harness"
 

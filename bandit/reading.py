@@ -251,6 +251,7 @@ def policy_from(
         exploration=version.exploration,
         sharpness=version.sharpness,
         follows_change=version.follows_change,
+        varies_by_day=version.varies_by_day,
         decisions=decisions,
         parts=parts_of(version.bandit) if version.pooling else {},
         agent_cap=version.agent_cap,

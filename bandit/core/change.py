@@ -5,9 +5,13 @@ a little every day (a local level model: Harvey 1989; Durbin and Koopman 2012, c
 
     x_d = level_d + noise, of variance σ²/n_d        level_d = level_{d−1} + step, of variance κ·σ²
 
-σ² is what rewards of one day differ by. How well each κ of a small grid foretells every day from the days before it (a
-Kalman filter) gives its likelihood; its prior is shared by the bandit's arms and learnt from them (empirical Bayes), so
-that an arm with few rewards is taken to be as steady as the others are.
+σ² is what rewards of one day differ by. Arms have good and bad days, too: where the policy asks for it, the noise of a
+day's mean is σ²·(1/n_d + ρ), so that its n_d rewards count as n_d/(1 + ρ·n_d). ρ is shared by the bandit's arms: the
+mean of a small grid, each by its prior and by how well it foretells all series.
+
+How well each κ of a small grid foretells every day from the days before it (a Kalman filter) gives its likelihood; its
+prior is shared by the bandit's arms and learnt from them (empirical Bayes), so that an arm with few rewards is taken to
+be as steady as the others are.
 
 A *break* is a day before which all is to be forgotten. Candidates are where the standardised difference of the means
 before and after is largest (the CUSUM statistic, Page 1954),
@@ -24,8 +28,9 @@ other arms since then fits that shift better than none; and another judge is ano
 All follows from integer sums of the days before today, so that a correction takes a false break back bit for bit.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
 from typing import Self
@@ -51,6 +56,9 @@ LEVEL, ANYWHERE = 0.5, 0.04
 STEPS = np.array([0.0, 0.001, 0.0025, 0.006, 0.016, 0.04, 0.1])
 STEPS_PRIOR = np.array([0.4, 0.1, 0.12, 0.13, 0.12, 0.07, 0.06])
 PRIOR_ARMS, ITERATIONS = 0.3, 40
+# Variances between the days of an arm in σ², and how likely each is at first.
+DAY_VARIANCES = np.array([0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8])
+DAY_VARIANCES_PRIOR = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.07, 0.03])
 # What rewards of a day differ by until they tell, and how many of them that is worth: of a judge's, and of a series'.
 NOISE, NOISE_REWARDS, SERIES_REWARDS = 0.04, 10.0, 20.0
 
@@ -95,11 +103,14 @@ class JudgeShift:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArmChanges:
-    """`breaks` by arm, the last of each; `shifts` of judges; `drift` κ ≥ 0 of each arm, in the order of the names."""
+    """`breaks` by arm, the last of each; `shifts` of judges; `drift` κ ≥ 0 of each arm, in the order of the names;
+    `day_variance` ρ ≥ 0 of all arms.
+    """
 
     breaks: Mapping[str, Break]
     shifts: tuple[JudgeShift, ...]
     drift: Floats
+    day_variance: float = 0.0
 
 
 def changes(
@@ -112,22 +123,29 @@ def changes(
     counted: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
     caps: AgentCaps | None = None,
+    varies_by_day: bool = False,
 ) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
     Read are rewards of judges and people that nothing speaks against: not of a standing that `counted` weighs below 1,
     and not vouched for by the graded alone. `offsets` and `contexts` move them as in `bandit.core.rectify`; `caps` are
-    those of agents. Remembered
-    for a while, since it is the same until something about a past day is.
+    those of agents. Where it `varies_by_day`, the variance between days is estimated, and an arm with fewer than LEAST
+    such rewards is read by those that the graded alone vouches for, each as much as `counted` says. Remembered for a
+    while, since it is the same until something about a past day is.
     """
     held = RewardRows.of(rows)
-    told = held.which(
-        lambda kind: kind.source in GRADED and kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1
-    )
-    said = held.where(told & (held.day < today.toordinal()))
+    past = held.where(held.which(lambda kind: kind.source in GRADED) & (held.day < today.toordinal()))
+    told = past.which(lambda kind: kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1)
+    if varies_by_day:
+        vouched = Counter[str]()
+        for kind, (n, *_) in past.where(told).totals():
+            vouched[kind.arm] += n
+        told |= past.which(lambda kind: kind.witness == CLAIMED and vouched[kind.arm] < LEAST)
+    said = past.where(told)
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    return _changes(Series.of(said, names, offsets, contexts, caps or AgentCaps()), names, known)
+    series = Series.of(said, names, offsets, contexts, caps or AgentCaps(), counted=counted)
+    return _changes(series, names, known, varies_by_day=varies_by_day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +188,10 @@ class Series:
         offsets: Mapping[Stratum, float],
         contexts: Mapping[str, float],
         caps: AgentCaps,
+        *,
+        counted: Mapping[str, float],
     ) -> Self:
-        """The series of these rows, moved by offsets and by contexts, and weighed by what caps leave of them."""
+        """The series of these rows, moved by offsets and contexts, and weighed by standing and by agents' caps."""
         held, arm_at = RewardRows.of(rows), positions(names)
         judges = [f"{kind.source} {kind.judge}" for kind in held.kinds]
         judge_at = positions(tuple(sorted(set(judges))))
@@ -180,7 +200,11 @@ class Series:
             dtype=np.int64,
         ).reshape(-1, 2)
         arm, judge = np.ascontiguousarray(named.T)[:, held.kind]
-        factors, factor = caps.apart(held)
+        left, of_agent = caps.apart(held)
+        standings = sorted({counted.get(kind.standing, 1.0) for kind in held.kinds}) or [1.0]
+        of_standing = held.each(lambda kind: standings.index(counted.get(kind.standing, 1.0)))
+        factors: Floats = np.outer(standings, left).ravel()
+        factor = of_standing * len(left) + of_agent
         step = held.each(
             lambda kind: round(
                 (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
@@ -231,6 +255,10 @@ class Series:
         found = np.zeros(len(self.day), dtype=np.bool_)
         found[self.start] = True
         return found
+
+    def counting(self, day_variance: float) -> Self:
+        """The same, where the n rewards of a day count as n/(1 + ρ·n)."""
+        return replace(self, n=self.n / (1 + day_variance * self.n)) if day_variance else self
 
     def first_days(self, of: Flags, day: int) -> list[int]:
         """The first day from `day` on of each of these series that has one."""
@@ -321,11 +349,15 @@ class Series:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...]) -> ArmChanges:
+def _changes(
+    series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...], *, varies_by_day: bool
+) -> ArmChanges:
     breaks = {each.arm: Break(arm=each.arm, day=each.day, kept=True) for each in decisions if each.kept}
     if not len(series.day):
         return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
     cut, plain, barred = _decided(series, names, decisions)
+    day_variance = _day_variance(series, cut) if varies_by_day else 0.0
+    series = series.counting(day_variance)
     likelihood, shifts = series.likelihood(cut), list[JudgeShift]()
     rejected: set[tuple[int, int]] = set()
     for _ in range(ROUNDS):
@@ -364,7 +396,15 @@ def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBre
         each /= each.sum(axis=1, keepdims=True)
         shared = (PRIOR_ARMS * STEPS_PRIOR + each.sum(axis=0)) / (PRIOR_ARMS + len(each))
     own = shared * _odds(_by_arm(series, likelihood, len(names)))
-    return ArmChanges(breaks=breaks, shifts=tuple(shifts), drift=own @ STEPS / own.sum(axis=1))
+    drift = own @ STEPS / own.sum(axis=1)
+    return ArmChanges(breaks=breaks, shifts=tuple(shifts), drift=drift, day_variance=day_variance)
+
+
+def _day_variance(series: Series, cut: Flags) -> float:
+    """ρ: the mean of DAY_VARIANCES, each by its prior and by how likely it makes all series."""
+    likely = np.array([_marginal(series.counting(each).likelihood(cut)).sum() for each in DAY_VARIANCES.tolist()])
+    weight = DAY_VARIANCES_PRIOR * np.exp(likely - likely.max())
+    return float(weight @ DAY_VARIANCES / weight.sum())
 
 
 def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> tuple[Flags, Flags, Flags]:

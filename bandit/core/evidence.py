@@ -229,7 +229,19 @@ class EvidenceTable:
         if policy.scale is not None and self.lines:
             counts = np.array([*(not line.backwards for line in self.lines), False])[table.line]
             source = np.where(self.of(policy.scale.sources) & ~counts, 0.0, source)
-        return source * table.factor * table.capped * (1 - (1 - policy.salience_floor) * (1 - table.salience))
+        weight = source * table.factor * table.capped * (1 - (1 - policy.salience_floor) * (1 - table.salience))
+        return weight * self._of_day(weight * table.n)
+
+    def _of_day(self, amount: Floats) -> Floats:
+        """What good and bad days leave of each row, in (0, 1]: 1/(1 + ρ·N), N what its arm has on its day."""
+        if self.changes is None or not self.changes.day_variance:
+            return np.ones(len(amount))
+        table = self.table
+        _, day = distinct(table.age.astype(np.int64))
+        place = day * len(table.names) + table.arm
+        of_day = np.bincount(place, weights=amount)[place]
+        left: Floats = 1 / (1 + self.changes.day_variance * of_day)
+        return left
 
     def _earned(self, weight: Floats) -> Floats:
         """The weights, scaled down where what lines read amounts to more than it may in an arm."""
@@ -306,6 +318,7 @@ class Asked:
     days_read: int
     agent_cap: int | None
     follows_change: bool
+    varies_by_day: bool
     decisions: tuple[DecidedBreak, ...]
     offsets: Mapping[Stratum, float] = field(hash=False)
     contexts: Mapping[str, float] = field(hash=False)
@@ -320,6 +333,7 @@ class Asked:
             days_read=policy.days_read,
             agent_cap=policy.agent_cap,
             follows_change=policy.follows_change,
+            varies_by_day=policy.varies_by_day,
             decisions=tuple(policy.decisions),
             offsets=policy.rectifier,
             contexts=policy.baseline,
@@ -342,6 +356,7 @@ def _known(asked: Asked) -> Known:
         counted=asked.counted,
         decisions=asked.decisions,
         caps=caps,
+        varies_by_day=asked.varies_by_day,
     )
     return caps, changed
 

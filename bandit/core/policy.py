@@ -31,7 +31,9 @@ class Policy:
     `exploration` in [0, 1]: the chance that is shared by all arms there are to choose from, whatever is known of them;
     None: each of them has the `floor`. `sharpness` ≥ 1 is the power of P(best) that an arm is chosen by: with 2, as
     often as two draws from the posterior agree on it. `follows_change`: what an arm was before it broke does not
-    count, and what drifts is forgotten sooner (`bandit.core.change`); `decisions` are people's on breaks.
+    count, and what drifts is forgotten sooner (`bandit.core.change`); `decisions` are people's on breaks. Where that is
+    followed, `varies_by_day`: rewards of one arm and day count less the more its days differ, and rewards that the
+    graded agent alone vouches for show change, too.
     `agent_cap`: so many sessions of one agent, arm and day count in full (`bandit.core.agents`); None for all.
     `parts` maps an arm to the two that it is made of, "" for one that no other arm has; empty, no arm's prior knows of
     another arm's parts (`bandit.core.pooling`).
@@ -57,6 +59,7 @@ class Policy:
     exploration: float | None = field(default=None, repr=False)
     sharpness: float = field(default=1.0, repr=False)
     follows_change: bool = field(default=False, repr=False)
+    varies_by_day: bool = field(default=False, repr=False)
     decisions: Sequence[DecidedBreak] = field(default=(), repr=False)
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     agent_cap: int | None = field(default=None, repr=False)

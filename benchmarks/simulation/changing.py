@@ -23,8 +23,10 @@ LEVEL, LEVEL_SPREAD, SLOPE, NOISE = 0.05, 0.03, 0.45, 0.12
 class Change:
     """What is so in a world: arms' `means`, sessions `a_day`, the standard deviation of a day's `drift`.
 
-    `breaks`: the best arm falls to .35. `switches`: the order of the arms is turned about. `judged`: all sessions are
-    graded by a judge; else by a trajectory alone, on its own scale.
+    An arm's mean differs by day with the standard deviation `by_day`, and by the day of the week with `by_weekday`,
+    about the mean that counts. `breaks`: the best arm falls to .35. `switches`: the order of the arms is turned about.
+    `judged`: all sessions are graded by a judge; else by a trajectory alone, on its own scale. `claimed`: the agents
+    alone vouch for their work.
     """
 
     means: tuple[float, ...] = MEANS
@@ -33,6 +35,9 @@ class Change:
     breaks: bool = False
     switches: bool = False
     judged: bool = True
+    claimed: bool = False
+    by_day: float = 0.0
+    by_weekday: float = 0.0
 
 
 WORLDS: Mapping[str, Change] = {
@@ -44,6 +49,10 @@ WORLDS: Mapping[str, Change] = {
     "ten_a_day": Change(a_day=10),
     "arms30": Change(means=THIRTY),
     "no_judge": Change(judged=False),
+    "days4": Change(by_day=0.04),
+    "days8": Change(by_day=0.08),
+    "claimed": Change(breaks=True, claimed=True),
+    "weekdays": Change(by_weekday=0.08),
 }
 
 
@@ -57,6 +66,7 @@ class ChangingWorld:
     rewards: Floats
     draws: Floats
     source: str
+    claimed: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +85,11 @@ def changing(change: Change, seed: int, days: int = DAYS) -> ChangingWorld:
     if change.breaks:
         means[days // 2 :, start.argmax()] = BROKEN
     shape = days, change.a_day, len(start)
-    quality = dice.beta(*(CONCENTRATION * each[:, None] for each in (means, 1 - means)), shape)
+    of_days = np.random.default_rng([14, seed])
+    week = of_days.normal(0, change.by_weekday, (7, len(start)))
+    today = means + of_days.normal(0, change.by_day, means.shape) + week[np.arange(days) % 7]
+    today = np.clip(today, 0.02, 0.98)
+    quality = dice.beta(*(CONCENTRATION * each[:, None] for each in (today, 1 - today)), shape)
     noise, level = dice.normal(0, 1, shape), LEVEL + dice.normal(0, LEVEL_SPREAD, len(start))
     told = quality + JUDGE_NOISE * noise if change.judged else level + SLOPE * quality + NOISE * noise
     rewards = np.clip(told, 0, 1)
@@ -90,4 +104,5 @@ def changing(change: Change, seed: int, days: int = DAYS) -> ChangingWorld:
         rewards=rewards,
         draws=dice.random((days, change.a_day)),
         source="judge" if change.judged else "trajectory",
+        claimed=change.claimed,
     )

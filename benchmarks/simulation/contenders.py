@@ -65,6 +65,8 @@ def _rows(world: ChangingWorld, day: int, chosen: Sequence[int]) -> list[RewardR
             source=world.source,
             version="" if world.source == "judge" else "trajectory/2",
             view="" if world.source == "judge" else "full",
+            witness="claimed" if world.claimed else "",
+            standing="claimed" if world.claimed else "",
             day=START + timedelta(days=day),
             n=len(micros),
             s=sum(micros),

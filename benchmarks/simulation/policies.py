@@ -21,7 +21,7 @@ from benchmarks.simulation.regimes import WEIGHTED
 from benchmarks.simulation.run import draws_of, outcome
 from benchmarks.simulation.world import Floats, world
 
-OLD, NEW = "0.1", "0.2"
+OLD, BEFORE, NEW = "0.1", "0.2", "0.3"
 # Today's without its exploration: what that costs, and what it buys.
 UNEXPLORED = "unexplored"
 # The world of seed 001's faults, which the chain and its late verdicts are part of.
@@ -67,7 +67,7 @@ def _called(seed: int, days: int) -> float:
 
 def contest(seed: int, days: int) -> dict[str, dict[str, Contest]]:
     """Everybody's life in this seed's worlds."""
-    policies = {name: policy(name) for name in (OLD, NEW)}
+    policies = {name: policy(name) for name in (OLD, BEFORE, NEW)}
     policies[UNEXPLORED] = replace(policies[NEW], exploration=0.0)
     found: dict[str, dict[str, Contest]] = {}
     for where, change in WORLDS.items():

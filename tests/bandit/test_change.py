@@ -60,6 +60,78 @@ def bits(posterior, arm="a"):
 STEADY = stretch("b", 0.5, 1, 41) + stretch("c", 0.4, 1, 41, n=1)
 
 
+BY_DAY = replace(POLICY, varies_by_day=True)
+
+
+def lucky(arm, value, days, *, spread, n=30, **rest):
+    """Days whose means are above and below `value` by `spread`, in an order that repeats only after seven."""
+    signs = (1, -1, -1, 1, 1, -1, 1)
+    return [graded(arm, value + spread * signs[age % 7], age=age, n=n, **rest) for age in range(1, days + 1)]
+
+
+class TestDays:
+    def test_steady_days_are_taken_for_steady(self):
+        assert read(stretch("a", 0.6, 1, 41) + STEADY, policy=BY_DAY).changes.day_variance < 0.01
+
+    def test_the_variance_between_days_is_found_and_shared_by_all_arms(self):
+        rows = lucky("a", 0.6, 40, spread=0.08) + lucky("b", 0.5, 40, spread=0.08)
+        # Rewards of a day are spread by .17: 0.08² ÷ 0.17² = .22.
+        assert read(rows, policy=BY_DAY).changes.day_variance == pytest.approx(0.2, abs=0.05)
+
+    def test_thirty_sessions_of_one_bad_day_say_less_than_thirty_of_thirty_days(self):
+        others = lucky("b", 0.6, 40, spread=0.1) + lucky("c", 0.4, 40, spread=0.1)
+        one_day = [graded("a", 0.2, age=1, n=30)]
+        many_days = [graded("a", 0.2, age=age, n=1) for age in range(1, 31)]
+        posterior = {name: read(rows + others, policy=BY_DAY) for name, rows in (("one", one_day), ("many", many_days))}
+        assert posterior["one"].arms["a"].mean > posterior["many"].arms["a"].mean + 0.05
+        width = {name: each.arms["a"].high - each.arms["a"].low for name, each in posterior.items()}
+        assert width["one"] > 1.3 * width["many"]
+
+    def test_good_and_bad_days_are_neither_breaks_nor_drift(self):
+        rows = lucky("a", 0.6, 40, spread=0.1) + lucky("b", 0.5, 40, spread=0.1)
+        changes = read(rows, policy=BY_DAY).changes
+        assert changes.breaks == {}
+        assert changes.drift.max() < read(rows).changes.drift.max() / 5
+
+    def test_a_break_among_good_and_bad_days_is_found(self):
+        rows = lucky("a", 0.65, 40, spread=0.06)[9:] + lucky("a", 0.3, 9, spread=0.06)
+        changes = read(rows + lucky("b", 0.5, 40, spread=0.06), policy=BY_DAY).changes
+        assert changes.breaks["a"].day == day(9)
+
+    def test_an_arm_whose_agent_alone_vouches_for_it_breaks_too(self):
+        claimed = {"witness": "claimed", "standing": "stale"}
+        rows = broken(age=12, n=12, **claimed) + stretch("b", 0.5, 1, 41, **claimed)
+        assert read(rows).changes.breaks == {}
+        found = read(rows, policy=BY_DAY).changes.breaks["a"]
+        assert found.day == day(12)
+        assert found.n_after == int(12 * 12 * 0.3)
+
+    def test_but_claims_break_no_arm_that_others_vouch_for(self):
+        rows = stretch("a", 0.65, 11, 41) + stretch("a", 0.1, 1, 11, n=30, witness="claimed")
+        assert read(rows + STEADY, policy=BY_DAY).changes.breaks == {}
+
+    def test_todays_rewards_leave_other_arms_bit_for_bit_and_a_correction_leaves_no_trace(self):
+        rows = lucky("a", 0.6, 20, spread=0.08) + lucky("b", 0.5, 20, spread=0.08)
+        before, after = (read(each, policy=BY_DAY) for each in (rows, [*rows, graded("a", 0.1, age=0, n=30)]))
+        assert bits(after, "b") == bits(before, "b")
+        wrong = graded("b", 0.05, age=5, n=40)
+        undo = replace(wrong, n=-wrong.n, s=-wrong.s, q=-wrong.q)
+        corrected = read([*rows, wrong, undo], policy=BY_DAY)
+        assert [bits(corrected, arm) for arm in ARMS] == [bits(before, arm) for arm in ARMS]
+
+    def test_how_a_days_rows_are_split_changes_no_bit(self):
+        rows = lucky("a", 0.6, 20, spread=0.08) + lucky("b", 0.5, 20, spread=0.08)
+        split = [half for row in rows for half in halves(row)]
+        assert bits(read(split[::-1], policy=BY_DAY)) == bits(read(rows, policy=BY_DAY))
+
+
+def halves(row):
+    """The row as two that add up to it."""
+    first = {name: getattr(row, name) // 2 for name in ("n", "s", "q")}
+    rest = {name: getattr(row, name) - value for name, value in first.items()}
+    return replace(row, **first), replace(row, **rest)
+
+
 class TestBreaks:
     def test_what_an_arm_was_before_it_broke_counts_no_more(self):
         posterior = read(broken() + STEADY)

@@ -28,6 +28,7 @@ POLICIES = [
         {"scale": START, "standings": {"stale": 0.3}},
         {"rectifier": {("a", "judge", ""): 0.1, ("b", "journal", ""): -0.2}},
         {"baseline": {"code": 0.05, "news": -0.1}, "half_life": 5.0},
+        {"varies_by_day": True, "standings": {"stale": 0.3}},
     )
 ]
 

@@ -66,6 +66,13 @@ GROUPS = (
                 help="What an arm earned before it broke doesn’t count, and drifting evidence is forgotten sooner.",
             ),
             Number(
+                name="varies_by_day",
+                label="Good and bad days",
+                switch=("estimated", "ignored"),
+                help="Sessions of one day share its luck: the more an arm’s days differ, the less each of them counts. "
+                "Needs breaks and drift to be followed.",
+            ),
+            Number(
                 name="long_run_half_life_days",
                 label="Long-run half-life",
                 unit="days",
@@ -130,7 +137,7 @@ GROUPS = (
                 label="Exploration",
                 unit="of 1",
                 empty="a floor for each arm",
-                help="The chance shared by all arms, whatever is known of them: with 8 arms and .03, each gets .004.",
+                help="The chance shared by all arms, whatever is known of them: with 8 arms and .005, each gets .0006.",
             ),
             Number(
                 name="sharpness",
