@@ -13,6 +13,7 @@ from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
+from grading.redaction import redact
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
 from grading.signals.traits import Traits, Watched
@@ -125,7 +126,12 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
         traits=log.traits,
         problem=problem,
         **plain_row(
-            LIMITS, report=summary, model=header.model or "", title=header.title or log.signals.task, detail=detail
+            LIMITS,
+            report=summary,
+            model=header.model or "",
+            # Before it is cut, within a key perhaps.
+            title=redact(header.title or log.signals.task),
+            detail=detail,
         ),
     )
 
