@@ -15,6 +15,7 @@ from grading.formats.values import money
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
+from grading.redaction import redact
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
 from grading.signals.traits import Traits, Watched
@@ -138,7 +139,8 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
             LIMITS,
             report=summary,
             model=header.model or "",
-            title=own_words(header.title or "") or log.signals.task,
+            # Redacted before it is cut: a cut may fall within a key.
+            title=redact(own_words(header.title or "") or log.signals.task),
             detail=detail,
         ),
     )

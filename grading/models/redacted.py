@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from bandit.packed import PackedJSONField, PackedTextField
 from grading.plain import plain_text
-from grading.redaction import redact, redact_json
+from grading.redaction import redact, redact_json, redact_line
 
 # In the evidence of a grade, what was seen, by hash: read again as it was written.
 KEPT = frozenset({"shown"})
@@ -39,7 +39,10 @@ class RedactedColumn(models.Field):  # type: ignore[type-arg]  # generic in the 
 
 
 class RedactedCharField(RedactedColumn, models.CharField):  # type: ignore[type-arg]  # as above
-    pass
+    """A line that may have been cut within a key."""
+
+    def redacted(self, value: Any) -> Any:
+        return plain_text(redact_line(value), self.max_length) if isinstance(value, str) else value
 
 
 class RedactedTextField(RedactedColumn, models.TextField):  # type: ignore[type-arg]  # as above

@@ -5,6 +5,6 @@ and no part of any grade's inputs: what is graded is the evidence as it came.
 Start with `redact`, the function; `secret_shapes`, `random_runs` and `private_keys` say what secrets look like.
 """
 
-from grading.redaction.redact import MARGIN, MARK, VERSION, hidden, mark_at, redact, redact_json
+from grading.redaction.redact import MARGIN, MARK, VERSION, hidden, mark_at, redact, redact_json, redact_line
 
-__all__ = ["MARGIN", "MARK", "VERSION", "hidden", "mark_at", "redact", "redact_json"]
+__all__ = ["MARGIN", "MARK", "VERSION", "hidden", "mark_at", "redact", "redact_json", "redact_line"]

@@ -22,7 +22,7 @@ _KINDS = dict.fromkeys(range(128), ".") | {
 }
 _CHANGES, _PAIRS = ("aA", "a0", "Aa", "A0", "0a", "0A"), re.compile(r"[aA0]+")
 _SPELT = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z][a-z]{2}")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SEPARATOR = re.compile(r"[/_-]")
 # What a run that begins so is: a path; the id of a call, a message, a request or a session; a public key; an image.
 _ID = re.compile(
@@ -68,7 +68,7 @@ def is_drawn(run: str) -> bool:
 
     Of at least eight characters; of fewer nothing can be told. Hexadecimal digits are said not to be drawn.
     """
-    left = _WORDS.sub("", _UUID.sub("", run))
+    left = _WORDS.sub("", UUID.sub("", run))
     kinds = left.translate(_KINDS)
     parts = _PAIRS.findall(kinds)
     count = sum(map(len, parts))

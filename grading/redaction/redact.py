@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from grading.redaction import private_keys, random_runs
-from grading.redaction.random_runs import is_drawn
-from grading.redaction.secret_shapes import LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, named
+from grading.redaction.random_runs import UUID, is_drawn
+from grading.redaction.secret_shapes import CUT_TOKEN, LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, named
 from grading.redaction.values import WORDS
 
 VERSION = "4"
@@ -44,6 +44,10 @@ _NOISY = ("\x1b[", "\\u001b", "\\x1b", "\\033", "\\e[", "\\\n", "\\\r\n", "\\\\\
 # Where a terminal broke a line in the middle of a value, the next begins with the rest of it.
 _WRAPPED = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
 WRAPPED_AT, MOST_WRAPS = 60, 20
+
+# What follows a key in a text whose line breaks became spaces, and a run without spaces at a text's end.
+_JOINED = re.compile(r"(\[redacted (?:secret|private key)\][ \\+]{1,4})([A-Za-z0-9+/]{8,}={0,2})(?=[ …]|$)")
+_CUT_RUN = re.compile(r"(?<![\w+/.=:-])(?P<v>[\w+/=.:-]{16,})…?$")
 
 Span = tuple[int, int, str]
 
@@ -78,6 +82,21 @@ def _redacted(text: str) -> str:
         out += [text[done : span.start], span.mark]
         done = span.end
     return "".join([*out, text[done:]]) if out else text
+
+
+def redact_line(text: str) -> str:
+    """The same of a short text on one line, such as a title: it may be the start of a longer one, cut within a key, and
+    lines may have been joined in it, within a key too.
+    """
+    redacted = redact(text)
+    done = None
+    while done != redacted:
+        done = redacted
+        redacted = _JOINED.sub(lambda match: f"{match[1]}[redacted secret]" if is_drawn(match[2]) else match[0], done)
+    end = CUT_TOKEN.search(redacted) or _CUT_RUN.search(redacted)
+    if end is None or (end.re is _CUT_RUN and (UUID.search(end[0]) or not is_drawn(end["v"]))):
+        return redacted
+    return f"{redacted[: end.start('v')]}[redacted secret]{redacted[end.end('v') :]}"
 
 
 def redact_json(value: Any) -> Any:

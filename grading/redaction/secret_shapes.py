@@ -69,6 +69,13 @@ WORDED = (
     ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
 )
 
+# A token whose end was cut off with the text.
+CUT_TOKEN = re.compile(
+    rf"(?:(?:{'|'.join(re.escape(each) for prefixes, _ in PREFIXED for each in prefixes.split())})(?=[\w+/=.-]{{2}})|"
+    rf"(?<![A-Za-z0-9_-])(?:{'|'.join(re.escape(prefix) for prefix, _ in WORDED)})(?=[\w.-]*\d))"
+    r"(?P<v>[\w+/=.-]{2,})…?$"
+)
+
 
 # The names of variables, fields and options whose values are secrets. Those of the second kind are always, where a
 # file of settings or JSON gives them; the third kind is often something else.

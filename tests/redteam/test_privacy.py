@@ -191,6 +191,46 @@ def test_rows_from_before_are_hidden_when_they_are_read():
 
 
 @pytest.mark.django_db
+def test_a_title_that_was_cut_shows_no_start_of_a_key(subtests):
+    """Whether the log's own title was cut, the first words of its task, or a row from before."""
+    rng = Random(3)
+    for number, prefix in enumerate(("AIza", "npm_", "hf_7", "gsk_4", "dckr_pat_", "shpat_", "", "postgres://app:")):
+        with subtests.test(prefix or "no prefix"):
+            value = "".join(rng.choices(logs_b64()[:62], k=52))
+            task = f"{'Please fix it. ' * 6}{prefix}{value}"  # a title of what was asked ends at 120 characters
+            named = f"{'Please fix it. ' * 18}{prefix}{value}"  # and a log's own at 300
+            moment = dt.datetime(2026, 3, 31, 11, 0, 30, tzinfo=dt.UTC)
+            for name, log in (
+                (f"task-{number}", logs.log(f"task-{number}", ("user", task))),
+                (
+                    f"named-{number}",
+                    logs.log(f"named-{number}", ("user", "Hello"))
+                    + json.dumps({"type": "ai-title", "aiTitle": named, "sessionId": f"named-{number}"}).encode(),
+                ),
+            ):
+                metadata = intake.SubmittedSession(session_id=name, ended_at=moment)
+                session = intake.submit(agent=Site().agent("bob"), metadata=metadata, transcript=BytesIO(log)).session
+                assert Session.objects.filter(pk=session.pk, title__contains=value[:8]).count() == 0
+                assert session.title.startswith("Please fix it.")
+                with connection.cursor() as cursor:
+                    cursor.execute("UPDATE grading_session SET title = %s WHERE id = %s", [task[:120], session.pk])
+                assert value[:8] not in Session.objects.get(pk=session.pk).title
+
+
+@pytest.mark.django_db
+def test_a_title_that_ends_in_a_word_or_an_id_stays():
+    for title in (
+        "Fix risk-assessment-2026",
+        "Upgrade npm_config_registry",
+        "Look at 550e8400-e29b-41d4-a716-446655440000",
+        "Revert 25ab004c53cdcfea485e5bf437aeaa74df47196d",
+        "Rename grading/redaction/secret_shapes.py",
+        "Rename TestCheckRemoteMetadata",
+    ):
+        assert Site().session(title=title).session.title == title
+
+
+@pytest.mark.django_db
 def test_hiding_moves_no_reward():
     session = submitted(f"Use password={SECRET} please")
     told = regrading.preview(session)
