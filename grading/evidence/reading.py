@@ -10,7 +10,7 @@ from grading import formats, signals
 from grading.evidence import records, store
 from grading.evidence.records import Records
 from grading.formats.events import ParseReport, TranscriptHeader
-from grading.formats.titles import own_words
+from grading.formats.scaffold import own_words
 from grading.formats.values import money
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind

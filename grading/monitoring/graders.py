@@ -152,17 +152,17 @@ class UnlikeLevels(Rule):
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         enough = [each for each in instruments(now) if each.n >= self.at_least]
         kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
-        told: set[str] = set()
+        reported: set[str] = set()
         # The one in use last comes first, so that a judge's line is about its latest change.
         for new, old in itertools.combinations(enough, 2):
             # What a rubric that the site does not have asks about is comparable with itself alone.
             kind = kinds.get(new.rubric, new.rubric)
             about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
-            if about in told or kind != kinds.get(old.rubric, old.rubric):
+            if about in reported or kind != kinds.get(old.rubric, old.rubric):
                 continue
             error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
             if abs(new.mean - old.mean) >= max(self.gap, self.errors * error):
-                told.add(about)
+                reported.add(about)
                 yield Finding(
                     about=about,
                     detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "

@@ -19,7 +19,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
-from grading.formats.titles import own_words
+from grading.formats.scaffold import own_words
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
