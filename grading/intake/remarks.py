@@ -7,7 +7,11 @@ from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem
 from grading.models import Session
 from grading.models.evidence import LINKS, EvidenceKind, Origin
+from grading.redaction import redact
 from grading.vocabulary import NO_REWARD
+
+# So many of the artifacts that don't count are named.
+NAMED = 10
 
 
 def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
@@ -30,6 +34,16 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             expected="a commit or pull request that no other session claimed",
             got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
             todo="nothing, if that session made it; else have a person look at both",
+        )
+    left_out = [row for row in session.artifacts.all() if row.left_out]
+    for row in left_out[:NAMED]:
+        more = f" ({len(left_out) - NAMED:,} more are on the session's page)" * (row is left_out[:NAMED][-1])
+        yield _remark(
+            "left_out",
+            part=row.origin,
+            expected=f"a {row.get_kind_display()} with text of its own",
+            got=f"{redact(row.key[:200])}, left out: {row.left_out}{more if len(left_out) > NAMED else ''}",
+            todo="nothing, if that is all there was to say; else write more of it",
         )
     if not has_log:
         return

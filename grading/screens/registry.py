@@ -13,6 +13,7 @@ from bandit.admin import MOMENTS, KeepAdmin
 from grading.access.recording import record
 from grading.models import Agent, ApiToken, Artifact, ArtifactRule
 from grading.models.audit import AuditKind
+from grading.signals.artifacts import DEFAULT_RULES
 
 
 class AgentAdmin(KeepAdmin):
@@ -66,6 +67,16 @@ class ArtifactRuleAdmin(KeepAdmin):
         "cannot_work",
     )
     actions = None
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """The list, with the rules by which a new site would ask for another number of characters."""
+        here = dict(ArtifactRule.objects.values_list("kind", "least_characters"))
+        other = [
+            f"{rule.least_characters} in a {rule.kind} artifact (here {here[rule.kind]})"
+            for rule in DEFAULT_RULES
+            if here.get(rule.kind, rule.least_characters) != rule.least_characters
+        ]
+        return super().changelist_view(request, {**(extra_context or {}), "new_sites": ", ".join(other)})
 
     @admin.display(description="Cannot work", empty_value="–")
     def cannot_work(self, rule: ArtifactRule) -> str:

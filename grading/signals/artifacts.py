@@ -24,6 +24,8 @@ MAX_ROWS = 200
 # Three of a kind are full marks; the text of more than these is not looked at.
 MAX_OF_A_KIND = 50
 LEAST_CHARACTERS = 200
+# A title and a sentence; a paragraph.
+LEAST_IN_A_TASK, LEAST_IN_A_NOTE = 60, 120
 LEAST_IN_A_ROW = 12
 MOST_CHARACTERS = 5_000
 SIMILAR = 0.5
@@ -106,14 +108,18 @@ DEFAULT_RULES = (
         weight=0.4,
         least_characters=LEAST_IN_A_ROW,
     ),
-    ArtifactDefinition(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2),
+    ArtifactDefinition(
+        kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2, least_characters=LEAST_IN_A_TASK
+    ),
     ArtifactDefinition(
         kind=ENGAGEMENT,
         path_glob="**/{tweets,posts,drafts,_posts,replies}/**/*.{md,txt,yml,yaml}",
         new_files_only=True,
         weight=0.2,
     ),
-    ArtifactDefinition(kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1),
+    ArtifactDefinition(
+        kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1, least_characters=LEAST_IN_A_NOTE
+    ),
     ArtifactDefinition(kind=SHOWED_UP, weight=0.1),
 )
 
@@ -134,6 +140,8 @@ class FoundArtifact:
     left_out: str = ""
     sketch: substance.Sketch = ()
     path: str = ""
+    short: substance.Text | None = field(default=None, compare=False, repr=False)
+    """Its text, where that is a file's of fewer than `LEAST_CHARACTERS`."""
 
 
 def find(
@@ -194,12 +202,20 @@ def _weighed(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[
     if number > MAX_OF_A_KIND:
         return replace(artifact, left_out=f"only the first {MAX_OF_A_KIND} of a kind are looked at")
     text = substance.read_row(artifact.key) if rule.line_pattern else substance.read(lines)
+    is_short = not rule.line_pattern and text.characters < LEAST_CHARACTERS
+    # A word counts again in another phrase. In a short text, that must not be most of it.
+    least_distinct = rule.least_characters // 2 if is_short else 0
     if text.characters >= rule.least_characters:
-        return replace(artifact, sketch=text.sketch)
+        if text.distinct >= least_distinct:
+            return replace(artifact, sketch=text.sketch, short=text if is_short else None)
+        lacking_words = f"{text.distinct} characters of different words, {least_distinct:,} needed"
+        return replace(artifact, left_out=f"{lacking_words}; {least_distinct - text.distinct:,} missing")
     is_unknown = artifact.origin == "transcript" and not rule.line_pattern and not lines
+    if is_unknown:
+        return replace(artifact, left_out=f"no call shows its text, {rule.least_characters:,} characters needed")
     counted = f"{text.characters} character{'s' * (text.characters != 1)} of text"
-    got = "no call shows its text" if is_unknown else counted
-    return replace(artifact, left_out=f"{got}; {rule.least_characters:,} are asked for")
+    missing = rule.least_characters - text.characters
+    return replace(artifact, left_out=f"{counted}, {rule.least_characters:,} needed; {missing:,} missing")
 
 
 def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
@@ -209,12 +225,18 @@ def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
         if not artifact.sketch:  # no text to compare
             yield artifact
             continue
-        same = next((other for other in kept if substance.is_copy(artifact.sketch, other.sketch)), None)
+        same = next((other for other in kept if _is_copy(artifact, other)), None)
         if same is None:
             kept.append(artifact)
             yield artifact
         else:
-            yield replace(artifact, sketch=(), left_out=f"a near copy of {same.key[:200]}")
+            yield replace(artifact, sketch=(), short=None, left_out=f"a near copy of {same.key[:200]}")
+
+
+def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
+    if ours.short is not None and theirs.short is not None and ours.short.is_like(theirs.short):
+        return True
+    return substance.is_copy(ours.sketch, theirs.sketch)
 
 
 def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:

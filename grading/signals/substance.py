@@ -10,6 +10,8 @@ MAX_TEXT = 10_000
 SHINGLE = 5
 KEPT = 128
 COPY = 0.8
+# Of the words of two short texts, so many in common make one a copy.
+LIKE = 0.7
 # Fewer shingles than this that both sketches cover say nothing about two texts.
 COMPARABLE = 8
 # A word is not longer than this: a blob of encoded bytes is no text.
@@ -33,6 +35,17 @@ class Text:
 
     characters: int
     sketch: Sketch
+    words: frozenset[str] = frozenset()
+    """Its different words, without those that are too long to be any."""
+
+    @property
+    def distinct(self) -> int:
+        """How many characters its different words have."""
+        return sum(map(len, self.words))
+
+    def is_like(self, other: "Text") -> bool:
+        """Whether most words of the two are the same: what a template gives, where short texts share few phrases."""
+        return len(self.words & other.words) >= LIKE * len(self.words | other.words) > 0
 
 
 def read(lines: Sequence[str]) -> Text:
@@ -60,7 +73,8 @@ def read(lines: Sequence[str]) -> Text:
         seen.add(shingle)
         if at >= SHINGLE - 1 or at == len(told) - 1:
             shingles.add(shingle)
-    return Text(characters=max(0, characters - 1), sketch=_sketch(shingles))
+    different = frozenset(word for word in told if len(word) <= MAX_WORD)
+    return Text(characters=max(0, characters - 1), sketch=_sketch(shingles), words=different)
 
 
 def read_row(line: str) -> Text:

@@ -32,6 +32,7 @@ LOREM = ("Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmo
 MARKUP = ("---", "title: A title", "---", "# ", "| --- | --- |", "<div><br></div>", "https://example.test/a") * 30
 IDEAS = ("replay failed runs", "offline maps", "rank issues by age")
 FOLDERS = ("tasks", "posts", "knowledge")
+LEAST = {"tasks": 60, "posts": 200, "knowledge": 120}
 
 
 def new_file(path: str, *lines: str) -> str:
@@ -70,11 +71,12 @@ def test_a_dozen_files_of_one_byte_earn_nothing(site):
     ).session
     grade = said(session)
     assert (grade.status, grade.reason, grade.value) == (Status.UNSCORED, Reason.NO_ARTIFACTS, None)
-    assert reasons(session) == ["1 character of text; 200 are asked for"] * 12
+    short = {kind: f"1 character of text, {n} needed; {n - 1} missing" for kind, n in LEAST.items()}
+    assert reasons(session) == [short[folder] for folder in FOLDERS for _ in range(4)]
     assert "12 left out for want of substance" in grade.detail
     assert session.grades.get(source=Source.TRAJECTORY).value is None
     assert rewards.live(session).weight == 0
-    assert set(session.artifacts.values_list("left_out", flat=True)) == {"1 character of text; 200 are asked for"}
+    assert set(session.artifacts.values_list("left_out", flat=True)) == set(short.values())
 
 
 @pytest.mark.parametrize("lines", [MARKUP, LOREM, ("x " * 150,) * 4, ("A" * 390,) * 5])
@@ -95,6 +97,64 @@ def test_a_real_note_a_post_and_a_task_count(site):
     session = site.upload(patch=files, category="news").session
     assert worth(session) == pytest.approx(0.05 + 0.1 + 0.1 + 0.1)
     assert "left_out" not in said(session).evidence
+
+
+def letters(count: int) -> str:
+    """A text of so many letters and single spaces between different words."""
+    words = " ".join(f"{'word'}{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(count))
+    return words[:count].rstrip().ljust(count, "x")
+
+
+@pytest.mark.parametrize(("folder", "least", "value"), [("tasks", 60, 0.2), ("knowledge", 120, 0.15)])
+def test_short_text_counts_from_its_rules_length_on(site, folder, least, value):
+    for missing in (1, 0):
+        patch = new_file(f"{folder}/a.md", letters(least - missing))
+        assert worth(site.upload(patch=patch, category="news").session) == (None if missing else pytest.approx(value))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("implementation " * 5,), ("A" * 390,) * 5, ("# Fix it", "fix it fix it", "it fix it it", "fix fix it it fix")],
+)
+def test_short_text_of_few_words_counts_nothing(site, lines):
+    session = site.upload(patch=new_file("tasks/a.md", *lines, *lines), category="news").session
+    assert worth(session) is None
+
+
+def test_tasks_of_one_template_are_one(site):
+    """With another word in each; two that only have a subject in common are two."""
+    subjects = ("parser", "scheduler", "importer")
+    tasks = [f"Write more tests for the {each} and then look at what they find" for each in subjects]
+    tasks.append("The scheduler loses jobs when its clock is set back: find out why, then repair it")
+    patch = "".join(new_file(f"tasks/{n}.md", "# A task", text) for n, text in enumerate(tasks))
+    session = site.upload(patch=patch, category="news").session
+    assert reasons(session) == ["a near copy of tasks/0.md"] * 2
+
+
+def test_short_task_counts_and_a_shorter_note_is_told_what_it_lacks(site, client):
+    """The founding case: a reading session that left a task of 130 characters and a note of 110."""
+    patch = new_file("tasks/a.md", letters(130)) + new_file("knowledge/a.md", letters(110))
+    receipt = site.upload(patch=patch, category="news")
+    assert worth(receipt.session) == pytest.approx(0.1 + 0.1)  # one task, and showing up
+    (remark,) = receipt.problems
+    assert (remark.code, remark.part, remark.is_error) == ("left_out", "patch", False)
+    assert remark.got == "knowledge/a.md, left out: 110 characters of text, 120 needed; 10 missing"
+    client.force_login(site.person("olga", "operator"))
+    page = client.get(f"/sessions/{receipt.session.pk}/").content.decode()
+    assert "110 characters of text, 120 needed; 10 missing" in page
+
+
+def test_receipt_names_no_more_than_ten_of_many(site):
+    receipt = site.upload(patch="".join(new_file(f"tasks/{n}.md", "x") for n in range(30)), category="news")
+    assert len(receipt.problems) == 10
+    assert "20 more" in receipt.problems[-1].got
+
+
+def test_rules_page_says_what_new_sites_begin_with(site, client):
+    client.force_login(site.person("olga", "operator"))
+    assert "New sites begin with" not in client.get("/grading/artifactrule/").content.decode()
+    ArtifactRule.objects.filter(kind="task").update(least_characters=200)
+    assert "60 in a task artifact (here 200)." in client.get("/grading/artifactrule/").content.decode()
 
 
 def test_an_operator_says_how_much_text_is_asked_for(site):

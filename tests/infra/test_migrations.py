@@ -37,6 +37,26 @@ def test_no_migration_imports_code_that_changes():
     assert [(path, name) for path, name in ours if ".migrations" not in name] == []
 
 
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_only_a_new_site_asks_for_less_text(site, is_new):
+    """An upgrade changes no rule of a site that has sessions, and so none of its rewards."""
+    try:
+        call_command("migrate", "grading", "0057", verbosity=0)
+        assert set(least_characters().values()) == {200}
+        if not is_new:
+            site.session()
+    finally:
+        call_command("migrate", "grading", verbosity=0)
+    assert least_characters() == ({"task": 60, "knowledge": 120} if is_new else {"task": 200, "knowledge": 200})
+
+
+def least_characters() -> dict[str, int]:
+    rules = apps.get_model("grading.ArtifactRule").objects.filter(kind__in=("task", "knowledge"))
+    return dict(rules.values_list("kind", "least_characters"))
+
+
 @pytest.mark.slow
 @pytest.mark.database
 def test_migrating_from_nothing_ends_where_the_template_does(tmp_path, django_db_setup, django_db_blocker):

@@ -62,7 +62,7 @@ def test_a_reading_session_that_left_nothing_is_not_graded():
 
 @pytest.mark.parametrize("is_consumption", [True, False])
 def test_an_artifact_without_substance_counts_nothing_and_is_named_with_the_reason(is_consumption):
-    short = replace(left(task=1)[0], key="tasks/a.md", left_out="1 characters of text; 200 are asked for")
+    short = replace(left(task=1)[0], key="tasks/a.md", left_out="1 characters of text, 60 needed; 59 missing")
     alone = grade([short], is_consumption=is_consumption, readable=True)
     assert alone.value is None
     assert "1 left out for want of substance" in alone.detail
@@ -74,7 +74,7 @@ def test_an_artifact_without_substance_counts_nothing_and_is_named_with_the_reas
 
 def test_the_evidence_names_a_bounded_number_of_what_does_not_count():
     many = [
-        replace(artifact, key="k" * 300, left_out="no call shows its text; 200 are asked for")
+        replace(artifact, key="k" * 300, left_out="no call shows its text, 60 characters needed")
         for artifact in left(task=1_500)
     ]
     result = grade(many, is_consumption=True, readable=True)

@@ -110,7 +110,7 @@ def test_an_overwritten_backlog_is_no_harvest():
 
 def test_a_file_whose_text_no_call_shows_does_not_count():
     (found,) = find(DEFAULT_RULES, signals=Transcript().run("cp a.md tasks/a.md; date > tasks/b.md").signals)
-    assert found.left_out == "no call shows its text; 200 are asked for"
+    assert found.left_out == "no call shows its text, 60 characters needed"
 
 
 @pytest.mark.parametrize("said", ["File created successfully", "Saved to knowledge/a.md"])
@@ -118,14 +118,14 @@ def test_a_write_whose_text_is_shown_counts_by_it(said):
     signals = Transcript().write("knowledge/a.md", NOTE, said).write("knowledge/b.md", "x", said).signals
     assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=signals)] == [
         "",
-        "1 character of text; 200 are asked for",
+        "1 character of text, 120 needed; 119 missing",
     ]
 
 
 def test_what_later_edits_add_to_a_new_file_is_its_text_too():
     first, rest = NOTE.split("\n", 1)
     begun = Transcript().write("knowledge/a.md", first)
-    assert find(DEFAULT_RULES, signals=begun.signals)[0].left_out == "108 characters of text; 200 are asked for"
+    assert find(DEFAULT_RULES, signals=begun.signals)[0].left_out == "108 characters of text, 120 needed; 12 missing"
     assert find(DEFAULT_RULES, signals=begun.edit("knowledge/a.md", "", rest).signals)[0].left_out == ""
     taken_back = begun.edit("knowledge/a.md", rest, "")
     assert find(DEFAULT_RULES, signals=taken_back.signals)[0].left_out != ""
