@@ -104,7 +104,7 @@ def store_a_key() -> None:
 
 # The numbers of the first policy of a bandit that chooses, but for its half-life.
 POLICY = (
-    "half_life_days=14&follows_change=True&long_run_half_life_days=180&prior_strength=12&exploration=.03&sharpness=2"
+    "half_life_days=14&follows_change=True&varies_by_day=True&long_run_half_life_days=180&prior_strength=12&exploration=.005&sharpness=2"
     "&floor=.01&cost_weight=0&probation_sessions=3"
     "&probation_per_agent=1&consumption_per_agent=2&open_decisions=8&agent_cap=3&consumption_boost=1.1&consumption_penalty=.8"
     "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"

@@ -168,8 +168,8 @@ class Candidate:
 class Series:
     """Daily sums of what one judge gave one arm: m series, the days of each in a row, those of i from `start[i]` on.
 
-    By series: `arm` and `judge` as numbers, `noise` σ². By day, all of them: its ordinal, `n` > 0, and the mean `x`.
-    Equal are those of the same sums.
+    By series: `arm` and `judge` as numbers, `noise` σ². By day, all of them: its ordinal, how many `rewards` it has, as
+    how many `n` > 0 of independent days they count, and their mean `x`. Equal are those of the same sums.
     """
 
     arm: Ints
@@ -177,6 +177,7 @@ class Series:
     start: Ints
     noise: Floats
     day: Ints
+    rewards: Floats
     n: Floats
     x: Floats
 
@@ -236,7 +237,7 @@ class Series:
         usual_sum, usual_freedom = (np.bincount(judge, weights=each) for each in (own, freedom))
         usual = ((usual_sum + NOISE_REWARDS * NOISE) / (usual_freedom + NOISE_REWARDS))[judge]
         noise: Floats = (own + SERIES_REWARDS * usual) / (freedom + SERIES_REWARDS)
-        return cls(arm=arm, judge=judge, start=begins, noise=noise, day=day, n=n, x=x)
+        return cls(arm=arm, judge=judge, start=begins, noise=noise, day=day, rewards=n, n=n, x=x)
 
     @cached_property
     def count(self) -> Ints:
@@ -258,7 +259,7 @@ class Series:
 
     def counting(self, day_variance: float) -> Self:
         """The same, where the n rewards of a day count as n/(1 + ρ·n)."""
-        return replace(self, n=self.n / (1 + day_variance * self.n)) if day_variance else self
+        return replace(self, n=self.rewards / (1 + day_variance * self.rewards)) if day_variance else self
 
     def first_days(self, of: Flags, day: int) -> list[int]:
         """The first day from `day` on of each of these series that has one."""
@@ -287,13 +288,14 @@ class Series:
         for number in np.flatnonzero(np.maximum.reduceat(z, parts) > ASKED):
             end = parts[number + 1] if number + 1 < len(parts) else len(z)
             at = int(parts[number] + np.argmax(z[parts[number] : end]))
+            n_first, n_since = (self.rewards[of].sum() for of in (slice(parts[number], at), slice(at, end)))
             yield Candidate(
                 series=int(self.of_day[at]),
                 at=at,
                 before=float(before[at]),
                 after=float(after[at]),
-                n_before=float(n_before[at]),
-                n_after=float(n_after[at]),
+                n_before=float(n_first),
+                n_after=float(n_since),
             )
 
     def likelihood(self, cut: Flags, only: int | None = None) -> Floats:
@@ -356,7 +358,7 @@ def _changes(
     if not len(series.day):
         return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
     cut, plain, barred = _decided(series, names, decisions)
-    day_variance = _day_variance(series, cut) if varies_by_day else 0.0
+    day_variance = _day_variance(series) if varies_by_day else 0.0
     series = series.counting(day_variance)
     likelihood, shifts = series.likelihood(cut), list[JudgeShift]()
     rejected: set[tuple[int, int]] = set()
@@ -400,9 +402,10 @@ def _changes(
     return ArmChanges(breaks=breaks, shifts=tuple(shifts), drift=drift, day_variance=day_variance)
 
 
-def _day_variance(series: Series, cut: Flags) -> float:
-    """ρ: the mean of DAY_VARIANCES, each by its prior and by how likely it makes all series."""
-    likely = np.array([_marginal(series.counting(each).likelihood(cut)).sum() for each in DAY_VARIANCES.tolist()])
+def _day_variance(series: Series) -> float:
+    """ρ: the mean of DAY_VARIANCES, each by its prior and by how likely it makes all series, breaks or not."""
+    uncut = np.zeros(len(series.day), dtype=np.bool_)
+    likely = np.array([_marginal(series.counting(each).likelihood(uncut)).sum() for each in DAY_VARIANCES.tolist()])
     weight = DAY_VARIANCES_PRIOR * np.exp(likely - likely.max())
     return float(weight @ DAY_VARIANCES / weight.sum())
 

@@ -128,7 +128,7 @@ def test_memory_is_the_sum_of_all_weights(half_life):
         ({"prior_strength": 4}, "at least 5 pseudo-observations"),
         ({"evidence_scale": 9}, "from 1 to 8"),
         ({"floor": 1.5, "exploration": None}, "a chance from 0 to 1"),
-        ({"floor": 0.05}, "No arm has a floor of its own while 0.03 is shared"),
+        ({"floor": 0.05}, "No arm has a floor of its own while 0.005 is shared"),
         ({"exploration": 0.6}, "a chance from 0 to .5"),
         ({"sharpness": 0.5}, "a power from 1 to 4"),
         ({"follows_change": 1}, "true or false; got 1"),

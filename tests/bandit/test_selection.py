@@ -192,8 +192,8 @@ def test_seed_000s_feedback_moves_the_chance_of_reading():
 
     good, fair, poor = chance(0.6), chance(0.4), chance(0.2)
     assert fair.eligible["news"] == pytest.approx(0.5)
-    assert good.eligible["news"] == pytest.approx(0.015 + 0.97 * 1.1 / 2.1)
-    assert poor.eligible["news"] == pytest.approx(0.015 + 0.97 * 0.8 / 1.8)
+    assert good.eligible["news"] == pytest.approx(0.0025 + 0.995 * 1.1 / 2.1)
+    assert poor.eligible["news"] == pytest.approx(0.0025 + 0.995 * 0.8 / 1.8)
     assert (
         "news: 14-day average 0.20 over 6 rewards, below 0.3: penalised, chance × 0.8." in poor.explanation["sentences"]
     )

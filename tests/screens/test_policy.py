@@ -136,7 +136,7 @@ def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
         ({"half_life_days": "soon"}, "Half-life is a number (days), usually 45."),
         ({"floor": ""}, "Floor is a number (of 1), usually .01."),
         ({"floor": "2", "exploration": ""}, "The floor is a chance from 0 to 1."),
-        ({"floor": ".02"}, "No arm has a floor of its own while 0.03 is shared by all arms"),
+        ({"floor": ".02"}, "No arm has a floor of its own while 0.005 is shared by all arms"),
         ({"exploration": ".6"}, "Exploration is a chance from 0 to .5"),
         ({"sharpness": "9"}, "The sharpness is a power from 1 to 4."),
         ({"follows_change": "sometimes"}, "Breaks and drift are followed, or not."),
