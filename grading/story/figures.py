@@ -125,6 +125,8 @@ class Ledger:
 
     def counted(self, name: str, until: dt.datetime | None = None) -> set[tuple[object, ...]]:
         """What counts for a session in the arms at a moment, or now: to the millionth, as the posterior adds it up."""
+        if name not in self.sessions:
+            return set()
         rows = LedgerEntry.objects.filter(observation=self.sessions[name].observation, bandit__name=BANDIT)
         if until is not None:
             rows = rows.filter(recorded_at__lte=until)

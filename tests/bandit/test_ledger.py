@@ -1,5 +1,6 @@
 """Rewards replace each other exactly, whatever happens on the way (L4, L5)."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis.extra.django import TestCase
 
 from bandit import audit, ledger
 from bandit.erasure import permit
-from bandit.models import Bucket, Erasure, LedgerEntry, UnknownArm
+from bandit.models import Bucket, Erasure, LedgerEntry, UnknownArm, UnknownBandit
 from tests.bandit.helpers import DAY, buckets, credit, lessons, reward
 from tests.examples import examples
 
@@ -94,6 +95,19 @@ def test_a_reward_of_nought_is_a_reward():
 def test_a_reward_outside_its_range_is_refused(value):
     with pytest.raises(ValueError, match="a number from 0 to 1"):
         credit(value)
+
+
+@pytest.mark.parametrize("cost", [float("nan"), -0.01, 1_000_000.01])
+def test_a_cost_outside_its_range_is_refused(cost):
+    with pytest.raises(ValueError, match="a cost is a number of dollars from 0 to 1,000,000"):
+        replace(credit(0.5), cost_usd=cost)
+
+
+@pytest.mark.parametrize("name", ["no-such-bandit", "category\n"])
+def test_an_unknown_bandit_writes_nothing(name):
+    with pytest.raises(UnknownBandit):
+        reward("s1", bandit=name, code=0.5)
+    assert not LedgerEntry.objects.exists()
 
 
 def test_an_unknown_arm_writes_nothing():

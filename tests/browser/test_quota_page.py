@@ -58,6 +58,7 @@ def fits(page, state: str) -> None:
 
 
 def test_an_operator_pauses_the_judge_every_page_says_so_and_resumes_it(page):
+    quota_cast.quota()
     quota_cast.waiting(timezone.now())
     log_in(page)
     page.goto("/quota/")

@@ -80,6 +80,19 @@ def test_the_rest_of_a_line_stays():
     assert redact(f"push with {SECRET} to origin") == "push with [redacted GitHub Token] to origin"
 
 
+def test_the_lines_of_a_putty_key_are_redacted():
+    rows = [("b2F" + "xYz9" * 15 + f"{number:02}")[:64] for number in range(4)]
+    text = redact(
+        "\n".join(["PuTTY-User-Key-File-3: ssh-ed25519", "Private-Lines: 4", *rows, "Private-MAC: 00", "$ ls -la"])
+    )
+    assert [row for row in rows if row in text] == []
+    assert text.endswith("$ ls -la")
+
+
+def test_a_quote_in_a_value_does_not_end_it():
+    assert "Zq4w" not in redact(r"""password = "xR7\"Zq4w9Lm2" # of the site""")
+
+
 def test_a_key_with_noise_inside_is_one_key():
     assert redact(f"x {SECRET[:20]}\u200b{SECRET[20:]} y") == "x [redacted GitHub Token] y"
 

@@ -69,6 +69,19 @@ def test_settling_twice_records_once_where_a_sentence_holds_a_secret(site):
 
 
 @pytest.mark.django_db
+def test_a_session_that_was_never_settled_would_teach_nothing(site):
+    assert rewards.would_teach(site.session().session) == ((), None)
+
+
+@pytest.mark.django_db
+def test_a_source_without_weight_teaches_nothing(site, settings):
+    settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "journal": 0.0}
+    session = site.session().graded(Source.JOURNAL, 0.4).settle()
+    assert rewards.live(session).value == 0.4
+    assert not LedgerEntry.objects.filter(observation=session.observation).live().exists()
+
+
+@pytest.mark.django_db
 def test_a_session_that_nothing_graded_teaches_nothing_but_that(site):
     session = site.session().graded(Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS).session
     settlement = rewards.settle(session)
