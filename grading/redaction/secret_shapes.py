@@ -69,10 +69,10 @@ WORDED = (
     ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
 )
 
-# A token whose end was cut off with the text.
+# A token whose end was cut off with the text; not the name of a model of Perplexity or xAI, such as pplx-70b-online.
 CUT_TOKEN = re.compile(
     rf"(?:(?:{'|'.join(re.escape(each) for prefixes, _ in PREFIXED for each in prefixes.split())})(?=[\w+/=.-]{{2}})|"
-    rf"(?<![A-Za-z0-9_-])(?:{'|'.join(re.escape(prefix) for prefix, _ in WORDED)})(?=[\w.-]*\d))"
+    rf"(?<![A-Za-z0-9_-])(?!(?:pplx|xai)-\w+-)(?:{'|'.join(re.escape(prefix) for prefix, _ in WORDED)})(?=[\w.-]*\d))"
     r"(?P<v>[\w+/=.-]{2,})…?$"
 )
 

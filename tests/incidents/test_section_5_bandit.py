@@ -171,7 +171,7 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     assert said(AdviceKind.STARVED, leader, novelty)
     taught(200, code=0.7, infra=0.3)
     chances = posterior_of("category", NOON).chances
-    assert min(chances.values()) >= 0.03 / len(chances) - 1e-12
+    assert min(chances.values()) >= 0.005 / len(chances) - 1e-12
 
 
 def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly(site):

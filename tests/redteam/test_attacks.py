@@ -328,7 +328,7 @@ def test_two_agents_of_one_operator_move_twice_what_one_does_and_no_more():
     """Nobody can tell whose agents they are: each has its own limit. SECURITY.md says so."""
     yesterday, today = timezone.localdate() - dt.timedelta(days=1), timezone.localdate()
     held = version_of(Bandit.objects.get(name="category"))
-    policy(**{**numbers_of(held), "evidence_scale": 4.0})
+    policy(**{**numbers_of(held), "evidence_scale": 4.0, "varies_by_day": False})
     add("alice", 12, 0.5, yesterday)
     found = []
     for name in ("eve", "eve-2"):

@@ -255,4 +255,7 @@ def test_nothing_takes_more_queries_with_more_rows():
         many = counts(site)
     # Where many copies have raised an alarm, one more of them is one more in what it says.
     few["submit a copy"] += 1
+    # Where a week had too many sessions without a grade, whether a person knows why is asked, and an alarm is told.
+    few["/"] += 1
+    few["sweep"] += 3
     assert {name: (few[name], number) for name, number in many.items() if number > few[name]} == {}

@@ -346,7 +346,7 @@ def test_what_is_left_out_says_why_and_is_no_changed_file(site, reviewer):
     session = site.upload("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode()).session
     did = {row.kind: row for row in reviewer.get(session.get_absolute_url()).context["did"]}
     (said,) = did["Not counted"].said
-    assert (said.code, said.text) == ("tasks/a.md", "1 character of text; 200 are asked for")
+    assert (said.code, said.text) == ("tasks/a.md", "1 character of text, 60 needed; 59 missing")
     assert not {"Task", "Tasks", "File changed"} & did.keys()
     assert "hanged files" not in did["Not seen"].said[0].text
 
