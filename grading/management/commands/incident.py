@@ -83,8 +83,8 @@ def until_over(step: Step, now: dt.datetime) -> Incident:
 def environment(folder: Path) -> dict[str, str]:
     """For a site that has nothing to do with this one, and a judge that is simulated; without a broker."""
     (folder / "clock").write_text("0")
-    ours = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SITE_TIME_ZONE")
-    ours += ("JUDGE_MODEL", "JUDGE_FALLBACK_MODEL", "JUDGE_SECOND_MODEL")
+    judges = ("JUDGE_MODEL", "JUDGE_FALLBACK_MODEL", "JUDGE_SECOND_MODEL")
+    ours = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SITE_TIME_ZONE", *judges)
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return kept | {
         "GRADINGSITE_STATE": str(folder / "state"),
