@@ -14,6 +14,14 @@ from grading.monitoring.ungraded import ImpossiblePair
 from grading.vocabulary import Source
 
 
+class Unacknowledged(ImpossiblePair):
+    """As the rule, on a site where nobody acknowledges an alarm."""
+
+    def has_known_cause(self, flags: object) -> bool:
+        del flags
+        return False
+
+
 def a3(site: Site, _open: set[str]) -> Iterable[Finding]:
     return disagreement.found(site.judged(), site.now)
 
@@ -53,7 +61,7 @@ def a14(site: Site, known: set[str]) -> Iterable[Finding]:
 
 
 RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
-    "A1": lambda site, _open: ImpossiblePair().told(site.flags("A1")),
+    "A1": lambda site, _open: Unacknowledged().told(site.flags("A1")),
     "A3": a3,
     "A4": lambda site, _open: UnreadableLog().told(site.flags("A4")),
     "A5": lambda site, _open: Repeated().told(site.flags("A5")),

@@ -139,7 +139,7 @@ class Site:
         """As the query for the flags of the window gives them; all are open."""
         recent = [each for each in self.flagged[rule].values() if each.ended_at > self.now - WINDOW]
         counts = Counter((each.agent, each.harness) for each in recent)
-        return [Flagged(rule=rule, agent=a, harness=h, n=n, open=n) for (a, h), n in counts.items()]
+        return [Flagged(rule=rule, agent=a, harness=h, n=n, open=n, latest=self.now) for (a, h), n in counts.items()]
 
     def _session(self, day: int, place: int, *, busy: bool) -> Session:
         draw = self.chance

@@ -42,6 +42,11 @@ class FlagRule(Rule):
     settled: ClassVar[str]
     is_rate: ClassVar[bool] = False
 
+    def has_known_cause(self, flags: Sequence[Flagged]) -> bool:
+        """Whether a person has acknowledged the rule's alarm since the latest of these flags went up."""
+        latest = max(each.latest for each in flags)
+        return Alarm.objects.filter(rule=self.id, acknowledged_at__gt=latest).exists()
+
     @abstractmethod
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
         """What is implausible about the session as it stands at `now`, with the grades that hold, in words; empty where
@@ -80,12 +85,6 @@ def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
 def total(flags: Iterable[Flagged]) -> int:
     """All sessions that were flagged, cleared or not."""
     return sum(each.n for each in flags)
-
-
-def has_known_cause(rule: FlagRule, flags: Sequence[Flagged]) -> bool:
-    """Whether a person has acknowledged the rule's alarm since the latest of these flags went up."""
-    latest = max(each.latest for each in flags)
-    return Alarm.objects.filter(rule=rule.id, acknowledged_at__gt=latest).exists()
 
 
 def too_often_by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
 from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
-from grading.monitoring.flag_rule import Flagged, FlagRule, has_known_cause, total
+from grading.monitoring.flag_rule import Flagged, FlagRule, total
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Finding, stamp
 from grading.monitoring.weekly import ALLOWED, is_too_often
@@ -80,7 +80,7 @@ class ImpossiblePair(FlagRule):
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         count, waiting = total(flags), sum(each.open for each in flags)
-        if is_too_often(count) and not has_known_cause(self, flags):
+        if is_too_often(count) and not self.has_known_cause(flags):
             todo = "Something in the grading pipeline is broken: review them."
             if waiting == 0:
                 todo = "None of them waits any more. Find out what broke, then acknowledge this alarm to close it."
