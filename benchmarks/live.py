@@ -80,7 +80,7 @@ def run(chromium: Any, site: str, load: Load, web: int) -> dict[str, float]:
     from grading.judging.allowance import quota
 
     judge = judges.configured()[judges.JudgeRole.FIRST]
-    quota.current(judge)
+    quota.answered(judge, started_at=timezone.now(), now=timezone.now())
     pages = [opened(chromium, site, number) for number in range(load.browsers)]
     time.sleep(load.rest)
     cpu, began = processor_time(web), time.monotonic()
