@@ -202,8 +202,8 @@ class Series:
         ).reshape(-1, 2)
         arm, judge = np.ascontiguousarray(named.T)[:, held.kind]
         left, of_agent = caps.apart(held)
-        standings = sorted({counted.get(kind.standing, 1.0) for kind in held.kinds}) or [1.0]
-        of_standing = held.each(lambda kind: standings.index(counted.get(kind.standing, 1.0)))
+        weight = held.each(lambda kind: counted.get(kind.standing, 1.0), np.float64)
+        standings, of_standing = np.unique(weight, return_inverse=True)
         factors: Floats = np.outer(standings, left).ravel()
         factor = of_standing * len(left) + of_agent
         step = held.each(

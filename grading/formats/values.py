@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_COUNT = 2**53
-# The most that a session may cost, also by a caller's word.
-MAX_USD = 1_000_000
 """Above this an integer is no count of anything (and no longer exact as a JSON number)."""
+MAX_USD = 1_000_000
+"""The most that a session may cost, also if its caller says so."""
 
 NOTHING: Mapping[str, Any] = {}
 

@@ -36,13 +36,14 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             todo="nothing, if that session made it; else have a person look at both",
         )
     left_out = [row for row in session.artifacts.all() if row.left_out]
-    for row in left_out[:NAMED]:
-        more = f" ({len(left_out) - NAMED:,} more are on the session's page)" * (row is left_out[:NAMED][-1])
+    rest = len(left_out) - NAMED
+    for place, row in enumerate(left_out[:NAMED], start=1):
+        more = f" ({rest:,} more are on the session's page)" if place == NAMED and rest > 0 else ""
         yield _remark(
             "left_out",
             part=row.origin,
             expected=f"a {row.get_kind_display()} with text of its own",
-            got=f"{redact(row.key[:200])}, left out: {row.left_out}{more if len(left_out) > NAMED else ''}",
+            got=f"{redact(row.key[:200])}, left out: {row.left_out}{more}",
             todo="nothing, if that is all there was to say; else write more of it",
         )
     if not has_log:

@@ -11,6 +11,7 @@ from grading import monitoring
 from grading.models import Alarm, Session
 from grading.monitoring.lone import LoneAgent
 from grading.screens.alarms import reach
+from tests.bandit.helpers import policy
 from tests.casts import desk as desk_cast
 from tests.casts.page import flat
 
@@ -56,6 +57,7 @@ def test_who_may_do_nothing_is_offered_nothing(site, client):
 
 
 def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found):
+    policy(varies_by_day=False)  # else five more of one day count less than five
     for n in range(6):
         desk_cast.judged(0.5, category="code", external_id=f"other-{n}")
         desk_cast.judged(0.3, category="infra", external_id=f"infra-{n}")
@@ -68,7 +70,7 @@ def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found
     without, as_it_is, in_full = told.beliefs
     assert without.mean == pytest.approx(before.arms["code"].mean, abs=1e-9)
     assert as_it_is.mean == held.arms["code"].mean
-    assert without.mean < min(as_it_is.mean, in_full.mean)
+    assert without.mean < as_it_is.mean <= in_full.mean
     assert (told.without.mean_before, told.without.mean_after) == (without.mean, as_it_is.mean)
     assert (told.decisions, told.for_it) == (0, 0)
 

@@ -19,12 +19,11 @@ from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
 from grading.reward.explain import number
+from grading.screens.categories.draft import key_of
 from grading.screens.desk.verdict_form import VerdictForm
 from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
-# The longest id that the database knows.
-LARGEST = 2**63
 
 
 class BulkForm(VerdictForm):
@@ -167,17 +166,14 @@ def _seen(given: QueryDict) -> dict[int, int]:
     """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
     seen = {}
     for text in given.getlist("session"):
-        if text.isdecimal() and text.isascii() and int(text) < LARGEST:
-            revision = given.get(f"seen-{int(text)}", "")
-            seen[int(text)] = int(revision) if revision.isdecimal() and revision.isascii() else 0
+        if (key := key_of(text)) is not None:
+            seen[key] = key_of(given.get(f"seen-{key}", "")) or 0
     return seen
 
 
 def _alarm(given: QueryDict) -> Alarm | None:
     """The alarm whose page led here; None where none did."""
-    text = given.get("alarm", "")
-    is_id = text.isdecimal() and text.isascii() and int(text) < LARGEST
-    return Alarm.objects.filter(pk=int(text)).first() if is_id else None
+    return Alarm.objects.filter(pk=key_of(given.get("alarm", ""))).first()
 
 
 def _name(given: QueryDict) -> str:
