@@ -173,7 +173,8 @@ def _seen(given: QueryDict) -> dict[int, int]:
 
 def _alarm(given: QueryDict) -> Alarm | None:
     """The alarm whose page led here; None where none did."""
-    return Alarm.objects.filter(pk=key_of(given.get("alarm", ""))).first()
+    key = key_of(given.get("alarm", ""))
+    return None if key is None else Alarm.objects.filter(pk=key).first()
 
 
 def _name(given: QueryDict) -> str:
