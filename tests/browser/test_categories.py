@@ -84,6 +84,17 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     assert page.evaluate("window.pwned") is None
 
 
+def test_what_was_typed_before_the_script_ran_is_counted(page, sessions):
+    scripts = []
+    log_in(page)
+    page.route("**/categories*.js", lambda route: scripts.append(route))
+    page.goto("/categories/?edit=new", wait_until="commit")
+    page.fill("[name=values-0]", "inbox")
+    page.select_option("[name=category]", "triage")
+    scripts[0].continue_()
+    page.wait_for_selector("text=Save and set 2 categories")
+
+
 @pytest.mark.slow
 def test_a_rule_is_previewed_and_applied_without_script(chromium, live_site, sessions):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)

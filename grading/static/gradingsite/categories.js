@@ -48,4 +48,7 @@
     clearTimeout(timer);
     timer = setTimeout(show, 250);
   });
+  // Typed before this ran, or filled in again by the browser.
+  const inputs = rows.map(function (row) { return row.querySelector('input'); });
+  if (inputs.some(function (input) { return input.value !== input.defaultValue; })) show();
 })();
