@@ -430,6 +430,10 @@ TRANSCRIPT_CACHE_BYTES = env_int("TRANSCRIPT_CACHE_BYTES", 4 * 2**30, low=2**20,
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
 FILE_UPLOAD_TEMP_DIR = TEMP_DIR
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "grading.api.uploads.UnnamedFileUploadHandler",
+]
 # Where less than this is free in the state folder, nothing more is taken in: bytes; None: 1 GiB or 5 % of the disk,
 # whichever is less.
 FREE_SPACE_FLOOR = env_int("FREE_SPACE_FLOOR", 0, low=0, high=2**50) if env("FREE_SPACE_FLOOR") else None

@@ -2,11 +2,13 @@
 
 import io
 from dataclasses import dataclass, field, replace
-from typing import IO
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.core.files.uploadhandler import FileUploadHandler, SkipFile
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler, SkipFile, TemporaryFileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
@@ -53,6 +55,22 @@ class Bounded(FileUploadHandler):
     def file_complete(self, file_size: int) -> None:
         """Leaves the file to the next handler."""
         del file_size
+
+
+class UnnamedFileUploadHandler(TemporaryFileUploadHandler):
+    """Streams a part to a file that has no name, so that nothing is left of it however the process ends."""
+
+    file: "UploadedFile[bytes]"  # type: ignore[assignment]  # Django's own has a name
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        FileUploadHandler.new_file(self, *args, **kwargs)
+        file = TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)  # noqa: SIM115 - Django closes it with the request
+        self.file = UploadedFile(file, self.file_name, self.content_type, 0, self.charset, self.content_type_extra)
+
+    def upload_interrupted(self) -> None:
+        """Closes the file, which removes it."""
+        if hasattr(self, "file"):
+            self.file.close()
 
 
 def size(request: HttpRequest) -> int:

@@ -5,13 +5,14 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from bandit.models import Selection
 from grading import intake
+from grading.api import uploads
 from grading.models import ApiToken, Session
 from grading.vocabulary import Source
 from tests.casts import logs
@@ -165,6 +166,16 @@ def test_an_oversized_part_is_refused_and_the_rest_is_stored(bob, settings):
     said = assert_explained(bob.submit(transcript=b"x" * 300_000, journal=b"Merged the fix."), 413)
     assert said["stored"] == ["metadata", "journal"]
     assert "100,000" in said["expected"]
+
+
+def test_a_large_part_has_no_name_on_disk_that_a_killed_process_would_leave(settings, tmp_path):
+    settings.FILE_UPLOAD_TEMP_DIR = tmp_path
+    log = b"x" * (settings.FILE_UPLOAD_MAX_MEMORY_SIZE + 1)
+    request = RequestFactory().post("/", {"metadata": "{}", "transcript": SimpleUploadedFile("session.jsonl", log)})
+    parts = uploads.read(request)
+    assert list(tmp_path.iterdir()) == []
+    assert parts.files["transcript"].read() == log
+    request.close()
 
 
 def test_an_oversized_request_is_refused_before_it_is_read(bob, settings):

@@ -87,7 +87,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
 def test_what_was_typed_before_the_script_ran_is_counted(page, sessions):
     scripts = []
     log_in(page)
-    page.route("**/categories*.js", lambda route: scripts.append(route))
+    page.route("**/categories*.js", lambda route: scripts.append(route))  # noqa: PLW0108 - marks what it is given
     page.goto("/categories/?edit=new", wait_until="commit")
     page.fill("[name=values-0]", "inbox")
     page.select_option("[name=category]", "triage")
