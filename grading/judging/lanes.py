@@ -1,13 +1,12 @@
 """Which of the due jobs are asked for one by one and in which order, and which wait to be sent together."""
 
 import datetime as dt
-from collections.abc import Collection
-from functools import cache
+from collections.abc import Collection, Iterable, Sequence
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When, Window
+from django.db.models.functions import RowNumber
 
-from bandit.prepared import Prepared
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
@@ -18,12 +17,12 @@ from grading.reward.reserve import may_go_first
 REFUSED_FOR = dt.timedelta(minutes=15)
 # The calls among which those for drawn abstentions have no more than their share.
 CALLS_SHARED = 50
-# The promised order, but for drawn abstentions: they are where they would be if nobody had drawn them.
-UNRESERVED = ("-stale", "backlog", "-worth", "pk")
+# What goes first whosever it is; where drawn abstentions had their share, they are where they would be otherwise.
+TIERS, TIERS_UNRESERVED = ("-stale", "-reserved", "backlog"), ("-stale", "backlog")
 
 
 def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
-    """The queued jobs whose time has come, for judges in these roles, in the order in which they are promised."""
+    """The queued jobs whose time has come, for judges in these roles."""
     return JudgeJob.objects.queued().filter(next_attempt_at__lte=now, judge__in=roles)
 
 
@@ -46,35 +45,31 @@ def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[Judge
     """The due jobs but for a backlog that goes in batches: where the quota is short, in this order.
 
     Stale verdicts, drawn abstentions as long as they had less than the reserved share of the latest calls, new
-    sessions, backlog; of these what is worth most, then the oldest.
+    sessions, backlog; of these the agents take turns, each with what is worth most, then with the oldest.
     """
     policy = JudgePolicy.objects.current()
     jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=together(now, roles, policy))
     calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
-    latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
-    go_first = may_go_first(sum(latest), len(latest), policy.reserved_share)
-    return jobs if go_first else jobs.order_by(*UNRESERVED)
+    latest = list(calls.values_list("job__reserved", "job__session__agent")[:CALLS_SHARED])
+    go_first = may_go_first(sum(reserved for reserved, _agent in latest), len(latest), policy.reserved_share)
+    return by_turns(jobs, TIERS if go_first else TIERS_UNRESERVED, [agent for _reserved, agent in latest])
 
 
-def first_in_line(now: dt.datetime, roles: Collection[JudgeRole], count: int) -> list[int]:
-    """The keys of the first so many of `one_by_one`."""
-    policy = JudgePolicy.objects.current()
-    if not together(now, roles, policy):
-        first = _first_due(len(roles), count).rows(now, *roles)
-        # Where no drawn abstention is among the first, none waits that could be: the line is the same either way.
-        if not any(reserved for _job, reserved in first):
-            return [job for job, _reserved in first]
-    return list(one_by_one(now, roles).values_list("pk", flat=True)[:count])
+def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], asked: Iterable[int] = ()) -> QuerySet[JudgeJob]:
+    """`jobs` in the order of `tiers`, and within them one of each agent, then the next of each.
 
-
-@cache
-def _first_due(roles: int, count: int) -> Prepared[tuple[int, bool]]:
-    """The first so many due jobs for judges in so many roles, drawn abstentions first; and whether each is one."""
-    return Prepared(
-        lambda now, *given: due(now, given).values_list("pk", "reserved")[:count], dt.datetime, *[str] * roles
+    The agent whose last call is longest ago begins; `asked` are those of the latest calls, the last one first.
+    """
+    ago = {agent: calls for calls, agent in enumerate(dict.fromkeys(asked))}
+    turn = Window(
+        RowNumber(),
+        partition_by=[*(tier.removeprefix("-") for tier in tiers), "session__agent"],
+        order_by=["-worth", "pk"],
     )
+    since = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
+    return jobs.annotate(turn=turn, since=since).order_by(*tiers, "turn", "-since", "-worth", "pk")
 
 
 def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:
-    """The due jobs that may go in a batch, in the order in which they are promised."""
-    return due(now, [role]).filter(backlog=True, reserved=False)
+    """The due jobs that may go in a batch, those that go first in front."""
+    return by_turns(due(now, [role]).filter(backlog=True, reserved=False), TIERS)

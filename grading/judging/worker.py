@@ -34,7 +34,7 @@ from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
-from grading.judging.lanes import due, first_in_line
+from grading.judging.lanes import due, one_by_one
 from grading.judging.reader import ReaderLost
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session, at_hand
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
@@ -128,7 +128,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
     while True:
         now = clock.now()
         roles = [role for role in ready(now) if role not in without]
-        wanted = first_in_line(now, roles, CONTENDED) if roles else []
+        wanted = list(one_by_one(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
         for job_id in wanted:
             if (turn := claim(job_id)) is not None:
                 return turn

@@ -232,9 +232,9 @@ def policy():
     return budget.set_policy(by=None, repeat_share=0, second_share=0)
 
 
-def job(site, *, drawn=False, **fields):
+def job(site, *, drawn=False, agent="bob", **fields):
     """A waiting job of a session that was drawn, or not."""
-    made = site.session().session
+    made = site.session(agent=agent).session
     AbstentionDraw.objects.create(session=made, arm=made.category, drawn=drawn, chance=0.1, key_id="00000000")
     return judging.add(made, Rubric.objects.active(), **fields)
 
@@ -291,6 +291,13 @@ def test_they_take_no_more_than_the_reserved_share_while_others_wait(site, polic
 def test_where_nobody_else_waits_they_go_one_after_the_other(site, policy):
     drawn = [job(site, drawn=True, backlog=True) for _ in range(5)]
     assert order() == drawn
+
+
+def test_agents_take_turns_and_each_has_first_what_is_worth_most(site, policy):
+    many, few = [job(site) for _ in range(6)], [job(site, agent="alice") for _ in range(2)]
+    JudgeJob.objects.filter(pk__in=[each.pk for each in many]).update(worth=0.2)
+    JudgeJob.objects.filter(pk__in=[many[3].pk, few[1].pk]).update(worth=0.3)
+    assert order() == [many[3], few[1], many[0], few[0], many[1], many[2], many[4], many[5]]
 
 
 def test_with_no_reserve_they_have_no_precedence(site):
