@@ -43,10 +43,11 @@ class Contended(FlagRule):
         "another agent’s session. The earlier session keeps it; the later one is flagged."
     )
     settled = "none of it belongs to another agent now"
+    is_rate = True
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         count = total(flags)
-        if is_too_often(count):
+        if is_too_often(count) and not self.has_known_cause(flags):
             yield Finding(
                 detail=f"{count} sessions in seven days claimed what another agent's session had claimed before. Two "
                 "agents send each other's logs or facts: look at the flagged sessions, and where each takes them from."

@@ -26,7 +26,7 @@ from tests.casts.shared_records import (
     trajectory,
 )
 from tests.examples import examples
-from tests.site import Site
+from tests.site import NOON, Site
 
 PR = "https://github.com/gptme/gptme-contrib/pull/619"
 FIVE = steps("a", 1, 5)
@@ -146,6 +146,21 @@ def test_another_agents_claim_takes_nothing_and_is_flagged_for_people_alone(site
     assert "one of" not in said
     assert {flag.session.external_id for flag in Flag.objects.filter(rule="A34")} == {"zwei"}
     assert "session one of bob" in Flag.objects.get(rule="A34").detail
+
+
+@pytest.mark.django_db
+def test_the_weeks_alarm_about_claims_closes_once_a_person_names_the_cause(site):
+    site.upload("one", facts=FACTS)
+    for number in range(3):
+        site.upload(f"copy-{number}", facts=FACTS, agent="alice")
+    monitoring.refresh(NOON)
+    alarm = monitoring.open_alarms().get(rule="A34")
+    assert monitoring.acknowledge(alarm, site.person("rita", "reviewer"))
+    monitoring.refresh(NOON)
+    assert not monitoring.open_alarms().filter(rule="A34").exists()
+    site.upload("copy-3", facts=FACTS, agent="alice")
+    monitoring.refresh(NOON)
+    assert monitoring.open_alarms().filter(rule="A34").exists()
 
 
 @pytest.mark.django_db
