@@ -23,15 +23,22 @@ class Assessed:
     flagged: bool
 
 
-def assess(session: Session, workings: Workings | None = None, *, ask: bool = True, alarms: bool = True) -> Assessed:
+def assess(
+    session: Session,
+    workings: Workings | None = None,
+    *,
+    ask: bool = True,
+    is_new: bool = False,
+    alarms: bool = True,
+) -> Assessed:
     """Grade, settle and inspect a session that the caller has locked; where nothing changed, nothing is written.
 
-    `workings` are as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read. `alarms`:
-    let them say at once what holds now.
+    `workings` are as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read. `is_new`:
+    as in `judging.enqueue`. `alarms`: let them say at once what holds now.
     """
     copies = sources.grade(session, workings)
     if ask:
-        judging.enqueue(session)
+        judging.enqueue(session, is_new=is_new)
     at_hand.add(session, "grades", ())
     rewards.settle(session)
     flagged = review.recheck(session, alarms=alarms)
@@ -41,16 +48,22 @@ def assess(session: Session, workings: Workings | None = None, *, ask: bool = Tr
 
 
 def assess_with_others(
-    session: Session, claims: Sequence[Artifact] = (), workings: Workings | None = None, *, alarms: bool = True
+    session: Session,
+    claims: Sequence[Artifact] = (),
+    workings: Workings | None = None,
+    *,
+    is_new: bool = False,
+    alarms: bool = True,
 ) -> bool:
     """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it; whether a
     flag of any of them went up or down.
 
-    `claims` are those from facts that are not saved yet. In the caller's transaction, after `ownership.alone`.
+    `claims` are those from facts that are not saved yet. `is_new`: the session has new evidence. In the caller's
+    transaction, after `ownership.alone`.
     """
     moved = ownership.update([session], claims) - {session.pk}
     others = ownership.locked(moved)
-    own = assess(session, workings, alarms=alarms)
+    own = assess(session, workings, is_new=is_new, alarms=alarms)
     others += [copy for copy in own.copies if copy.pk not in moved]
     flagged = [assess(other, alarms=alarms).flagged for other in others]
     return own.flagged or any(flagged)

@@ -149,7 +149,7 @@ def take_in(
         answered = first_word.adopted_by(session, metadata) if outranks else 0
         flagged = False
         if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-            flagged = assess_with_others(session, claims, workings, alarms=False)
+            flagged = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
         problems += remarks(session, facts, has_log=log is not None)
         reward = rewards.live(session)
         at_hand.write(session)

@@ -11,6 +11,7 @@ reply is read is pure, in `core`.
 judges (whom to ask) · reader (makes the prompt, apart) · client (the call) · recomputing (an old verdict's score)
 allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
+earlier (sessions from before there was a judge: a person chooses which are judged)
 
 A name is imported when it is asked for: the process that reads evidence needs `core` alone.
 """
@@ -20,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grading.judging.batches import attend as attend_batches
-    from grading.judging.enqueuing import add, catch_up, enqueue, read_again, status_grade, unjudged
+    from grading.judging.enqueuing import add, catch_up, enqueue, read_again, status_grade, take_up_abandoned
     from grading.judging.order import prioritise
     from grading.judging.recomputing import recompute
     from grading.judging.sweeper import next_jobs, release_lost, sweep
     from grading.judging.worker import claim, pump, run, stop_pumping
 
 _PLACES = {
-    **dict.fromkeys(("add", "catch_up", "enqueue", "read_again", "status_grade", "unjudged"), "enqueuing"),
+    **dict.fromkeys(("add", "catch_up", "enqueue", "read_again", "status_grade", "take_up_abandoned"), "enqueuing"),
     **dict.fromkeys(("next_jobs", "release_lost", "sweep"), "sweeper"),
     **dict.fromkeys(("claim", "pump", "run", "stop_pumping"), "worker"),
     "prioritise": "order",
@@ -59,5 +60,5 @@ __all__ = [
     "status_grade",
     "stop_pumping",
     "sweep",
-    "unjudged",
+    "take_up_abandoned",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Subquery
 
 from grading import clock, review
 from grading.evidence import ownership
@@ -24,13 +24,17 @@ CAUGHT_UP_AT_ONCE = 200
 # Why nobody asks for a verdict by himself.
 HISTORY = "Handed in as history, without a verdict; a person can ask for one"
 SAMPLE = "A sample is judged only where a person asks for it: calls cost money"
+NO_JUDGE = "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge"
 # A session that goes on after its verdict is judged again once it has been quiet for so long, and so often at most: who
 # could ask as often as it likes would stop at the best answer.
 QUIET, ASKED_ANEW = dt.timedelta(minutes=30), 3
 
 
-def enqueue(session: Session) -> JudgeJob | None:
+def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     """See to it that the session is judged: a job, unless one is open or its verdict has read what there is to read.
+
+    A session that came in while there was no judge gets no job unless it `is_new`, that is, has new evidence: a person
+    chooses which of the others are judged (`judging.earlier`).
 
     A stale verdict's job goes first, and there is one for each thing that it has not read, whatever comes of it. Runs
     in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota, a judge
@@ -56,16 +60,30 @@ def enqueue(session: Session) -> JudgeJob | None:
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     unasked = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
     skipped = said is not None and said.status is Status.SKIPPED
-    if session.is_sample and said is not None and said.reason is Reason.NOT_CONFIGURED:
+    if unasked and said is not None and said.reason is Reason.NOT_CONFIGURED:
         skipped = False  # a key would not change it
     if unasked and verdict is None and not skipped:
         said = _skipped(Reason.DECLINED, unasked)
+    elif not is_new and verdict is None and not skipped and came_without_judge(session):
+        said = _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
     if said is not None:
         record(session, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
     return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
+
+
+def came_without_judge(session: Session) -> bool:
+    """Whether the session came in while there was no judge, and none has been asked about it since.
+
+    A job that was called off asks nobody. FAILED is what the sweep writes on sessions that have a job.
+    """
+    jobs = [job for job in session.judge_jobs.all() if job.purpose == Purpose.VERDICT]
+    return all(job.state == JobState.CANCELLED for job in jobs) and any(
+        grade.source == Source.JUDGE and grade.reason == Reason.NOT_CONFIGURED and grade.status != Status.FAILED
+        for grade in session.grades.all()
+    )
 
 
 def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unread: str) -> bool:
@@ -141,7 +159,7 @@ def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: boo
     if obstacle is None:
         return None
     if obstacle.reason is Reason.NOT_CONFIGURED:
-        return _skipped(obstacle.reason, obstacle.detail)
+        return _skipped(obstacle.reason, NO_JUDGE)
     return held_up(obstacle)
 
 
@@ -253,21 +271,10 @@ def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
 # --- what was missed -------------------------------------------------------------------------------------------------
 
 
-def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
-    """Enqueue sessions that came in while no judge was configured (and, if asked, those given up); how many."""
+def catch_up(limit: int = CAUGHT_UP_AT_ONCE) -> int:
+    """Ask for the readings that nobody has asked for; where none can be asked for, people are told. How many jobs."""
     if not quota.is_configured():
         return 0
-    count = 0
-    for session in unjudged(abandoned=abandoned)[:limit]:
-        with transaction.atomic():
-            locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-            count += enqueue(locked) is not None
-            rewards.settle(locked)
-    return count + _read_again_where_missed(limit)
-
-
-def _read_again_where_missed(limit: int) -> int:
-    """Ask for the readings that nobody has asked for; where none can be asked for, people are told. How many jobs."""
     count = 0
     for session in rereading.missed(clock.now())[:limit]:
         with transaction.atomic():
@@ -280,15 +287,16 @@ def _read_again_where_missed(limit: int) -> int:
     return count
 
 
-def unjudged(*, abandoned: bool = False) -> QuerySet[Session]:
-    """Sessions without an open job that the judge has not seen for want of a key (or whose job was given up)."""
-    said = Grade.objects.chain().filter(source=Source.JUDGE)
+def take_up_abandoned(limit: int = CAUGHT_UP_AT_ONCE) -> int:
+    """Enqueue sessions whose job an earlier version gave up; how many."""
+    latest = Grade.objects.chain().filter(source=Source.JUDGE, session=OuterRef("pk")).order_by("-pk")
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)
-    sessions = Session.objects.exclude(Exists(jobs.open()))
-    if not abandoned:
-        later = said.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"))
-        last = said.filter(reason=Reason.NOT_CONFIGURED).exclude(Exists(later))
-        return sessions.filter(pk__in=last.order_by().values("session"))
-    latest = said.filter(session=OuterRef("pk")).order_by("-pk")
-    given_up = sessions.annotate(judge_status=Subquery(latest.values("status")[:1]))
-    return given_up.filter(Exists(jobs.filter(state=JobState.ABANDONED))).exclude(judge_status=Status.SCORED)
+    sessions = Session.objects.filter(~Exists(jobs.open()), Exists(jobs.filter(state=JobState.ABANDONED)))
+    sessions = sessions.annotate(judge_status=Subquery(latest.values("status")[:1])).exclude(judge_status=Status.SCORED)
+    count = 0
+    for session in sessions[:limit]:
+        with transaction.atomic():
+            locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
+            count += enqueue(locked) is not None
+            rewards.settle(locked)
+    return count

@@ -205,6 +205,11 @@ def _hope(decision: Decision) -> str:
         return (
             " It was handed in without a verdict, so this stays provisional until someone asks for one or reviews it."
         )
+    if decision.reason is Reason.NOT_CONFIGURED and Source.JUDGE in decision.holds:
+        return (
+            " There was no judge when it came in, so this stays provisional until someone asks for a verdict or reviews"
+            " it."
+        )
     return " The judge is off, so this stays provisional until someone reviews it."
 
 

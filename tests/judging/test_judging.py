@@ -25,7 +25,7 @@ from grading.models.quota import QuotaState
 from grading.monitoring import standstill
 from grading.reward import rewards
 from grading.roles import OPERATOR
-from grading.simulator import Mode, Simulator
+from grading.simulator import Mode
 from grading.vocabulary import Outcome, Reason, Source, Status
 from tests.casts import judge as judge_cast
 from tests.corpus import grammar
@@ -135,7 +135,7 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     read = inputs.inputs_sha256(judgeable(session))
     site.on(session).judged(0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
     assert judging.enqueue(session) is None
-    assert judging.catch_up(abandoned=True) == 0
+    assert judging.take_up_abandoned() == 0
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(session) is not None
@@ -156,18 +156,6 @@ def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(site, settings
     assert (grade.source, grade.status, grade.reason) == (Source.JUDGE, Status.SKIPPED, Reason.NOT_CONFIGURED)
     settlement = rewards.settle(session)
     assert (settlement.final, settlement.reason) == (False, Reason.NOT_CONFIGURED)
-
-
-def test_a_key_that_comes_later_has_them_judged(site, settings):
-    session = site.session().with_work().session
-    judging.enqueue(session)
-    assert judging.catch_up() == 0
-    with Simulator() as sim:
-        judge_cast.use(settings, sim)
-        assert judging.catch_up() == 1
-        assert judging.catch_up() == 0
-        run(session.judge_jobs.get())
-    assert rewards.live(session).source == "judge"
 
 
 def test_a_session_that_died_of_infrastructure_is_not_judged(site, sim):
@@ -407,11 +395,11 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
     assert [held.pk for held in standstill.given_up()] == [job.pk]
-    assert judging.catch_up(abandoned=True) == 1
+    assert judging.take_up_abandoned() == 1
     assert not standstill.given_up().exists()
     run(job.session.judge_jobs.get(state=JobState.QUEUED))
     assert rewards.live(job.session).source == "judge"
-    assert judging.catch_up(abandoned=True) == 0
+    assert judging.take_up_abandoned() == 0
 
 
 def test_waiting_is_a_time_in_the_row(site, sim, settings):

@@ -15,7 +15,7 @@ from bandit.chance import key_id
 from bandit.models import Arm
 from grading import judging, review
 from grading.intake import erasing
-from grading.judging import lanes
+from grading.judging import earlier, lanes
 from grading.judging.allowance import budget
 from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JudgeRole
@@ -329,13 +329,13 @@ def test_without_a_shortage_all_are_judged_and_the_marks_stand(site, sim, policy
 
 
 @pytest.mark.usefixtures("redis_url")
-def test_after_an_outage_drawn_ones_are_heard_first(site, sim, settings, policy):
+def test_of_earlier_sessions_that_a_person_chooses_drawn_ones_are_heard_first(site, sim, settings, policy):
     settings.ANTHROPIC_API_KEY = ""
     for number in range(10):
         stub(site, f"s-{number}")
     settings.ANTHROPIC_API_KEY = judge_cast.KEY
     with time_machine.travel(NOON + 3 * HOUR, tick=True):
-        judging.catch_up()
+        earlier.judge("all", by=None, at_most=10, why="", now=timezone.now())
         first = judging.next_jobs(timezone.now())[0]
         assert JudgeJob.objects.get(pk=first).reserved
 

@@ -1,5 +1,6 @@
 """The judge's key in the browser: tested before it is kept, encrypted, shown and sent no further than it may be."""
 
+import datetime as dt
 import logging
 
 import pytest
@@ -10,7 +11,7 @@ from django.utils import timezone
 from grading import judging
 from grading.judging import judges
 from grading.judging.allowance import budget, quota
-from grading.models import AuditEvent, Grade, JudgeKey, JudgeKeyTest, Quota
+from grading.models import AuditEvent, Grade, JudgeJob, JudgeKey, JudgeKeyTest, JudgeRun, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason, Source
@@ -298,3 +299,138 @@ def test_after_the_key_is_removed_nothing_waits_for_the_judge(site, olga, sim):
         assert "No judge is configured" in pages[path]
     save(olga, sim)
     assert "Next: the judge, 2nd of 2" in flat(olga.get(path))
+
+
+# --- sessions that came in before there was a judge ------------------------------------------------------------------
+
+
+def earlier_sessions(site) -> list:
+    """Two of the last 14 days and one that is older, through the intake."""
+    ends = [timezone.now() - dt.timedelta(days=days) for days in (1, 13, 15)]
+    return [site.upload(journal=f"Merged {end:%j}.", ended_at=end).session for end in ends]
+
+
+def choose(client, choice: str = "recent", seen: int | str = 2):
+    return client.post(PATH, {"do": "judge", "choice": choice, "seen": seen}, follow=True)
+
+
+def test_a_saved_key_asks_which_earlier_sessions_to_judge(site, olga, sim):
+    """The page names the count and price of each choice; the buttons judge what they name, and nothing else is."""
+    *_, old = earlier_sessions(site)
+    assert "judge which?" not in flat(olga.get(PATH))
+    page = flat(save(olga, sim))
+    assert "2 sessions of the last 14 days, at most $0.11" in page
+    assert "1 older one, at most $0.06" in page
+    assert "All 3, at most $0.17" in page
+    judging.catch_up()
+    judging.sweep()
+    assert not JudgeJob.objects.exists()
+    ((level, words),) = told(choose(olga, "older", 1))
+    assert (level, words.startswith("1 session is queued")) == ("success", True)
+    assert [job.session for job in JudgeJob.objects.all()] == [old]
+    page = flat(olga.get(PATH))
+    assert "2 sessions of the last 14 days" in page
+    assert "older one" not in page
+
+
+def test_every_page_about_the_judge_says_what_waits_for_a_choice(site, olga, sim, settings):
+    """So that somebody who set the key in the environment, or left the page, learns of it."""
+    earlier_sessions(site)
+    settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = KEY, sim.url
+    for path in ("/", "/quota/"):
+        page = flat(olga.get(path))
+        assert "2 sessions of the last 14 days, at most $0.11; 1 older one, at most $0.06." in page, path
+        assert f'href="{PATH}#earlier"' in page, path
+    choose(olga, "all", 3)
+    for path in ("/", "/quota/", PATH):
+        assert "of the last 14 days, at most" not in flat(olga.get(path)), path
+
+
+def test_before_there_is_a_key_the_page_says_that_it_judges_new_sessions_only(site, olga, sim):
+    earlier_sessions(site)
+    page = flat(olga.get(PATH))
+    assert "A key has new sessions judged. Of the 3 that came in before it, you choose which are judged, too." in page
+    assert "Add a key in Settings; then choose which of them to judge." in flat(olga.get("/quota/"))
+
+
+def test_nobody_pays_for_more_than_they_saw(site, olga, sim):
+    """A session that arrives between the page and the choice, in a process that has no key yet, is not queued."""
+    earlier_sessions(site)
+    save(olga, sim)
+    key = JudgeKey.objects.get()
+    JudgeKey.objects.all().delete()
+    site.upload(journal="Late.", ended_at=timezone.now())
+    key.save()
+    ((level, words),) = told(choose(olga))
+    assert (level, words) == ("error", "Nothing was queued: 3 sessions wait now, 2 when you looked. Choose again.")
+    assert not JudgeJob.objects.exists()
+    assert "3 sessions of the last 14 days" in flat(olga.get(PATH))
+
+
+def test_of_two_operators_who_choose_the_same_one_is_told_so(site, olga, client, sim):
+    earlier_sessions(site)
+    save(olga, sim)
+    choose(olga)
+    client.force_login(site.person("otto", "operator"))
+    ((level, words),) = told(choose(client))
+    assert (level, words.startswith("Nothing was queued: none of these sessions waits")) == ("error", True)
+    assert JudgeJob.objects.count() == 2
+    assert JudgeRun.objects.get().by.username == "olga"
+
+
+@pytest.mark.parametrize(
+    ("choice", "seen"), [("", 2), ("everything", 2), ("recent", ""), ("recent", "-1"), ("all", "9" * 30)]
+)
+def test_a_choice_that_is_none_queues_nothing(site, olga, sim, choice, seen):
+    earlier_sessions(site)
+    save(olga, sim)
+    ((level, words),) = told(choose(olga, choice, seen))
+    assert (level, words.startswith("Nothing was queued: expected")) == ("error", True)
+    assert not JudgeJob.objects.exists()
+
+
+def test_without_a_judge_a_choice_queues_nothing(site, olga):
+    earlier_sessions(site)
+    ((level, words),) = told(choose(olga))
+    assert (level, words) == ("error", "Nothing was queued: there is no judge. Set its key first.")
+    assert not JudgeJob.objects.exists()
+
+
+def test_only_operators_choose(site, client, sim, settings):
+    """Others learn what waits, without a link to a page that they may not open."""
+    earlier_sessions(site)
+    settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = KEY, sim.url
+    client.force_login(site.person("rita", "reviewer"))
+    page = flat(client.get("/"))
+    assert "2 sessions of the last 14 days" in page
+    assert PATH not in page
+    assert choose(client).status_code == 403
+    assert not JudgeJob.objects.exists()
+
+
+def test_the_price_says_what_it_rests_on(site, olga, sim, settings):
+    """Before the first verdict it is an upper limit; of a model without a price, that of another."""
+    earlier_sessions(site)
+    page = flat(save(olga, sim))
+    assert "claude-sonnet-5-5 has given no verdict yet, so the price assumes the longest possible prompt." in page
+    settings.JUDGE_MODEL = "llama-at-home"
+    page = flat(olga.get(PATH))
+    assert "JUDGE_PRICES lists no price for llama-at-home, so that of “other” is assumed." in page
+
+
+def test_after_a_verdict_the_price_is_about_what_it_took(site, olga, sim):
+    earlier_sessions(site)
+    save(olga, sim)
+    site.judged_by(sim, ended_at=timezone.now())
+    page = flat(olga.get(PATH))
+    assert "2 sessions of the last 14 days, about $0.01" in page
+    assert "longest possible prompt" not in page
+
+
+def test_a_choice_that_todays_budget_does_not_bear_says_so(site, olga, sim):
+    earlier_sessions(site)
+    budget.set_policy(by=None, daily_budget_usd=0.05)
+    page = flat(save(olga, sim))
+    assert "Of today’s budget of $0.05, $0.05 is left; what it does not bear waits for the next days." in page
+    budget.set_policy(by=None, daily_budget_usd=5)
+    assert "today’s budget" not in flat(olga.get(PATH))

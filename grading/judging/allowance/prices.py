@@ -23,5 +23,13 @@ def cost(
 def per_million(model: str) -> tuple[float, float]:
     """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
     prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
-    named = [name for name in prices if model.startswith(name)]
-    return prices[max(named, key=len, default="other")]
+    return prices[max(_names(model), key=len, default="other")]
+
+
+def is_listed(model: str) -> bool:
+    """Whether the model has a price of its own; else it costs what "other" does."""
+    return bool(_names(model))
+
+
+def _names(model: str) -> list[str]:
+    return [name for name in settings.JUDGE_PRICES if model.startswith(name)]

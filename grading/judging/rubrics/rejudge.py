@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, Max, OuterRef, Q, Subquery
+from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from grading import clock, review
 from grading.evidence.material import JUDGED_KINDS, judgeable
@@ -14,8 +15,8 @@ from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
-from grading.reward import rewards
-from grading.vocabulary import NO_REWARD, Reason, WorkKind
+from grading.reward import reserving, rewards
+from grading.vocabulary import NO_REWARD, Reason, Source, Status, WorkKind
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,9 @@ SYNC_LIMIT = 50
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
 
 
-def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estimated_usd: float | None) -> JudgeRun:
+def start(
+    sessions: Sequence[int], rubric: Rubric, *, by: User | None, why: str, estimated_usd: float | None
+) -> JudgeRun:
     """Ask for these sessions (by primary key) to be judged again, each under the rubric in force for its kind of work.
 
     `rubric` is that of most of them. A small run has its jobs at once; a large one gets them from the beat, some
@@ -59,7 +62,8 @@ def cancel(run: JudgeRun, *, by: User) -> int:
     """Call off what of a run is still queued; how many jobs.
 
     Jobs that would be there without the run stay queued: older ones, and those of sessions without a verdict or with
-    evidence that none has read.
+    evidence that none has read. Those of sessions that came in while there was no judge would not be there
+    (`judging.earlier`), unless more evidence came since.
     """
     now = clock.now()
     with transaction.atomic():
@@ -72,9 +76,24 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         rows = queued.annotate(
             judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
         )
-        needed = Q(created_at__lt=run.created_at) | Q(judged_at=None) | Q(came_at__gt=F("judged_at"))
+        unjudged = Grade.objects.chain().filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED)
+        is_earlier = Exists(unjudged.exclude(status=Status.FAILED).filter(session=OuterRef("session")))
+        needed = (
+            Q(created_at__lt=run.created_at)
+            | Q(came_at__gt=Coalesce(F("judged_at"), F("created_at")))
+            | Q(judged_at=None) & ~is_earlier
+        )
         queued.filter(pk__in=list(rows.filter(needed).values_list("pk", flat=True))).update(run=None)
-        return queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
+        unjudged_sessions = list(rows.filter(judged_at=None).values_list("session", flat=True))
+        count = queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
+    # No verdict will replace their rewards any more, and they wait for a choice again.
+    for pk in unjudged_sessions:
+        with transaction.atomic():
+            session = Session.objects.to_settle().get(pk=pk)
+            if enqueuing.came_without_judge(session):
+                enqueuing.enqueue(session)
+            rewards.settle(session)
+    return count
 
 
 # --- making jobs ------------------------------------------------------------------------------------------------------
@@ -129,6 +148,7 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
     if known:  # the question was answered before: the job is done at once
         _take(wanted, known[0])
     else:
+        wanted.reserved = latest is None and reserving.is_reserved(session)
         wanted.save()
         if latest is None:  # a verdict may come now where none could before
             rewards.settle(session)

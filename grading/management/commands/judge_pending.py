@@ -1,23 +1,51 @@
-"""Have the sessions judged that came in while no judge was configured."""
+"""Have sessions judged that came in while there was no judge, once their price was seen."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from grading import judging
+from grading import clock, judging
+from grading.judging import earlier
 from grading.judging.allowance import quota
+from grading.judging.earlier import Choice, ChoiceRefused
 
 
 class Command(BaseCommand):
-    help = "Enqueue sessions that the judge has not seen: those that came in while no key was set."
+    help = (
+        "Say how many sessions came in while there was no judge and what judging them would cost. With an option, "
+        "queue them."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--abandoned", action="store_true", help="those whose job was given up instead")
+        group = parser.add_mutually_exclusive_group()
+        recent = f"those of the last {earlier.RECENT_DAYS} days"
+        group.add_argument("--recent", dest="choice", action="store_const", const="recent", help=recent)
+        group.add_argument("--older", dest="choice", action="store_const", const="older", help="those before them")
+        group.add_argument("--all", dest="choice", action="store_const", const="all", help="both")
+        group.add_argument("--abandoned", action="store_true", help="those whose job was given up instead")
 
-    def handle(self, *_args: Any, abandoned: bool, **_options: Any) -> None:
+    def handle(self, *_args: Any, abandoned: bool, choice: Choice | None, **_options: Any) -> None:
         if not quota.is_configured():
             raise CommandError("No judge yet: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
-        total = 0
-        while count := judging.catch_up(abandoned=abandoned):
-            total += count
-        self.stdout.write(f"{total} sessions enqueued; a worker judges them as quota allows")
+        now, total = clock.now(), 0
+        waiting = earlier.count(now)
+        if abandoned:
+            while count := judging.take_up_abandoned():
+                total += count
+        elif waiting is None:
+            self.stdout.write("No session that came in while there was no judge waits for a choice.")
+            return
+        elif choice is None:
+            for line in (waiting.sentence, *waiting.caveats):
+                self.stdout.write(line)
+            self.stdout.write("Nothing was queued. Run this again with --recent, --older or --all.")
+            return
+        else:
+            try:
+                run = earlier.judge(
+                    choice, by=None, at_most=waiting.all.count, why=f"judge_pending --{choice}", now=now
+                )
+            except ChoiceRefused as error:
+                raise CommandError(str(error)) from error
+            total = run.total
+        self.stdout.write(f"{total:,} session{'s' * (total != 1)} queued; a worker judges them as quota allows")

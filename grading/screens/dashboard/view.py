@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from bandit.models import Selection
 from grading import monitoring, review, zones
 from grading.days import start_of_day
+from grading.judging import earlier
 from grading.judging.outlook import costs
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
@@ -70,6 +71,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     context = {
         "title": "Dashboard",
         "uncategorised": uncategorised(),
+        "earlier": None if first is None else earlier.count(now),
         "trust": figures,
         "answer": answer(facts),
         "checklist": checklist(user),

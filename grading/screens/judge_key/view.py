@@ -1,5 +1,6 @@
 """The judge's key: typed and tested here, kept encrypted, never shown again."""
 
+import re
 from urllib.parse import urlsplit
 
 from django import forms
@@ -15,15 +16,18 @@ from django.views.decorators.debug import sensitive_post_parameters
 from grading import monitoring
 from grading.access.recording import record
 from grading.days import start_of_day
-from grading.judging import judges, key_tests
+from grading.judging import earlier, judges, key_tests
+from grading.judging.allowance import budget
 from grading.judging.key_tests import KeyTest
-from grading.models import JudgeKey, JudgeKeyTest
+from grading.models import JudgeKey, JudgeKeyTest, JudgePolicy
 from grading.models.audit import AuditKind
 from grading.models.judge_keys import HINT, KEY, LONGEST
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
 
+# How many sessions a page can have shown.
+COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 # What a test that failed says, by its reason, before the provider's own words.
 TEST_WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
@@ -72,14 +76,14 @@ class JudgeKeyForm(forms.Form):
 @sensitive_post_parameters("api_key")
 def show(request: HttpRequest) -> HttpResponse:
     """The page. A POST says in `do` what to do: "save" (if a test succeeds), "save_anyway" (whether it succeeds or
-    not), "test" the key in use, or "remove" it.
+    not), "test" the key in use, "remove" it, or "judge" sessions that came in before there was a judge.
     """
-    acts = {"save": _save, "save_anyway": _save, "test": _test, "remove": _remove}
+    acts = {"save": _save, "save_anyway": _save, "test": _test, "remove": _remove, "judge": _judge_earlier}
     form = JudgeKeyForm(initial={"base_url": JudgeKey.objects.access().base_url})
     if request.method == "POST":
         act = acts.get(request.POST.get("do", ""))
         if act is None:
-            messages.error(request, "Nothing was changed: expected save, save_anyway, test or remove.")
+            messages.error(request, "Nothing was changed: expected save, save_anyway, test, remove or judge.")
         form = (act(request) if act else None) or form
         if not form.is_bound:
             return redirect("admin:judge_key")
@@ -88,7 +92,8 @@ def show(request: HttpRequest) -> HttpResponse:
 
 def _state() -> dict[str, object]:
     access, stored = JudgeKey.objects.access(), JudgeKey.objects.select_related("by").first()
-    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(timezone.now())).aggregate(
+    now, limit = timezone.now(), JudgePolicy.objects.current().daily_budget_usd
+    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(
         count=Count("pk"), usd=Sum("cost_usd")
     )
     quota = first_quota()
@@ -104,6 +109,9 @@ def _state() -> dict[str, object]:
         "last": last,
         "last_words": "" if last is None else TEST_WORDS.get(Reason(last.reason), ""),
         "tests": tests,
+        "earlier": earlier.count(now),
+        "budget": limit,
+        "remaining": None if limit is None else max(limit - budget.spent_today(now), 0.0),
     }
 
 
@@ -130,7 +138,7 @@ def _save(request: HttpRequest) -> JudgeKeyForm | None:
     before = f"in place of …{had.hint}, " if had else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
     if tested.trouble is None:
-        messages.success(request, f"Saved. {_said(tested)} Workers use the key from now on.")
+        messages.success(request, f"Saved. {_said(tested)} Workers use the key from now on, for new sessions.")
     else:
         messages.error(request, f"Saved, but the test failed. {_said(tested)}")
     return None
@@ -146,6 +154,31 @@ def _test(request: HttpRequest) -> None:
     key_tests.learn(judge, tested)
     level = messages.SUCCESS if tested.trouble is None else messages.ERROR
     messages.add_message(request, level, _said(tested))
+
+
+def _judge_earlier(request: HttpRequest) -> None:
+    """Have the chosen sessions judged, if there are no more of them than the page showed."""
+    choice, count = request.POST.get("choice", ""), request.POST.get("seen", "")
+    if choice not in earlier.CHOICES or not COUNT.fullmatch(count):
+        expected = f"expected one of {', '.join(earlier.CHOICES)}, and how many sessions you saw"
+        messages.error(request, f"Nothing was queued: {expected}. Load the page again, and choose there.")
+        return
+    why = {"recent": f"of the last {earlier.RECENT_DAYS} days", "older": f"older than {earlier.RECENT_DAYS} days"}
+    try:
+        run = earlier.judge(
+            choice,
+            by=request.user,  # type: ignore[arg-type] # the screen needs a login
+            at_most=int(count),
+            why=", ".join(filter(None, ("came in before there was a judge", why.get(choice)))),
+            now=timezone.now(),
+        )
+    except earlier.ChoiceRefused as error:
+        messages.error(request, str(error))
+        return
+    counted = "1 session is" if run.total == 1 else f"{run.total:,} sessions are"
+    messages.success(
+        request, f"{counted} queued as run {run.pk}, behind new sessions. Quota → Runs shows progress and calls it off."
+    )
 
 
 def _remove(request: HttpRequest) -> None:

@@ -9,12 +9,13 @@ from django.db.models import Count, Q, Sum
 from bandit.models import Bucket
 from grading import zones
 from grading.judging.allowance.quota import PROBED
+from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
-from grading.screens.quota.judge_state import RECENT_DAYS, UNHEARD, never_judged, until
+from grading.screens.quota.judge_state import UNHEARD, never_judged, until
 from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
 
@@ -76,7 +77,7 @@ def unconfigured() -> JudgeCard:
         heading="No judge yet",
         since="",
         meaning=f"Trajectory, journal and artifacts grade the sessions, and all of it stays provisional: {count} of "
-        f"the last {RECENT_DAYS} days. Add a key in Settings; those sessions are then judged too.",
+        f"the last {RECENT_DAYS} days. Add a key in Settings; then choose which of them to judge.",
     )
 
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading import monitoring, zones
+from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, JudgeKey, Quota, SessionState
 from grading.models.judging import JudgeRole, Purpose
@@ -15,8 +16,6 @@ from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
-# Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
-RECENT_DAYS = 14
 # Of a judge that nothing is known against, and nothing for it either.
 UNHEARD = "Nothing has answered yet with this key, model and address. Test the key in Settings."
 SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and journal, and stay provisional."
@@ -153,7 +152,7 @@ def banner(quota: Quota | None) -> Banner | None:
 
 
 def never_judged() -> int:
-    """Sessions of the last RECENT_DAYS that no judge has seen for want of a key."""
+    """Without a judge no job waits to be counted, so that sessions are: those of the last RECENT_DAYS."""
     since = timezone.now() - dt.timedelta(days=RECENT_DAYS)
     lacking = SessionState.objects.filter(yours(), ended_at__gt=since, final=False)
     return lacking.filter(reason=Reason.NOT_CONFIGURED).count()

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from grading.judging import earlier
 from grading.judging.allowance.quota import PROBED
 from grading.judging.lanes import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
@@ -53,6 +54,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         spells = outages.spells(first.judge.model, since)
         tallies = figures.tallies_today(now)
         context |= {
+            "earlier": earlier.count(now),
             "spent": money,
             "headroom": room,
             "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),

@@ -1,0 +1,152 @@
+"""Sessions that came in while there was no judge: which they are, and what judging them would cost.
+
+A key alone has none of them judged. A person chooses: those of the last 14 days, older ones, or all.
+"""
+
+import datetime as dt
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, Q
+
+from grading.judging import judges
+from grading.judging.allowance import prices, quota
+from grading.judging.outlook.estimates import CostEstimate, estimate
+from grading.judging.rubrics import rejudge
+from grading.models import Grade, JudgeJob, JudgeRun, Rubric, Session
+from grading.models.fields import Keys
+from grading.models.judging import JobState, Purpose
+from grading.models.sessions import SessionQuerySet
+from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status, WorkKind
+
+RECENT_DAYS = 14
+Choice = Literal["recent", "older", "all"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+class ChoiceRefused(Exception):
+    """Nothing was queued; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierSessions:
+    """How many sessions wait for a choice and what they would cost: of the last RECENT_DAYS, and older ones."""
+
+    recent: CostEstimate
+    older: CostEstimate
+
+    @property
+    def all(self) -> CostEstimate:
+        return replace(self.recent, count=self.recent.count + self.older.count)
+
+    @property
+    def recent_words(self) -> str:
+        return f"{_counted(self.recent.count, 'session')} of the last {RECENT_DAYS} days, {price(self.recent)}"
+
+    @property
+    def older_words(self) -> str:
+        if self.recent.count:
+            return f"{_counted(self.older.count, 'older one')}, {price(self.older)}"
+        return f"{_counted(self.older.count, 'session')} older than {RECENT_DAYS} days, {price(self.older)}"
+
+    @property
+    def all_words(self) -> str:
+        return f"{self.all.count:,}, {price(self.all)}"
+
+    @property
+    def sentence(self) -> str:
+        """12 sessions of the last 14 days, about $0.40; 62 older ones, about $2.10."""
+        parts = [self.recent_words] * bool(self.recent.count) + [self.older_words] * bool(self.older.count)
+        return f"{'; '.join(parts)}."
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the price rests on, where that is little."""
+        judge = judges.first()
+        model = judge.model if judge else settings.JUDGE_MODEL
+        lines = []
+        if not self.recent.measured:
+            lines.append(f"{model} has given no verdict yet, so the price assumes the longest possible prompt.")
+        if not prices.is_listed(model):
+            lines.append(f"JUDGE_PRICES lists no price for {model}, so that of “other” is assumed.")
+        return lines
+
+
+def price(estimate: CostEstimate) -> str:
+    """The words "about $0.40", rounded up to the cent; "at most" before the first verdict."""
+    cents = math.ceil(round(100 * estimate.usd, 6))
+    return f"{'about' if estimate.measured else 'at most'} ${cents / 100:,.2f}"
+
+
+def sessions(choice: Choice, now: dt.datetime) -> SessionQuerySet:
+    """Your sessions that came in while there was no judge, and about which none has been asked since.
+
+    Left out is what nobody wants judged, what has nothing to read, and what somebody has chosen already. A session
+    belongs here by the same rule as in `enqueuing.came_without_judge`.
+    """
+    recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
+    return _waiting().filter({"recent": recent, "older": ~recent, "all": Q()}[choice])
+
+
+def count(now: dt.datetime) -> EarlierSessions | None:
+    """None where no session waits for a choice, or no rubric is in force by which it could be judged."""
+    recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
+    counts = _waiting().order_by().aggregate(recent=Count("pk", filter=recent), older=Count("pk", filter=~recent))
+    rubric = _rubric() if any(counts.values()) else None
+    if rubric is None:
+        return None
+    each = estimate(1, rubric)
+    return EarlierSessions(recent=replace(each, count=counts["recent"]), older=replace(each, count=counts["older"]))
+
+
+def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.datetime) -> JudgeRun:
+    """Have the chosen sessions judged, as a run that can be called off.
+
+    `at_most` is how many there were when the price was shown: nobody pays for more than that. Of two people who choose
+    the same at once, one is refused. ChoiceRefused says why nothing was queued.
+    """
+    first = judges.first()
+    if first is None:
+        raise ChoiceRefused("Nothing was queued: there is no judge. Set its key first.")
+    with transaction.atomic():
+        quota.lock(first)
+        keys = list(sessions(choice, now).order_by("-ended_at", "-pk").values_list("pk", flat=True))
+        rubric = _rubric()
+        if not keys or rubric is None:
+            raise ChoiceRefused("Nothing was queued: none of these sessions waits for a choice any more.")
+        if len(keys) > at_most:
+            raise ChoiceRefused(
+                f"Nothing was queued: {len(keys):,} sessions wait now, {at_most:,} when you looked. Choose again."
+            )
+        usd = estimate(len(keys), rubric).usd
+        return rejudge.start(keys, rubric, by=by, why=why, estimated_usd=usd)
+
+
+def _waiting() -> SessionQuerySet:
+    grades = Grade.objects.chain().filter(source=Source.JUDGE)
+    skipped = grades.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"), status=Status.SKIPPED)
+    unread = grades.filter(reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
+    unread = unread.exclude(Exists(skipped.exclude(reason=Reason.NOT_CONFIGURED)))
+    jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT).exclude(state=JobState.CANCELLED)
+    verdicts = grades.filter(session=OuterRef("pk"), status=Status.SCORED)
+    waiting = Session.objects.yours().filter(pk__in=unread.order_by().values("session"))
+    waiting = waiting.exclude(history=JudgeChoice.NONE).exclude(outcome__in=NO_REWARD)
+    waiting = waiting.exclude(Exists(jobs)).exclude(Exists(verdicts))
+    # Of runs that have not got all of their jobs yet, the sessions that have none.
+    runs = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total"))
+    chosen = [key for run in runs for key in run.sessions[run.placed :]]
+    return waiting.exclude(pk__in=Keys(chosen)) if chosen else waiting
+
+
+def _rubric() -> Rubric | None:
+    """The rubric by which the price is estimated."""
+    rubrics = Rubric.objects.in_force()
+    return rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
