@@ -411,15 +411,6 @@ def _usual_of(asked: _Past) -> Baseline:
     return baseline(ContextRewards(rows=asked.rows, policy=asked.policy, merged=dict(asked.merged)), asked.today)
 
 
-def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], tuple[float, float]]:
-    """What these bandits believe at `now` of each arm: its mean and its share of the next hundred, by bandit and arm.
-
-    Raises UnknownBandit.
-    """
-    found = {bandit: posterior_of(bandit, now).by_arm for bandit in bandits}
-    return {(bandit, arm): said for bandit, arms in found.items() for arm, said in arms.items()}
-
-
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
     """What the bandit believes at `now`, or what it would have, had it known nothing after `known_by`.
 

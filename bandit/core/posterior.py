@@ -92,6 +92,15 @@ class ArmPosterior:
     evidence: tuple[SourceEvidence, ...]
     shared: SharedPrior | None = None
 
+    @property
+    def sessions(self) -> int:
+        return sum(each.n for each in self.evidence)
+
+    @property
+    def observations(self) -> float:
+        """What its sessions count as: pseudo-observations."""
+        return sum(each.pseudo for each in self.evidence)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from bandit.core.moves import ArmMove
-from bandit.reading import outlooks_of
+from bandit.reading import posterior_of
 from grading import monitoring
 from grading.models import Flag, Session, Settlement
 from grading.reward import rewards
@@ -16,13 +16,14 @@ from grading.reward import rewards
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What depends on a session: its reward, every arm of the bandits that learn from it, by (bandit, arm) as (mean,
-    expected number of the next 100), `own` naming those that ran; the rules of its open flags, and what each open alarm
-    says by (rule, about).
+    expected number of the next 100), `own` naming those that ran; what these rest on, as (sessions, observations); the
+    rules of its open flags, and what each open alarm says by (rule, about).
     """
 
     reward: Settlement | None
     own: frozenset[tuple[str, str]]
     arms: Mapping[tuple[str, str], tuple[float, float]]
+    evidence: Mapping[tuple[str, str], tuple[int, float]]
     flags: frozenset[str]
     alarms: Mapping[tuple[str, str], str]
 
@@ -32,10 +33,14 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
     now = timezone.now()
     learners = () if before else rewards.learners(session)
     own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
-    arms = outlooks_of(sorted({bandit for bandit, _arm in own}), now)
+    outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({bandit for bandit, _arm in own})}
+    arms = {(bandit, arm): said for bandit, outlook in outlooks.items() for arm, said in outlook.by_arm.items()}
+    believed = {(bandit, arm): outlooks[bandit].arms[arm] for bandit, arm in own}
+    evidence = {key: (arm.sessions, arm.observations) for key, arm in believed.items()}
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
     said = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
-    return Measured(reward=rewards.live(session), own=own, arms=arms, flags=frozenset(flags), alarms=said)
+    reward = rewards.live(session)
+    return Measured(reward=reward, own=own, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=said)
 
 
 def changes(before: Measured, after: Measured) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
     ]
     source = "" if before.reward is None else before.reward.source
     return {
-        "bandits": [_arm(key, before, after) for key in sorted(before.own)],
+        "bandits": [_arm(key, before, after) | _evidence(key, before, after) for key in sorted(before.own)],
         "others": [_arm(key, before, after) for key in moved],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
@@ -74,6 +79,15 @@ def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, A
         "mean_after": mean_after,
         "share_before": share,
         "share_after": share_after,
+    }
+
+
+def _evidence(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, Any]:
+    (_, observations_before), (sessions, observations_after) = before.evidence[key], after.evidence[key]
+    return {
+        "sessions": sessions,
+        "observations_before": observations_before,
+        "observations_after": observations_after,
     }
 
 

@@ -70,14 +70,18 @@ class Share:
 class Trust:
     """The dashboard's counts at one moment. Coverage and validity stay two numbers (L10).
 
-    `waiting` counts the sessions whose verdict is outstanding, `opinions` what judges are to say besides. `missing` of
-    `whole` sessions of an arm in 14 days are provisional or at the floor.
+    `provisional_today` is a share of today's graded sessions; `ungraded_today` are not graded yet. `graded_before`
+    counts the graded sessions that ended before the last 7 days, or is 0 where one of these has a grade. `waiting`
+    counts the sessions whose verdict is outstanding, `opinions` what judges are to say besides. `missing` of `whole`
+    sessions of an arm in 14 days are provisional or at the floor.
     """
 
     coverage: Share
     validity: Share
     provisional_today: Share
     provisional_by_source: Mapping[str, int]
+    ungraded_today: int
+    graded_before: int
     waiting: int
     opinions: int
     cells: tuple[TrustCell, ...]
@@ -92,13 +96,17 @@ class Trust:
 
 
 def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
-    """The counts, in three queries. Windows are event time, in whole days of the site's zone, today among them."""
+    """The counts, in three queries, or four where no session of the last 7 days has a grade. Windows are event time, in
+    whole days of the site's zone, today among them.
+    """
     today = timezone.localdate(now or timezone.now())
     cells = day_cells(today, whose)
     week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS)]
     of_today = [cell for cell in week if cell.day == today]
     graded = [cell for cell in week if cell.is_graded]
-    provisional = [cell for cell in of_today if not cell.final]
+    graded_today = [cell for cell in of_today if cell.is_graded]
+    provisional = [cell for cell in graded_today if not cell.final]
+    ever_graded = SessionState.objects.filter(whose.rows()).exclude(source__in=["", Source.FLOOR])
     by_source: Counter[str] = Counter()
     for cell in provisional:
         by_source[cell.source] += cell.count
@@ -108,8 +116,10 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     return Trust(
         coverage=Share(part=_count(graded), whole=_count(week)),
         validity=Share(part=_count(cell for cell in graded if cell.holds), whole=_count(graded)),
-        provisional_today=Share(part=_count(provisional), whole=_count(of_today)),
+        provisional_today=Share(part=_count(provisional), whole=_count(graded_today)),
         provisional_by_source=dict(by_source.most_common()),
+        ungraded_today=_count(of_today) - _count(graded_today),
+        graded_before=0 if graded else ever_graded.count(),
         waiting=jobs["verdicts"],
         opinions=jobs["all"] - jobs["verdicts"],
         cells=tuple(cells),
@@ -143,6 +153,7 @@ class Behind(StrEnum):
     FLOOR = "floor"
     TODAY = "today"
     PROVISIONAL = "provisional"
+    UNGRADED = "ungraded"
     COMPARED = "compared"
     WAITING = "waiting"
     MISSING = "missing"
@@ -154,8 +165,9 @@ class Behind(StrEnum):
             Behind.DOUBTED: "grades of 7 days that do not hold: by trajectory or journal, or a rule is against them",
             Behind.GRADED: "sessions of 7 days that have a grade",
             Behind.FLOOR: "sessions of 7 days that are not graded yet",
-            Behind.TODAY: "rewards of today",
+            Behind.TODAY: "sessions of today, graded or not",
             Behind.PROVISIONAL: "provisional rewards of today",
+            Behind.UNGRADED: "sessions of today that are not graded yet",
             Behind.COMPARED: "sessions of the random slice that a person graded blind, and the judge in use as well",
             Behind.WAITING: "sessions whose verdict is outstanding",
             Behind.MISSING: "sessions of 14 days whose reward is provisional or missing",
@@ -182,7 +194,8 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
             Behind.GRADED: week & graded,
             Behind.FLOOR: week & Q(reward_source=Source.FLOOR),
             Behind.TODAY: of_today & settled,
-            Behind.PROVISIONAL: of_today & settled & provisional,
+            Behind.PROVISIONAL: of_today & graded & provisional,
+            Behind.UNGRADED: of_today & Q(reward_source=Source.FLOOR),
             Behind.MISSING: _days(today, CHART_DAYS) & settled & (Q(reward_source=Source.FLOOR) | provisional),
         }[behind]
     )

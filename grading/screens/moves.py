@@ -20,6 +20,18 @@ def words(move: ArmMove, *, title: str = "", shares: bool = True) -> str:
     return f"{title or move.arm} {mean}{share}"
 
 
+def why(move: ArmMove, *, when: str = "then") -> str:
+    """Why a grade moves an arm otherwise than its value alone would; empty where it doesn't. `when` it is so."""
+    if not move.counts_less:
+        return ""
+    sessions = "1 session" if move.sessions == 1 else f"{move.sessions:,} sessions"
+    return (
+        f"Its {sessions} {when} count{'s' if move.sessions == 1 else ''} as {move.observations_after:.1f} observations "
+        f"instead of {move.observations_before:.1f}, because how much the other grades count is measured by the grades "
+        "of people and the judge. A mean with fewer observations is nearer to the mean of all arms."
+    )
+
+
 def in_words(moves: Sequence[ArmMove], *, titles: Mapping[str, str] = NO_TITLES, shares: bool = True) -> str:
     """What moves, in the order of `moves`: the touched arms, or else the first that moves; the others are counted."""
     seen = [move for move in moves if move.mean_moves or (shares and move.share_moves)]

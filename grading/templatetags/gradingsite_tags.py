@@ -18,11 +18,13 @@ from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
+from grading.screens.moves import why
 from grading.vocabulary import Reason
 
 register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
+register.filter("why", why)
 
 # Odds beyond which nobody wants the number.
 MANY = 1_000_000

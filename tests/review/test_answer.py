@@ -48,7 +48,7 @@ def today(part, whole):
         (
             {"trouble": "No judge is configured"},
             "Not fully.",
-            "No judge is configured: no session has ended today.",
+            "No judge is configured: no session to grade has ended today.",
             "See the judge's quota",
             "quota",
         ),
@@ -58,6 +58,30 @@ def today(part, whole):
             "Calls to the judge fail: no reward of today is provisional.",
             "See the judge's quota",
             "quota",
+        ),
+        (
+            {"trouble": OUT, "ungraded": 1},
+            "Not fully.",
+            f"{OUT}: today's one session is not graded yet.",
+            "See the judge's quota",
+            "quota",
+        ),
+        (
+            {"today": today(2, 9), "ungraded": 3},
+            "Mostly.",
+            (
+                "The judge is open; 2 of today's 9 rewards are provisional until a verdict or a person makes them "
+                "final, and 3 sessions of today are not graded yet."
+            ),
+            "See the two provisional",
+            "sessions?behind=provisional",
+        ),
+        (
+            {"ungraded": 4},
+            "Mostly.",
+            "The judge is open; none of today's 4 sessions is graded yet.",
+            "See today's sessions",
+            "sessions?behind=today",
         ),
         (
             {"contradicted": 1, "today": today(2, 9)},
@@ -131,13 +155,13 @@ def today(part, whole):
             {"today": today(0, 3)},
             "Yes.",
             "No reward of today is provisional, no rule has flagged one.",
-            "See today's rewards",
+            "See today's sessions",
             "sessions?behind=today",
         ),
         (
             {"alarms": ("A30", "A16")},
             "Yes, so far.",
-            "No session has ended today, no rule has flagged one.",
+            "No session to grade has ended today, no rule has flagged one.",
             "See the sessions",
             "sessions",
         ),

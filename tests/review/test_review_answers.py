@@ -417,6 +417,9 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
         assert told == {
             "bandit": bandit,
             "arm": arm,
+            "sessions": after.arms[arm].sessions,
+            "observations_before": before.arms[arm].observations,
+            "observations_after": after.arms[arm].observations,
             "mean_before": before.arms[arm].mean,
             "mean_after": held.arms[arm].mean,
             "share_before": before.share_of_next_100(arm),

@@ -332,7 +332,7 @@ def test_they_count_as_what_no_judge_stands_behind(site, client):
     client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/bandits/category/"))
     row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
-    assert re.search(r"observations? counted, 100 % fallback", re.sub(r"\s+", " ", row))
+    assert re.search(r"30 sessions without a confirmed grade count as \d+\.\d obs", re.sub(r"\s+", " ", row))
     assert '<rect class="f-unscored"' in row
 
 

@@ -69,15 +69,16 @@ def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client, settings):
         Behind.DOUBTED: figures.validity.rest,
         Behind.GRADED: figures.coverage.part,
         Behind.FLOOR: figures.coverage.rest,
-        Behind.TODAY: figures.provisional_today.whole,
+        Behind.TODAY: figures.provisional_today.whole + figures.ungraded_today,
         Behind.PROVISIONAL: figures.provisional_today.part,
+        Behind.UNGRADED: figures.ungraded_today,
         Behind.WAITING: figures.waiting,
         Behind.COMPARED: 0,
     }
     assert min(said[each] for each in (Behind.HOLDS, Behind.DOUBTED, Behind.GRADED, Behind.FLOOR)) > 0
     assert {each: listed(client, each) for each in said} == said
     html = flat(client.get("/"))
-    for each in (*list(said)[:4], Behind.PROVISIONAL, Behind.WAITING, Behind.COMPARED):
+    for each in (*list(said)[:4], Behind.PROVISIONAL, Behind.UNGRADED, Behind.WAITING, Behind.COMPARED):
         assert f'href="/sessions/?behind={each}"' in html, each
 
 

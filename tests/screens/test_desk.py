@@ -1,5 +1,6 @@
 """The review desk's pages and forms, as a browser without script would use them."""
 
+import datetime as dt
 import re
 
 import pytest
@@ -365,6 +366,29 @@ def test_the_effect_says_what_saving_then_does_and_the_preview_button_needs_no_s
         outlook = posterior_of(move.bandit, now)
         assert mean3(move.mean_after) == mean3(outlook.arms[move.arm].mean)
         assert round(move.share_after) == round(outlook.share_of_next_100(move.arm))
+
+
+def test_the_first_grade_by_a_person_says_why_a_mean_moves_the_other_way(site, reviewer):
+    """Fallback grades count by what people's grades show, so that the first of these moves a mean away from itself."""
+    for day in range(1, 31):
+        at = timezone.now() - dt.timedelta(days=day)
+        session = site.session("code", ended_at=at).graded(Source.TRAJECTORY, 0.75 if day % 2 else 0.65).settle()
+        site.session("infra", ended_at=at).graded(Source.TRAJECTORY, 0.4).settle()
+    reply = effect(reviewer, session, ".70")
+    move = reply.context["effect"].arms[0][0]
+    assert move.mean_after < move.mean_before < 0.7
+    before, after = (f"{n:.1f}" for n in (move.observations_before, move.observations_after))
+    why = f"Its 30 sessions then count as {after} observations instead of {before}, because how much the other grades"
+    assert why in text(reply)
+    saved = text(send(reviewer, session, value=".70", follow=True))
+    assert why.replace("then", "now") in saved
+    assert f"counted as {after} observations" not in saved
+    html = text(reviewer.get("/bandits/category/"))
+    assert "of them by 29 sessions without a confirmed grade" in html
+
+
+def test_an_effect_on_settled_arms_needs_no_explanation(site, reviewer, session):
+    assert "instead of" not in text(effect(reviewer, session, ".8"))
 
 
 def test_the_effect_of_no_grade_says_so(reviewer, session):

@@ -5,6 +5,7 @@ What is compared are whole pages, exports and alarms, so that a figure that come
 
 import datetime as dt
 import re
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,13 +15,25 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit import audit
+from bandit.models import Bucket, LedgerEntry
 from grading import judging, monitoring, review, tasks
 from grading.agent import samples
 from grading.evidence import claims, store
 from grading.health import readiness
 from grading.judging.rubrics import plans
-from grading.models import Agent, Alarm, Flag, JudgeJob, ReviewItem, Rubric, Session, SessionLog, SessionState
-from grading.models.review import ItemState, Place
+from grading.models import (
+    Agent,
+    Alarm,
+    ApiToken,
+    Flag,
+    JudgeJob,
+    ReviewItem,
+    Rubric,
+    Session,
+    SessionLog,
+    SessionState,
+)
+from grading.models.review import Answer, ItemState, Place
 from grading.models.sessions import Whose, yours
 from grading.monitoring import pairs
 from grading.review import exported, impact, trust
@@ -232,6 +245,75 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, 
         shown = page(path)
         assert "sampletag" not in shown, path
         assert "Sample data" not in shown
+
+
+def test_a_grade_of_a_sample_moves_the_preview_bandit_and_nothing_else(site, loaded, mixed, page, client):
+    """The desk shows the effect on a bandit of the samples only; no figure, bandit, export or API answer moves."""
+    sample = next(each for each in loaded if each.title == "Extract a function")
+    header = {"authorization": f"Bearer {ApiToken.objects.issue(site.agent())[1]}"}
+
+    def figures() -> list[object]:
+        services, shown = said(), pages(page)
+        api = Client().get("/api/v1/bandits/category", headers=header)
+        assert api.status_code == 200
+        return [services, shown, api.content, Bucket.objects.count(), LedgerEntry.objects.count()]
+
+    before, beliefs = figures(), []
+    for value in (0.1, 0.9):
+        reply = client.get(f"/review/{sample.pk}/effect/", {"value": value})
+        assert "samples only" in (shown := flat(reply))
+        assert "neither category nor harness" not in shown
+        (move, _curves), *_others = reply.context["effect"].arms
+        assert move.arm == "code"
+        beliefs.append(move)
+        review.submit(sample, User.objects.get(username="otto"), answer=Answer.GRADE, value=value, reason="tried")
+    assert beliefs[0].mean_after < beliefs[0].mean_before
+    assert beliefs[1].mean_before == beliefs[0].mean_after < beliefs[1].mean_after
+    assert figures() == before
+
+
+def test_the_effect_on_a_sample_without_arms_says_that_it_is_a_sample(site, operator):
+    sample = site.session(None, harness=None, is_sample=True).settle()
+    shown = flat(operator.get(f"/review/{sample.pk}/effect/", {"value": ".8"}))
+    assert "This is a sample: no bandit learns from it." in shown
+
+
+def test_the_preview_bandit_shows_what_was_graded_until_the_first_session_is_there(site, loaded, page, rita):
+    def mean() -> str:
+        shown = page("/bandits/category/")
+        assert "Preview bandit" in shown
+        assert "samples only" in shown
+        return re.search(r'<div class="name">code</div>.*?<div class="line-1">(\S+)</div>', shown)[1]
+
+    before = mean()
+    sample = next(each for each in loaded if each.title == "Extract a function")
+    review.submit(sample, rita, answer=Answer.GRADE, value=0.95, reason="tried")
+    assert mean() > before
+    site.session(ended_at=NOW).judged(0.5).settle()
+    assert "Preview bandit" not in page("/bandits/category/")
+
+
+def test_the_first_steps_lead_to_a_sample_with_a_real_task_and_say_that_it_was_tried(site, loaded, operator):
+    """The steps stay undone: they are about the site's own sessions."""
+
+    def steps() -> list[Any]:
+        return list(operator.get("/").context["checklist"].steps[3:])
+
+    grades, move = steps()
+    assert (grades.button, grades.done, move.done) == ("Try it on a sample", False, False)
+    assert "Extract this shared pattern into a" in flat(operator.get(grades.url, {"tab": "transcript"}, follow=True))
+    for sample in loaded:
+        log = sample.evidence.filter(kind="transcript").first()
+        assert log is None or "test prompt" not in store.open(log).read().decode()
+    otto = User.objects.get(username="otto")
+    sample = Session.objects.get(title="Extract a function")
+    review.submit(sample, otto, answer=Answer.GRADE, value=0.8, reason="tried")
+    grades, move = steps()
+    assert (grades.aside, move.aside) == ("tried on 1 sample", "tried on 1 sample")
+    assert (grades.done, move.done, grades.url) == (False, False, "/review/?samples=only")
+    site.session(ended_at=NOW).graded(Source.HUMAN, 0.5, author=otto).settle()
+    grades, move = steps()
+    assert (grades.aside, grades.button, move.done) == ("1 of 3", "Review", True)
 
 
 def test_samples_are_listed_where_they_are_asked_for_and_their_queue_is_worked_apart(loaded, mixed, page, rita):

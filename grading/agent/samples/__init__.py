@@ -13,6 +13,8 @@ from grading.models import Agent, Session
 
 FOLDER = Path(__file__).parent / "sessions"
 AGENT = "samples"
+# A sample with a plain task and a log of its own, to begin with.
+FIRST = "2026-replay-03-extract-function"
 PARTS = {
     "transcript.jsonl": "transcript",
     "conversation.jsonl": "transcript",

@@ -40,7 +40,7 @@ class Beside:
 class ArmRow:
     """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
-    `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
+    `fallback` is what its `unconfirmed` sessions count as, whose grades no judge, person or artifact stands behind.
     `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is worth a word.
     `capped` says where the cap on agents acts.
     """
@@ -52,7 +52,8 @@ class ArmRow:
     share: float
     proof: SafeString
     graded: float
-    fallback: float | None
+    unconfirmed: int
+    fallback: float
     pending: int
     record: Record
     ledger: str
@@ -114,7 +115,8 @@ def arm_rows(
             share=belief.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
-            fallback=100 * fallback / graded if graded else None,
+            unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),
+            fallback=fallback,
             pending=pending.get(name, 0),
             record=records[name],
             ledger=ledger_of(arms[name]),

@@ -1,18 +1,25 @@
-"""What a bandit would believe had it learned from the samples: shown while nothing else has come, recorded nowhere."""
+"""The preview bandit: what a bandit would believe had it learned from the samples, and from nothing else. It is worked
+out when a page is shown, and recorded nowhere.
+"""
 
 import datetime as dt
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
 from bandit.core.posterior import ArmPosterior
-from bandit.core.table import ABSTAINED, RewardRow
+from bandit.core.table import ABSTAINED
+from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit
-from bandit.whatif import row_for, what_if_moved
+from bandit.reading import outlook, policy_of, site_day
+from bandit.selection import Outlook
+from bandit.whatif import row_for
 from grading.models import Session
 from grading.reward import rewards
 from grading.screens import charts
+from grading.vocabulary import Source
 
 PREFETCHED = ("grades", "flags", "judge_jobs", "lessons__arm__merged_into")
 
@@ -28,21 +35,68 @@ class SampleArm:
     ridge: SafeString
 
 
-def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
-    """The arms that some sample has a reward for, the most chosen first: some five queries a sample."""
-    rows: dict[str, list[RewardRow]] = defaultdict(list)
-    told = Counter[str]()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleReward:
+    """What one sample would teach each bandit, on which day."""
+
+    session: int
+    learners: tuple[Learner, ...]
+    credit: Credit
+    day: dt.date
+
+
+def sample_rewards() -> list[SampleReward]:
+    """What the samples would teach: some five queries a sample."""
     sessions = Session.objects.samples().with_people().prefetch_related(*PREFETCHED)
     days = rewards.credited_days(sessions)
+    found = []
     for session in sessions:
         learners, credit = rewards.would_teach(session)
-        if credit is None:
-            continue
-        for learner in learners:
-            rows[learner.bandit].append(row_for(learner, credit, days[session.pk]))
-            told[learner.arm.name] += learner.bandit == bandit.name and credit.grader.source != ABSTAINED
-    _before, after = what_if_moved(bandit.name, rows, now)
-    arms = {arm.name: arm for arm in bandit.arms.filter(name__in=[name for name, n in told.items() if n])}
+        if credit is not None:
+            found.append(SampleReward(session=session.pk, learners=learners, credit=credit, day=days[session.pk]))
+    return found
+
+
+def sample_outlook(bandit: Bandit, taught: Iterable[SampleReward], now: dt.datetime) -> Outlook:
+    """What the bandit would believe had it learned these rewards, and no other."""
+    rows = [
+        row_for(learner, each.credit, each.day)
+        for each in taught
+        for learner in each.learners
+        if learner.bandit == bandit.name
+    ]
+    return outlook(bandit, policy_of(bandit), rows, site_day(now))
+
+
+def sample_outlooks(
+    session: Session, value: float, now: dt.datetime
+) -> Iterator[tuple[str, Outlook, Outlook, frozenset[str]]]:
+    """For each preview bandit that would learn from a sample: its outlook now, its outlook once a person gives the
+    sample this value in [0, 1], and the arms that ran.
+    """
+    before, learners = sample_rewards(), rewards.arms_of(session)
+    credit = Credit(value=value, grader=GraderKey(source=Source.HUMAN), cost_usd=session.cost_usd)
+    given = SampleReward(
+        session=session.pk, learners=learners, credit=credit, day=rewards.credited_days([session])[session.pk]
+    )
+    after = [*(each for each in before if each.session != session.pk), given]
+    for name in dict.fromkeys(learner.bandit for learner in learners):
+        bandit = Bandit.objects.named(name)
+        ran = frozenset(learner.arm.name for learner in learners if learner.bandit == name)
+        yield name, sample_outlook(bandit, before, now), sample_outlook(bandit, after, now), ran
+
+
+def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
+    """The arms that some sample has a reward for, the most chosen first."""
+    taught = sample_rewards()
+    after = sample_outlook(bandit, taught, now)
+    told = Counter(
+        learner.arm.name
+        for each in taught
+        for learner in each.learners
+        if learner.bandit == bandit.name and each.credit.grader.source != ABSTAINED
+    )
+    arms = {arm.name: arm for arm in bandit.arms.filter(name__in=told)}
     shown = {name: after.arms[name] for name in arms if name in after.arms}
     drawn = charts.ridges({name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in shown.items()})
     found = [

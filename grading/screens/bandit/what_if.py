@@ -22,7 +22,7 @@ from grading.reward.grade import checked_value
 from grading.screens.bandit.asked import QueryRefused, shown
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import STACK
-from grading.screens.moves import in_words
+from grading.screens.moves import in_words, why
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
@@ -127,6 +127,7 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
         moves=found,
         words=in_words(found, titles=titles),
         after=after,
+        note=" ".join(why(move) for move in found if move.touched and move.counts_less),
     )
 
 

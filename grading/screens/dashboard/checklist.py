@@ -14,10 +14,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from bandit.models import LedgerEntry
+from grading.agent import samples
 from grading.judging import judges
 from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
 from grading.models.judge_keys import HINT
-from grading.models.sessions import observation_of, yours
+from grading.models.sessions import Whose, observation_of, yours
 from grading.screens.desk.page import person
 from grading.screens.judge_key.view import TEST_WORDS
 from grading.screens.quota.judge_state import first_quota
@@ -64,13 +65,32 @@ class Checklist:
         return next((number for number, step in enumerate(self.steps, 1) if not step.done), 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesTried:
+    """How many samples people graded; `next_url` leads to the next, and is empty where samples are not offered."""
+
+    count: int = 0
+    next_url: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"tried on {self.count} sample{'' if self.count == 1 else 's'}" if self.count else ""
+
+
 def checklist(user: User) -> Checklist | None:
     """The steps as they stand; None once all are done, or for whom they are not or who has hidden them."""
     if not user.has_perm("grading.add_apitoken") or HiddenChecklist.objects.filter(user=user).exists():
         return None
     graded = graded_by_people(50)
+    tried = SamplesTried() if graded else samples_tried()
     found = Checklist(
-        steps=(judges_key(), an_agent(), categories(), three_grades(len(graded)), the_bandit_moves(graded))
+        steps=(
+            judges_key(),
+            an_agent(),
+            categories(),
+            three_grades(len(graded), tried),
+            the_bandit_moves(graded, tried),
+        )
     )
     return found if found.now else None
 
@@ -151,29 +171,44 @@ def categories() -> Step:
     )
 
 
-def three_grades(graded: int) -> Step:
+def three_grades(graded: int, tried: SamplesTried) -> Step:
     count = min(graded, ENOUGH_GRADES)
+    url, button = reverse("admin:review"), "Review"
+    if tried.next_url:
+        url, button = tried.next_url, "Try another sample" if tried.count else "Try it on a sample"
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,
         words="One key and a reason each. Your grade is final, whatever the judge says later.",
-        aside=f"{count} of {ENOUGH_GRADES}" if count else "about 2 minutes",
-        url=reverse("admin:review"),
-        button="Review",
+        aside=f"{count} of {ENOUGH_GRADES}" if count else tried.words or "about 2 minutes",
+        url=url,
+        button=button,
     )
 
 
-def the_bandit_moves(graded: Sequence[int]) -> Step:
+def the_bandit_moves(graded: Sequence[int], tried: SamplesTried) -> Step:
     mine = [observation_of(each) for each in graded]
     done = bool(mine) and LedgerEntry.objects.filter(observation__in=mine, grader__source=Source.HUMAN).exists()
     return Step(
         title="See the bandit move",
         done=done,
         words="Each grade shows what it changes before you save it, and undo is exact.",
-        aside="" if done else "right after",
+        aside="" if done else tried.words or "right after",
         url=reverse("admin:bandits"),
         button="Bandits",
     )
+
+
+def samples_tried() -> SamplesTried:
+    """While no session of the site's own has come: how many samples people graded, and where to try the next."""
+    first = Session.objects.samples().filter(external_id=samples.FIRST).first()
+    if first is None or Session.objects.yours().exists():
+        return SamplesTried()
+    count = SessionState.objects.filter(Whose.SAMPLES.rows(), source=Source.HUMAN).count()
+    next_url = f"{reverse('admin:review')}?samples=only"
+    if not count:
+        next_url = f"{reverse('admin:review_session', args=[first.pk])}?samples=only"
+    return SamplesTried(count=count, next_url=next_url)
 
 
 def graded_by_people(most: int) -> list[int]:

@@ -55,6 +55,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     facts = TrustFacts(
         any_sessions=any_sessions,
         today=figures.provisional_today,
+        ungraded=figures.ungraded_today,
         contradicted=review.waiting(None, review.QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),

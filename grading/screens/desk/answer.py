@@ -18,13 +18,15 @@ TOLD = frozenset({"A1", "A2"})
 class TrustFacts:
     """What the answer rests on.
 
-    `today`: provisional of today's rewards. `contradicted`: open items with a commit or pull request and no real
-    grade. `trouble`: what keeps the judge from answering, in words; empty while it answers. `alarms`: ids of open
-    alarms. `compared`: the judge against people. `blind`: open items of the random slice; `queue`: all open items.
+    `today`: provisional of today's rewards; `ungraded`: today's sessions without one. `contradicted`: open items with a
+    commit or pull request and no real grade. `trouble`: what keeps the judge from answering, in words; empty while it
+    answers. `alarms`: ids of open alarms. `compared`: the judge against people. `blind`: open items of the random
+    slice; `queue`: all open items.
     """
 
     any_sessions: bool = True
     today: Share = field(default_factory=lambda: Share(part=0, whole=0))
+    ungraded: int = 0
     contradicted: int = 0
     trouble: str = ""
     alarms: tuple[str, ...] = ()
@@ -63,10 +65,10 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             step=step,
         )
     if facts.trouble:
-        told = ", and ".join(filter(None, (_provisional(facts.today), _against(facts.contradicted))))
+        told = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
         return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {told}.", step=step, is_bad=True)
     if facts.contradicted:
-        rest = f"; {_provisional(facts.today)}" if facts.today.part else ""
+        rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
@@ -75,19 +77,20 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             rule = others[0]
             title = RULES[rule].title if rule in RULES else "a rule fired"
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        sentence = f"Alarm {rule}{more} is open: {title[:1].lower()}{title[1:]}; {_provisional(facts.today)}."
+        sentence = f"Alarm {rule}{more} is open: {title[:1].lower()}{title[1:]}; {_today(facts)}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
         so_far = f"{compared.whole.n} of the {ENOUGH} blind grades it needs"
         return TrustAnswer(
             word="Unproven.",
-            sentence=f"No rule has flagged a reward and {_provisional(facts.today)}, but the judge isn't calibrated "
+            sentence=f"No rule has flagged a reward and {_today(facts)}, but the judge isn't calibrated "
             f"yet: {so_far} are in.",
             step=step,
         )
-    if facts.today.part:
-        sentence = f"The judge is open; {_provisional(facts.today)} until a verdict or a person makes them final."
+    if facts.today.part or facts.ungraded:
+        until = " until a verdict or a person makes them final" if facts.today.part else ""
+        sentence = f"The judge is open; {_today(facts, until)}."
         return TrustAnswer(word="Mostly.", sentence=sentence, step=step)
     measured = ""
     if compared is not None and (error := compared.whole.error) is not None:
@@ -95,18 +98,27 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             f", and the judge is {number(error.mean)} from people on average, over {compared.whole.n} blind grades"
         )
     word = "Yes." if facts.today.whole else "Yes, so far."
-    sentence = f"{_capital(_provisional(facts.today))}, no rule has flagged one{measured}."
+    sentence = f"{_capital(_today(facts))}, no rule has flagged one{measured}."
     return TrustAnswer(word=word, sentence=sentence, step=step)
 
 
-def _provisional(today: Share) -> str:
-    if not today.whole:
-        return "no session has ended today"
-    if not today.part:
-        return "no reward of today is provisional"
-    if today.whole == 1:
-        return "today's one reward is provisional"
-    return f"{today.part} of today's {today.whole} rewards {'is' if today.part == 1 else 'are'} provisional"
+def _today(facts: TrustFacts, until: str = "") -> str:
+    """What of today's sessions is provisional (`until` a verdict comes, in words) and what is not graded."""
+    rewards, ungraded = facts.today, facts.ungraded
+    provisional = "no reward of today is provisional"
+    if rewards.part:
+        verb = "is" if rewards.part == 1 else "are"
+        provisional = f"{rewards.part} of today's {rewards.whole} rewards {verb} provisional{until}"
+        if rewards.whole == 1:
+            provisional = f"today's one reward is provisional{until}"
+    if rewards.whole and ungraded:
+        noun = "session of today is" if ungraded == 1 else "sessions of today are"
+        return f"{provisional}, and {ungraded} {noun} not graded yet"
+    if rewards.whole:
+        return provisional
+    if ungraded > 1:
+        return f"none of today's {ungraded} sessions is graded yet"
+    return "today's one session is not graded yet" if ungraded else "no session to grade has ended today"
 
 
 def _against(contradicted: int) -> str:
@@ -138,8 +150,8 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
         )
     if facts.queue:
         yield NextStep(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
-    if facts.today.whole:
-        yield NextStep(words="See today's rewards", screen="sessions", query="behind=today")
+    if facts.today.whole or facts.ungraded:
+        yield NextStep(words="See today's sessions", screen="sessions", query="behind=today")
     yield NextStep(words="See the sessions", screen="sessions")
 
 

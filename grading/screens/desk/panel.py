@@ -17,6 +17,7 @@ from grading.review import promises
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.screens import charts
+from grading.screens.bandit.samples import sample_outlooks
 from grading.screens.desk.verdict_form import VerdictForm
 from grading.vocabulary import Source
 
@@ -76,8 +77,8 @@ class GradeEffect:
     """The panel for a grade being given: `say` where it is none, `moves` None where it moves nothing or is hidden.
     `mark`: the reward as it stands, over the scale; `bands`: their names under it.
 
-    `arms`: what it does to each that learns, and its curves. `learners` is how many bandits learn from the session, so
-    that the panel keeps room for them.
+    `arms`: what it does to each that learns, and its curves; `of_samples`: the arms are those of the preview bandit.
+    `learners` is how many bandits learn from the session, so that the panel keeps room for them.
     """
 
     bands: SafeString
@@ -88,6 +89,7 @@ class GradeEffect:
     say: str = ""
     blind: bool = False
     learners: int = 0
+    of_samples: bool = False
     arms: tuple[tuple[ArmMove, SafeString], ...] = ()
 
     @property
@@ -127,7 +129,8 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
     held, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
     shown = None if blind else held
-    learners = len(rewards.learners(session))
+    of_samples = is_preview(session)
+    learners = len(rewards.arms_of(session) if of_samples else rewards.learners(session))
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
     bands_shown = charts.bands(rows, value)
@@ -144,6 +147,7 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
         band=charts.band_of(rows, value),
         blind=blind,
         learners=learners,
+        of_samples=of_samples,
         arms=tuple(effects(session, value, blind=blind)),
     )
 
@@ -153,13 +157,22 @@ def held_value(settlement: Settlement | None) -> float | None:
     return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
 
 
+def is_preview(session: Session) -> bool:
+    """Whether only the preview bandit learns from the session: a sample that no bandit has learned from."""
+    return session.is_sample and not rewards.learners(session)
+
+
 def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMove, SafeString]]:
     """What a person's `value` in [0, 1] would do to each arm that learns from this session, and the curves of it.
 
-    While `blind` the curve before is left out, and the figures before are kept back by the template.
+    Of a sample, what it would do to the preview bandit. While `blind` the curve before is left out, and the figures
+    before are kept back by the template.
     """
     found = []
-    for bandit, before, after, ran in promises.outlooks([(session, value)]):
+    outlooks = promises.outlooks([(session, value)])
+    if is_preview(session):
+        outlooks = sample_outlooks(session, value, timezone.now())
+    for bandit, before, after, ran in outlooks:
         for move in moves(bandit, before, after, touched=ran):
             if move.touched:
                 beliefs = (outlook.arms[move.arm] for outlook in (before, after))

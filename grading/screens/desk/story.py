@@ -54,11 +54,13 @@ class FlashMessage:
 
 def said(answer: ReviewAnswer) -> FlashMessage:
     """The line after saving: "Saved .80: cross-repo from .583 to .603"."""
+    found = moves_of(answer.effects)
     did = effects_of(answer)
     first = did[0] if did else ""
+    why = f". {moves.why(found[0], when='now')}" if found and found[0].counts_less else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return FlashMessage(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
+    return FlashMessage(text=words(answer) + (f": {first}" if first else "") + why, more=", ".join(did), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:

@@ -70,14 +70,15 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
 def unconfigured() -> JudgeCard:
     """For a site without a judge: one query."""
     sessions = never_judged()
-    count = "1 session" if sessions == 1 else f"{sessions:,} sessions"
+    count, have = ("1 session", "has") if sessions == 1 else (f"{sessions:,} sessions", "have")
+    unfinished = f": {count} of the last {RECENT_DAYS} days {have} no final grade" if sessions else ""
     return JudgeCard(
         standing=None,
         role=ROLES[JudgeRole.FIRST],
         heading="No judge yet",
         since="",
-        meaning=f"Trajectory, journal and artifacts grade the sessions, and all of it stays provisional: {count} of "
-        f"the last {RECENT_DAYS} days. Add a key in Settings; then choose which of them to judge.",
+        meaning=f"Trajectory, journal and artifacts grade the sessions provisionally{unfinished}. "
+        f"Add a key in Settings{'; then choose which of those sessions to judge' if sessions else ''}.",
     )
 
 

@@ -51,7 +51,7 @@ class JudgeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Banner:
-    """Why grades stay provisional, in one line."""
+    """Why sessions have no final grade, in one line."""
 
     what: str
     since: dt.datetime | None
@@ -61,12 +61,12 @@ class Banner:
 
     @property
     def effect(self) -> str:
-        """How many sessions are provisional because of it."""
+        """How many sessions have no final grade because of it; whether they have a provisional one differs."""
         if self.sessions == 0:
-            return "No session is provisional because of it so far."
-        noun, verb = ("session", "is") if self.sessions == 1 else ("sessions", "are")
+            return "No session lacks a final grade because of it so far."
+        noun, verb = ("session", "has") if self.sessions == 1 else ("sessions", "have")
         recent = "" if self.since else f" of the last {RECENT_DAYS} days"
-        return f"{self.sessions:,} {noun}{recent} {verb} provisional because of it."
+        return f"{self.sessions:,} {noun}{recent} {verb} no final grade because of it."
 
 
 def first_quota() -> Quota | None:
