@@ -1,115 +1,170 @@
-"""Agents whose sessions of one arm are worth otherwise than other agents' of the same arm and period.
+"""Agents whose rewards in one arm differ from the other agents' there by more than chance.
 
-With d_a the difference between an agent's mean on arm a and the others' there (without the one agent that pulls them
-farthest away, so that nobody stands apart by what one other does), and d the same on the other arms that
-both work on (0 where there are none: a better model is better everywhere), what is looked at is d_a − d: the arm's own
-share of it. Its variance is s²(1/n + 1/m) and the like for d, with s² over all sessions within agents and arms, and a
-few of the usual variance on top.
+An agent's mean in an arm has the variance σ²/n + S², with S the usual standard deviation of agents' skills. The mean of
+the others weighs each of them by the inverse of that, so that nobody outvotes the rest by the dozen. With d the
+difference between the two, and s what the agent's other arms say of its skill, d − s is compared with its variance by
+a t test:
+
+    var = σ²/n + v·S²/(v + S²) + 1/Σw       w: the weight of each other agent
+    s   = e·S²/(v + S²), within ±S          e: the mean difference on the agent's other arms, v its variance
+
+σ² is that within agents and arms, with a few rewards of the usual variance on top. n rewards of one day count as
+n/(1 + ρ·n), because an arm has good and bad days. A better agent is better everywhere, but who lifts every arm by more
+than agents differ is found all the same.
+
+In each arm the agent that differs most is tested first. If it is found, the rest is compared without it, so that
+nobody stands apart because of somebody else's rewards.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Self
 
-# Sessions of the agent, and of the others, without which nothing is said of an arm.
-LEAST_OWN, LEAST_OTHERS = 5, 10
-# A smaller difference is no news: agents differ, and so does what they are given.
-LEAST_DIFFERENCE = 0.3
-# The chance that any is found where all arms of all agents are alike, at one look.
-LEVEL = 0.001
+from bandit.core.table import MICRO, RewardRow
+
+# Rewards of the agent, and of the others, from which on an arm is compared. Two lucky ones are no rarity where most
+# rewards are either high or low.
+LEAST_OWN, LEAST_OTHERS = 3, 2
+# The chance that anybody is found where all agents are alike, at one look.
+LEVEL = 0.005
+SKILL = 0.05
 USUAL_VARIANCE, USUAL = 0.03, 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentReward:
-    """A machine's reward in [0, 1] of a session by its key, its arm and the agent."""
-
-    key: int
-    arm: str
-    agent: str
-    value: float
+# Agents of whom nobody can tell which is off.
+PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
-    """An agent's `own` sessions of `arm` with their mean, and how many the others' are, with theirs. `elsewhere` is how
-    far the agent is above them on other arms; `p` two-sided.
+    """An agent's `n` rewards in `arm` with their mean, and how many the others' are, with theirs. `p`: two-sided,
+    times the number of comparisons.
     """
 
     arm: str
     agent: str
-    own: tuple[AgentReward, ...]
+    n: int
     mean: float
     others: int
     others_mean: float
-    elsewhere: float
     p: float
 
 
-def apart(rewards: Iterable[AgentReward]) -> list[Apart]:
-    """The agents that stand apart, of rewards in order of time, by arm and name."""
-    cells: dict[str, dict[str, list[AgentReward]]] = defaultdict(lambda: defaultdict(list))
-    for each in rewards:
-        cells[each.arm][each.agent].append(each)
-    sums = {arm: {agent: Level.of(own) for agent, own in agents.items()} for arm, agents in cells.items()}
-    every = [level for agents in sums.values() for level in agents.values()]
-    freedom = sum(level.n - 1 for level in every) + USUAL
-    variance = (math.fsum(level.squares for level in every) + USUAL * USUAL_VARIANCE) / freedom
-    found = {}
-    for arm, agents in sorted(sums.items()):
-        for agent, own in sorted(agents.items()):
-            others = _others(own, [level for name, level in agents.items() if name != agent])
-            if own.n >= LEAST_OWN and others.n >= LEAST_OTHERS:
-                found[arm, agent] = own, others, variance * (1 / own.n + 1 / others.n)
-    if not found:
-        return []
-    from scipy.special import stdtr  # large: a site with one agent does without
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMean:
+    """The mean of an agent's `n` rewards in an arm, and the `variance` σ²/n of it."""
 
-    told = []
-    for (arm, agent), (own, others, doubt) in found.items():
-        rest = [each for (of, by), each in found.items() if by == agent and of != arm]
-        weight = sum(1 / each[2] for each in rest)
-        elsewhere = sum((each[0].mean - each[1].mean) / each[2] for each in rest) / weight if rest else 0.0
-        off = own.mean - others.mean - elsewhere
-        p = 2 * float(stdtr(freedom, -abs(off) / math.sqrt(doubt + (1 / weight if rest else 0.0))))
-        if abs(off) >= LEAST_DIFFERENCE and p < LEVEL / len(found):
-            told.append(
-                Apart(
-                    arm=arm,
-                    agent=agent,
-                    own=tuple(cells[arm][agent]),
-                    mean=own.mean,
-                    others=others.n,
-                    others_mean=others.mean,
-                    elsewhere=elsewhere,
-                    p=p,
-                )
-            )
-    return told
+    n: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, rows: Iterable[RewardRow], variance: float, day_variance: float) -> Self:
+        """From rows of one agent and arm; `variance` is that of one reward, `day_variance` as in `apart`."""
+        days = Counter[date]()
+        total = 0
+        for row in rows:
+            days[row.day] += row.n
+            total += row.s
+        effective = sum(n / (1 + day_variance * n) for n in days.values())
+        return cls(n=days.total(), mean=total / days.total() / MICRO, variance=variance / effective)
+
+    @property
+    def weight(self) -> float:
+        return 1 / (self.variance + SKILL**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """`n` rewards with their mean and Σ of the squares around it."""
+class Difference:
+    """How far an agent's mean in an arm is above the others', and the `variance` of that but for the agent's skill."""
 
-    n: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    @classmethod
-    def of(cls, rewards: Sequence[AgentReward]) -> Self:
-        mean = math.fsum(each.value for each in rewards) / len(rewards)
-        return cls(n=len(rewards), mean=mean, squares=math.fsum((each.value - mean) ** 2 for each in rewards))
+    value: float
+    variance: float
 
 
-def _others(own: Level, levels: Sequence[Level]) -> Level:
-    """The other agents together, without the one that pulls them farthest from `own`: nobody is to stand apart by what
-    one other does. Of a single other that one.
+def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
+    """The agents that stand apart, by arm. `day_variance` ρ is the variance between an arm's days, as a share of that
+    within them. Of two agents alone in an arm, the one with the higher rewards is named: nobody can tell which is off.
+    Rows of which nobody knows whose they are say nothing.
     """
-    if len(levels) < 2:  # noqa: PLR2004 - nobody to leave out
-        return levels[0] if levels else Level()
-    n, s = sum(each.n for each in levels), math.fsum(each.n * each.mean for each in levels)
-    without = [Level(n=n - each.n, mean=(s - each.n * each.mean) / (n - each.n)) for each in levels]
-    return min(without, key=lambda rest: abs(rest.mean - own.mean))
+    cells: dict[str, dict[str, list[RewardRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row.agent:
+            cells[row.arm][row.agent].append(row)
+    if all(len(agents) == 1 for agents in cells.values()):
+        return []
+    variance, freedom = _variance([own for agents in cells.values() for own in agents.values()])
+    means = {
+        arm: {agent: AgentMean.of(own, variance, day_variance) for agent, own in sorted(agents.items())}
+        for arm, agents in sorted(cells.items())
+    }
+    compared: dict[str, dict[str, Difference]] = defaultdict(dict)  # by agent and arm
+    for arm, agents in means.items():
+        for agent, difference in _differences(agents).items():
+            compared[agent][arm] = difference
+    count = sum(len(by_arm) for by_arm in compared.values())
+    outliers = []
+    for arm, agents in means.items():
+        left = dict(agents)
+        while chances := {
+            agent: count * _chance(arm, each, compared[agent], freedom)
+            for agent, each in _differences(left).items()
+            if len(left) > PAIR or each.value > 0
+        }:
+            agent = min(chances, key=chances.__getitem__)
+            if chances[agent] >= LEVEL:
+                break
+            own = left.pop(agent)
+            others = sum(each.n for each in left.values())
+            outliers.append(
+                Apart(
+                    arm=arm,
+                    agent=agent,
+                    n=own.n,
+                    mean=own.mean,
+                    others=others,
+                    others_mean=sum(each.n * each.mean for each in left.values()) / others,
+                    p=chances[agent],
+                )
+            )
+    return outliers
+
+
+def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
+    """The variance σ² of rewards of one agent and arm, and its degrees of freedom."""
+    squares, freedom = USUAL * USUAL_VARIANCE, USUAL
+    for own in cells:
+        n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in own), strict=True))
+        squares += (n * q - s * s) / n / MICRO**2
+        freedom += n - 1
+    return squares / freedom, freedom
+
+
+def _differences(agents: Mapping[str, AgentMean]) -> dict[str, Difference]:
+    """How far each agent of an arm is from the others there, where both have enough rewards."""
+    n = sum(each.n for each in agents.values())
+    weight = sum(each.weight for each in agents.values())
+    total = sum(each.weight * each.mean for each in agents.values())
+    differences = {}
+    for agent, own in agents.items():
+        if own.n < LEAST_OWN or n - own.n < LEAST_OTHERS:
+            continue
+        others = weight - own.weight
+        value = own.mean - (total - own.weight * own.mean) / others
+        differences[agent] = Difference(value=value, variance=own.variance + 1 / others)
+    return differences
+
+
+def _chance(arm: str, difference: Difference, by_arm: Mapping[str, Difference], freedom: int) -> float:
+    """The chance of a difference this far from what the agent's other arms say of its skill, either way."""
+    from scipy.special import stdtr  # large: a site with one agent does without
+
+    skill, variance = 0.0, SKILL**2
+    weights = {other: 1 / each.variance for other, each in by_arm.items() if other != arm}
+    if weights:
+        doubt = 1 / sum(weights.values())
+        elsewhere = doubt * sum(weight * by_arm[other].value for other, weight in weights.items())
+        shrunk = SKILL**2 / (SKILL**2 + doubt)
+        skill, variance = min(max(shrunk * elsewhere, -SKILL), SKILL), shrunk * doubt
+    return 2 * float(stdtr(freedom, -abs(difference.value - skill) / math.sqrt(difference.variance + variance)))

@@ -1,11 +1,13 @@
 """Agents that pick among decisions, and agents that stand apart: what is chance, and what is told."""
 
+import datetime as dt
 import random
 
 import numpy as np
 import pytest
 
-from grading.monitoring.apart import AgentReward, apart
+from bandit.core.table import MICRO, RewardRow
+from grading.monitoring.apart import apart
 from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
 
 pytestmark = pytest.mark.pure
@@ -75,40 +77,99 @@ def test_what_was_no_draw_says_nothing():
 
 # --- apart
 
+FIRST = dt.date(2026, 3, 1)
 
-def lived(seed, *, agents=3, each=30, levels=0.1, own=0.05, **lies):
-    """Rewards of agents that differ by so much in general, and so much by arm. A lie: what an agent gives one arm."""
+
+def rewarded(arm, agent, value, day=0):
+    micro = round(min(max(value, 0), 1) * MICRO)
+    return RewardRow(
+        arm=arm, source="judge", agent=agent, day=FIRST + dt.timedelta(days=day), n=1, s=micro, q=micro * micro
+    )
+
+
+def honest(seed):
+    """Rewards of two to five agents in three to six arms over 28 days, up to 60 of each in an arm. Skills differ by up
+    to .1, arms have good and bad days; some agents begin late and some keep to one arm. With the days' variance beside
+    that within them.
+    """
     chance = random.Random(seed)
+    arms = [f"arm-{number}" for number in range(chance.randint(3, 6))]
+    spread = chance.choice([0.0, 0.04, 0.08])
+    usual = {arm: chance.uniform(0.4, 0.65) for arm in arms}
+    mood = {(arm, day): chance.gauss(0, spread) for arm in arms for day in range(28)}
     made = []
-    for name in (f"agent-{number}" for number in range(agents)):
-        level = chance.gauss(0, levels)
-        for arm in ARMS:
-            mean = 0.5 + level + chance.gauss(0, own)
-            made += [AgentReward(key=0, arm=arm, agent=name, value=chance.gauss(mean, 0.2)) for _ in range(each)]
-    for arm, (count, value) in lies.items():
-        made += [AgentReward(key=key, arm=arm, agent="eve", value=value) for key in range(count)]
-    return made
+    for number in range(chance.randint(2, 5)):
+        skill, since = chance.uniform(0, 0.1), chance.choice([0, 0, 20, 27])
+        for arm in chance.choice([arms, arms, arms[:1]]):
+            for _ in range(chance.choice([2, 4, 8, 14, 30, 60])):
+                day = chance.randint(since, 27)
+                mean = usual[arm] + skill + mood[arm, day]
+                made.append(rewarded(arm, f"agent-{number}", chance.gauss(mean, 0.18), day))
+    return made, (spread / 0.18) ** 2
 
 
-def test_agents_that_differ_as_agents_do_are_seldom_named():
-    """Windows of two weeks: of 300, in which each agent has a level of its own and moods by arm, five at most."""
-    assert sum(bool(apart(lived(seed))) for seed in range(300)) <= 5
+def two_arms(seed, *lies):
+    """Two honest agents' 14 rewards of each of two arms, and eve's: how many of which value."""
+    chance = random.Random(seed)
+    made = [
+        rewarded(arm, agent, chance.gauss(mean, 0.18), day)
+        for arm, mean in (("code", 0.62), ("news", 0.58))
+        for agent in ("alice", "bob")
+        for day in range(14)
+    ]
+    return made + [rewarded(arm, "eve", value, 14) for arm, count, value in lies for _ in range(count)]
 
 
-@pytest.mark.parametrize("value", [1.0, 0.0])
-def test_who_has_one_arm_look_otherwise_is_named_within_ten_sessions(value):
-    for seed in range(20):
-        (found,) = apart(lived(seed, levels=0.05, news=(8, value)))
-        assert (found.arm, found.agent, len(found.own)) == ("news", "eve", 8)
-        assert found.mean == value
+def names(rows, day_variance=0.0):
+    return {(found.arm, found.agent) for found in apart(rows, day_variance)}
 
 
-def test_a_better_model_is_better_everywhere_and_is_not_named():
-    rewards = lived(1, levels=0, own=0)
-    rewards += [AgentReward(key=0, arm=arm, agent="best", value=0.85) for arm in ARMS for _ in range(20)]
-    assert apart(rewards) == []
+def test_honest_agents_are_not_named():
+    """In 80 honest worlds, looked at every other day, nobody is named."""
+    told = {}
+    for seed in range(80):
+        rows, day_variance = honest(seed)
+        for day in range(1, 28, 2):
+            until = FIRST + dt.timedelta(days=day)
+            if found := names([row for row in rows if row.day <= until], day_variance):
+                told[seed, day] = found
+    assert told == {}
+
+
+@pytest.mark.parametrize(("count", "value"), [(10, 0.95), (10, 0.1), (40, 0.95)])
+def test_who_has_one_arm_look_otherwise_is_named_alone(count, value):
+    """On each of ten sites the liar is named, with its arm, and nobody else."""
+    for seed in range(10):
+        assert names(two_arms(seed, ("news", count, value))) == {("news", "eve")}
+
+
+def test_what_an_agent_forges_elsewhere_is_no_excuse():
+    """Skill explains a twentieth at most, so who lifts another arm as well is named all the same."""
+    for seed in range(10):
+        assert ("news", "eve") in names(two_arms(seed, ("news", 16, 0.95), ("code", 6, 0.95)))
+
+
+def test_forged_rewards_of_one_day_count_less_where_days_differ():
+    """A good day lifts all of its rewards, so they say less."""
+    rows = two_arms(0, ("news", 8, 0.95))
+    assert names(rows) != set()
+    assert names(rows, day_variance=0.5) == set()
+
+
+def test_two_lucky_sessions_name_nobody():
+    """Of an agent's two sessions nothing is said, however good they are."""
+    assert names(two_arms(0, ("news", 2, 1.0))) == set()
+    assert names(two_arms(0, ("news", 8, 1.0))) != set()
+
+
+def test_of_two_agents_the_one_with_the_higher_rewards_is_named():
+    """Both are equally far from each other; an alarm about each would say the same twice."""
+    rows = [row for row in two_arms(0, ("news", 12, 0.95)) if row.agent != "bob"]
+    assert names(rows) == {("news", "eve")}
 
 
 def test_one_agent_has_nobody_to_be_compared_with():
-    assert apart(lived(1, agents=1)) == []
+    """Nor do rewards of which nobody knows whose they are."""
+    rows = [row for row in two_arms(0) if row.agent == "alice"]
+    assert apart([*rows, *(rewarded("news", "", 1.0) for _ in range(20))]) == []
     assert apart([]) == []

@@ -5,6 +5,7 @@ import hashlib
 import io
 import itertools
 import json
+import random
 from functools import cache
 
 import pytest
@@ -20,11 +21,12 @@ from bandit.models import Arm, Assignment, Bandit, LedgerEntry, PolicyVersion, S
 from bandit.reading import posterior_of, version_of
 from grading import intake, monitoring
 from grading.intake.first_word import Speaker
-from grading.models import Alarm, ApiToken, Flag, Session, SessionShares
+from grading.models import Alarm, ApiToken, Flag, RuleRun, Session, SessionShares
 from grading.models.agents import TokenScope
 from grading.monitoring.unused import UnusedDecisions
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
+from tests.casts import logs
 from tests.examples import examples
 from tests.site import NOON, Site
 
@@ -59,6 +61,12 @@ class Agent:
 @pytest.fixture
 def eve():
     return Agent("eve")
+
+
+@pytest.fixture
+def hook():
+    """An agent that attacks with the token of its hook."""
+    return Agent("eve", TokenScope.HOOK)
 
 
 @pytest.fixture
@@ -338,21 +346,96 @@ def test_the_order_in_which_sessions_come_moves_no_bit_with_the_cap(alices_work,
 SEEN = {}
 
 
-def test_an_agent_that_alone_praises_an_arm_is_told_after_eight_sessions(alice):
-    for number in range(12):
-        for arm, value in (("social", 0.3), ("code", 0.6)):
-            made = Site().session(category=arm, agent="alice").session
-            Site().on(made).graded("judge", value + (number % 3 - 1) / 10)
-            rewards.settle(made)
-    for _ in range(8):
-        made = Site().session(category="social", agent="eve").session
-        Site().on(made).graded("judge", 1.0)
-        rewards.settle(made)
+USUAL = {"code": 0.62, "social": 0.58, "news": 0.54, "infra": 0.50}
+
+
+def honest_site():
+    """Four arms, of which `social` is second best: two honest agents have 14 rewards of each, over two weeks."""
+    dice = random.Random(4)
+    Arm.objects.filter(bandit__name="category").exclude(name__in=USUAL).update(paused=True)
+    for agent, arm, number in itertools.product(("alice", "bob"), USUAL, range(14)):
+        value = min(max(dice.gauss(USUAL[arm], 0.18), 0.0), 1.0)
+        reward_of(agent, f"{agent}-{arm}-{number}", arm, value, age=1 + number)
+
+
+def forge(eve, count, value, *arms, **said):
+    """As many sessions of eve's in each of these arms, with logs that a judge believes."""
+    for arm, number in itertools.product(arms, range(count)):
+        name = f"{arm}-{number}"
+        log = logs.claude(name, (f"git commit -m '{name}'", f"[main {number}abcdef] {name}\n 1 file changed"))
+        sent = Site().upload(name, log, category=arm, agent=eve.token.agent, speaker=Speaker(token=eve.token), **said)
+        Site().on(sent.session).graded("judge", value)
+        rewards.settle(sent.session)
+
+
+def named():
+    """What the rule's alarms are about, now that it has looked."""
     monitoring.watch()
-    alarm = Alarm.objects.get(rule="A41", resolved_at=None, about="eve: social")
-    assert (
-        "8 sessions of eve in social within 14 days came to 1.00 on average, 12 of other agents to 0.30" in alarm.detail
+    return set(Alarm.objects.filter(rule="A41", resolved_at=None).values_list("about", flat=True))
+
+
+def test_an_agent_that_lifts_the_second_best_arm_is_named_with_its_sessions(hook):
+    """Six forged sessions are enough for an alarm, which says what they moved and lists them."""
+    honest_site()
+    assert named() == set()
+    forge(hook, 6, 0.95, "social")
+    RuleRun.objects.all().delete()
+    assert named() == {"eve: social"}
+    alarm = Alarm.objects.get(rule="A41")
+    assert "6 sessions of eve in social within 45 days came to 0.95 on average, 28 of other agents to 0.60" in (
+        alarm.detail
     )
+    assert "social has 93 of the next 100 decisions; without this agent’s rewards it would have 46." in alarm.detail
+    assert set(monitoring.RULES["A41"].sessions(alarm.about, NOW)) == set(
+        Session.objects.filter(agent__name="eve").values_list("pk", flat=True)
+    )
+
+
+def test_forged_sessions_that_are_dated_long_ago_are_named_too(hook):
+    """The agent's own dates put no session out of the rule's sight: it counts on the day on which it was received."""
+    honest_site()
+    forge(hook, 6, 0.95, "social", ended_at=NOW - dt.timedelta(days=300))
+    assert named() == {"eve: social"}
+
+
+def test_who_lifts_other_arms_a_little_as_well_is_named(hook):
+    """What an agent forges in other arms is not its skill."""
+    honest_site()
+    forge(hook, 8, 0.95, "social")
+    forge(hook, 2, 0.95, "code", "news", "infra")
+    assert "eve: social" in named()
+
+
+def test_forged_sessions_that_move_nothing_are_not_named(hook):
+    """In an arm that stays far from the best, higher rewards change no decision, and open no alarm."""
+    honest_site()
+    Arm.objects.filter(name="triage").update(paused=False)
+    for number in range(28):
+        reward_of("alice", f"triage-{number}", "triage", 0.1 + number % 3 / 20, age=1 + number % 14)
+    forge(hook, 4, 0.6, "triage")
+    assert named() == set()
+
+
+def test_an_honest_specialist_is_not_named():
+    """An agent that works in one arm, somewhat better than others there, is within what agents differ by."""
+    honest_site()
+    for number in range(30):
+        reward_of("carol", f"carol-{number}", "social", 0.68 + (number % 7 - 3) / 12, age=number % 14)
+    assert named() == set()
+
+
+def test_an_agent_that_is_much_better_in_every_arm_is_not_named():
+    """Its rewards lift all arms alike, and change no decision."""
+    honest_site()
+    for arm, number in itertools.product(USUAL, range(14)):
+        reward_of("carol", f"carol-{arm}-{number}", arm, USUAL[arm] + 0.25 + (number % 5 - 2) / 20, age=1 + number)
+    assert named() == set()
+
+
+def test_on_a_site_with_one_agent_there_is_nobody_to_compare(hook):
+    forge(hook, 30, 1.0, "social")
+    forge(hook, 10, 0.2, "code")
+    assert named() == set()
 
 
 def test_who_shops_for_a_category_after_the_verdict_is_flagged(eve):
