@@ -342,8 +342,10 @@ def rest(sentence: str | None) -> str:
 
 @register.filter
 def share_of_one(value: float | None) -> str:
-    """A share in [0, 1] as a percentage: 97 %."""
-    return DASH if value is None else f"{100 * value:.0f} %"
+    """A share in [0, 1] as a percentage: 97 %, or 0.5 % where it would be 1 % or 0 %."""
+    if value is None:
+        return DASH
+    return f"{100 * value:.1g} %" if 0 < value < 0.01 else f"{100 * value:.0f} %"  # noqa: PLR2004 - one per cent
 
 
 @register.filter

@@ -71,6 +71,10 @@ def test_now_is_said_as_now(site, reviewer):
     assert 'class="note at-past"' not in flat(page)
 
 
+def test_exploration_below_one_per_cent_is_not_shown_as_none(reviewer):
+    assert "exploration 0.5 %" in read(reviewer)
+
+
 def test_a_day_of_the_past_leaves_out_what_happened_later(site, reviewer):
     graded(site, 0.2, ago=9 * DAY)
     graded(site, 0.9, ago=DAY)
