@@ -120,7 +120,9 @@ def test_no_page_claims_a_judge_that_never_answered(site, olga, sim, url):
             assert claim not in page, (path, claim)
     assert "The judge has not answered yet" in olga.get("/").context["answer"].sentence
     save(olga, sim)
-    assert "Judge open" in flat(olga.get("/quota/"))
+    page = flat(olga.get("/quota/"))
+    assert "Judge open" in page
+    assert "No outages recorded since" in page
     assert olga.get("/").context["checklist"].steps[0].done
 
 

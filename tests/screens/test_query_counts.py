@@ -47,7 +47,7 @@ from grading.review.progress import progress
 from grading.review.unheard import VOICES
 from grading.reward import lessons
 from grading.vocabulary import Reason, Source
-from tests import addresses, world
+from tests import addresses, caches, world
 from tests.addresses import Kind, World
 from tests.casts import judge as judge_cast
 from tests.casts import lesson as lesson_cast
@@ -229,13 +229,14 @@ def counts(site: World, numbers: range) -> dict[str, int]:
 
 
 def queries(ask: Callable[[], object]) -> int:
-    """How many it takes. What is written is undone."""
+    """How many it takes in a process that has just started. What is written is undone."""
     statements = []
 
     def note(execute, sql, *rest):
         statements.append(sql)
         return execute(sql, *rest)
 
+    caches.drop_all()
     _refresh_in_turn.cache_clear()  # it is the turn of alarms to be looked at
     with Site().rolled_back(), connection.execute_wrapper(note):
         response = ask()

@@ -176,10 +176,15 @@ def outcomes(
 # --- outages ---------------------------------------------------------------------------------------------------------
 
 
-def timeline(standing: JudgeStanding, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
-    """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
+def timeline(
+    standing: JudgeStanding, beginning: dt.datetime, periods: list[Period], spells: list[Spell], now: dt.datetime
+) -> SafeString:
+    """Two weeks of one judge, whole days, from its `beginning` on: open, pacing, overloaded, out; hatched
+    until the reset that lies ahead.
+    """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    spans = [] if standing.quota.is_unheard else [charts.Span(since=start, until=now, css="f-open", words="open")]
+    is_open = charts.Span(since=max(start, beginning), until=now, css="f-open", words="open")
+    spans = [] if standing.quota.is_unheard else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
         words = f"{state}, {stamp(period.since)} to {stamp(until)}"

@@ -50,7 +50,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         room, money = headroom(first), figures.spent(now, policy)
         view = outlook(first, room, policy, left_usd=money.left)
         since = now - dt.timedelta(days=figures.DAYS)
-        periods = outages.periods(first.quota, since)
+        periods, beginning = outages.periods(first.quota, since), outages.known_since(first.quota)
         spells = outages.spells(first.judge.model, since)
         tallies = figures.tallies_today(now)
         context |= {
@@ -65,7 +65,8 @@ def show(request: HttpRequest) -> TemplateResponse:
             "narrow": figures.backlog_chart(view, small=True),
             "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
             "calls": sum(tally.attempts for tally in tallies),
-            "timeline": figures.timeline(first, periods, spells, now),
+            "timeline": figures.timeline(first, beginning, periods, spells, now),
+            "known_since": beginning if beginning > since else None,
             "spells": [figures.spell_words(spell) for spell in spells],
             "outages": figures.listed(periods),
             "probe": may_probe(first.quota, held.jobs),
