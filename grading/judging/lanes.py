@@ -66,8 +66,11 @@ def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], asked: Iterable[int
         partition_by=[*(tier.removeprefix("-") for tier in tiers), "session__agent"],
         order_by=["-worth", "pk"],
     )
-    since = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
-    return jobs.annotate(turn=turn, since=since).order_by(*tiers, "turn", "-since", "-worth", "pk")
+    jobs, order = jobs.annotate(turn=turn), [*tiers, "turn"]
+    if ago:
+        longest = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
+        jobs, order = jobs.annotate(since=longest), [*order, "-since"]
+    return jobs.order_by(*order, "-worth", "pk")
 
 
 def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:
