@@ -431,5 +431,5 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
     def stop(self) -> None:
         """Take no more connections, answer what is under way, and let `run` return. May be called by a signal."""
         if self.stops_by is None:
+            self.pull_trigger()  # first: a loop in another thread closes the trigger as soon as it is to stop
             self.stops_by = time.monotonic() + STOP_SECONDS
-            self.pull_trigger()

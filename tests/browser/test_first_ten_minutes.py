@@ -148,6 +148,11 @@ def a_rule_gives_categories(page, address) -> None:
 
 
 def three_are_graded_by_keyboard(page, address) -> None:
+    def all_judged() -> bool:
+        page.goto(f"{address}/quota/")
+        return "No session waits for a verdict" in page.inner_text("main")
+
+    wait_for(all_judged, 120)  # a verdict that comes while somebody types has the form sent again
     page.goto(f"{address}/sessions/?agent=bob")
     for grade, session in enumerate(ids(page), 6):
         page.goto(f"{address}/review/{session}/")

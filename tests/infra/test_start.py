@@ -25,10 +25,12 @@ def test_the_whole_site_is_loaded_without_what_only_some_work_needs():
 
 def test_rules_that_have_little_to_compare_load_no_scipy():
     code = """if True:
+        import datetime as dt
         import django
         django.setup()
+        from bandit.core.table import RewardRow
         from grading.monitoring import apart, change_points, missing, picking, sameness
-        one = apart.AgentReward(arm="code", agent="alice", value=0.5, key=1)
+        one = RewardRow(arm="code", source="judge", agent="alice", day=dt.date(2026, 3, 31), n=1, s=1, q=1)
         assert not apart.apart([one])
         assert not change_points.changes([0.5, 0.6], limit=5.0)
         assert not missing.is_missing_too_often(0, 3)
