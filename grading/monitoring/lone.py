@@ -19,7 +19,7 @@ from grading.vocabulary import Source
 BANDIT = "category"
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
 # A smaller part of the next hundred decisions is no news.
-LEAST_SHARE = 3
+LEAST_SHARE = 1
 
 
 class LoneAgent(RuleOfSessions):
