@@ -1,7 +1,7 @@
 """Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -310,16 +310,16 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
 
 
 def _is_same(stored: Settlement, new: Settlement) -> bool:
-    """Whether both say the same of the session. Their words do not count: to reword one is no reason to settle anew."""
+    """Whether `new` would be stored as what is there: texts are redacted when they are saved."""
     names = ("value", "source", "final", "weight", "reason", "grade_id", "policy_id")
     if any(getattr(stored, name) != getattr(new, name) for name in names):
         return False
-    return [_codes(step) for step in stored.steps] == [_codes(step) for step in new.steps]
-
-
-def _codes(step: Mapping[str, Any]) -> list[Any]:
-    """What a step of the chain says, apart from its words."""
-    return [step[name] for name in ("source", "state", "join", "value", "reason", "provisional", "grade")]
+    for name in ("sentence", "steps"):
+        column: Any = Settlement._meta.get_field(name)  # noqa: SLF001 - Django's documented API
+        before, now = getattr(stored, name), getattr(new, name)
+        if before != now and before != column.redacted(now):
+            return False
+    return True
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:

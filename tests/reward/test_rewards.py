@@ -13,7 +13,7 @@ from grading import monitoring, review
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
 from grading.review import promises
-from grading.reward import explain, rewards
+from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import golden
 from tests.examples import examples
@@ -65,17 +65,6 @@ def test_settling_twice_records_once_where_a_sentence_holds_a_secret(site):
         rewards.settle(session)
     assert session.settlements.count() == before
     assert "ghp_" not in session.settlements.latest("revision").sentence
-
-
-@pytest.mark.django_db
-def test_rewording_settles_no_old_session_anew(site, monkeypatch):
-    sessions = [site.session().judged(0.8).with_failed_check("ci").settle() for _ in range(3)]
-    sessions += [site.session().graded(Source.TRAJECTORY, 0.41).settle() for _ in range(3)]
-    monkeypatch.setitem(explain.DECIDERS, Source.JUDGE, "A judge")
-    monkeypatch.setitem(explain.DECIDERS, Source.TRAJECTORY, "A log")
-    for session in sessions:
-        rewards.settle(session)
-        assert session.settlements.count() == 1
 
 
 @pytest.mark.django_db
