@@ -129,8 +129,7 @@ def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.da
 def _waiting() -> SessionQuerySet:
     grades = Grade.objects.chain().filter(source=Source.JUDGE)
     skipped = grades.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"), status=Status.SKIPPED)
-    unread = grades.filter(reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
-    unread = unread.exclude(Exists(skipped.exclude(reason=Reason.NOT_CONFIGURED)))
+    unread = Grade.objects.chain().without_judge().exclude(Exists(skipped.exclude(reason=Reason.NOT_CONFIGURED)))
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT).exclude(state=JobState.CANCELLED)
     verdicts = grades.filter(session=OuterRef("pk"), status=Status.SCORED)
     waiting = Session.objects.yours().filter(pk__in=unread.order_by().values("session"))

@@ -68,8 +68,8 @@ def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], asked: Iterable[int
     )
     jobs, order = jobs.annotate(turn=turn), [*tiers, "turn"]
     if ago:
-        longest = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
-        jobs, order = jobs.annotate(since=longest), [*order, "-since"]
+        calls_ago = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
+        jobs, order = jobs.annotate(calls_ago=calls_ago), [*order, "-calls_ago"]
     return jobs.order_by(*order, "-worth", "pk")
 
 

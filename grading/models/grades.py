@@ -27,6 +27,10 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         """The scored grades of judges, parallel ones too."""
         return self.filter(source=Source.JUDGE, status=Status.SCORED)
 
+    def without_judge(self) -> "GradeQuerySet":
+        """What is written on sessions that come in while there is no judge; on those that have a job it is FAILED."""
+        return self.filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
+
     def answering(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> "GradeQuerySet":
         """The verdicts on the same question: evidence, rubric, digest, and a model whose dated names count too."""
         same = {"inputs_sha256": inputs_sha256, "rubric": rubric, "version": version}

@@ -134,9 +134,10 @@ class JudgeJob(models.Model):
     `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. Those
     whose verdict is `stale` go first, and `unread` is the fingerprint of the evidence that it has not read, so that
     nothing is asked again twice for the same. Then come `reserved` ones, whose sessions were drawn to speak for their
-    arm's abstentions (no more of them than `judging.lanes` lets), and new sessions before `backlog`, then those of more
-    `worth` (what the verdict should move in the bandit, in reward). A further reading is the `sample`-th of the session
-    whose first verdict is `sample_of`; such jobs are the last of the backlog.
+    arm's abstentions (no more of them than `judging.lanes` lets), and new sessions before `backlog`; of these the
+    agents take turns, each with what is of more `worth` (what the verdict should move in the bandit, in reward) first.
+    A further reading is the `sample`-th of the session whose first verdict is `sample_of`; such jobs are the last of
+    the backlog.
     `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
     Of its `attempts` that failed, `own_failures` are those during which the judge answered other sessions:
     `others_graded` of them in all. `parked_at` is when it was first parked.

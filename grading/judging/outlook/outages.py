@@ -73,9 +73,9 @@ def periods(quota: Quota, start: dt.datetime) -> list[Period]:
 
 def known_since(quota: Quota) -> dt.datetime:
     """Since when anything is known of a judge: this one's first state, or the first call of any. Two queries."""
-    state = quota.transitions.order_by("at").first() if quota.pk else None
-    call = JudgeAttempt.objects.order_by("started_at").first()
-    return min([quota.changed_at, *([state.at] if state else []), *([call.started_at] if call else [])])
+    states = quota.transitions.order_by("at").values_list("at", flat=True)[:1] if quota.pk else []
+    calls = JudgeAttempt.objects.order_by("started_at").values_list("started_at", flat=True)[:1]
+    return min([quota.changed_at, *states, *calls])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
 from grading.reward import reserving, rewards
-from grading.vocabulary import NO_REWARD, Reason, Source, Status, WorkKind
+from grading.vocabulary import NO_REWARD, Reason, WorkKind
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +76,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         rows = queued.annotate(
             judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
         )
-        unjudged = Grade.objects.chain().filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED)
-        is_earlier = Exists(unjudged.exclude(status=Status.FAILED).filter(session=OuterRef("session")))
+        is_earlier = Exists(Grade.objects.chain().without_judge().filter(session=OuterRef("session")))
         needed = (
             Q(created_at__lt=run.created_at)
             | Q(came_at__gt=Coalesce(F("judged_at"), F("created_at")))

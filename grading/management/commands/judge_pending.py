@@ -28,11 +28,10 @@ class Command(BaseCommand):
         if not quota.is_configured():
             raise CommandError("No judge yet: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
         now, total = clock.now(), 0
-        waiting = earlier.count(now)
         if abandoned:
             while count := judging.take_up_abandoned():
                 total += count
-        elif waiting is None:
+        elif (waiting := earlier.count(now)) is None:
             self.stdout.write("No session that came in while there was no judge waits for a choice.")
             return
         elif choice is None:

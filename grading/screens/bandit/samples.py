@@ -90,19 +90,19 @@ def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
     """The arms that some sample has a reward for, the most chosen first."""
     taught = sample_rewards()
     after = sample_outlook(bandit, taught, now)
-    told = Counter(
+    counts = Counter(
         learner.arm.name
         for each in taught
         for learner in each.learners
         if learner.bandit == bandit.name and each.credit.grader.source != ABSTAINED
     )
-    arms = {arm.name: arm for arm in bandit.arms.filter(name__in=told)}
+    arms = {arm.name: arm for arm in bandit.arms.filter(name__in=counts)}
     shown = {name: after.arms[name] for name in arms if name in after.arms}
     drawn = charts.ridges({name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in shown.items()})
     found = [
         SampleArm(
             arm=arms[name],
-            sessions=told[name],
+            sessions=counts[name],
             posterior=arm,
             share=after.share_of_next_100(name),
             ridge=drawn[name],
