@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ OUT = range(140, 175)
 DAVE = range(245, 251)
 # What people do once the session of this number is in.
 PERSON = {60: "merge", 110: "part", 200: "merge", 230: "erase", 260: "erase an agent", 290: "exclude"}
-WORDS = "retry guard parser index queue cache token branch import release".split()
+WORDS = ["retry", "guard", "parser", "index", "queue", "cache", "token", "branch", "import", "release"]
 
 
 def main(out: Path) -> None:
@@ -91,7 +90,7 @@ def live(out: Path) -> None:
             if act := PERSON.get(number):
                 do(olga, act)
             if number % A_DAY == A_DAY - 1:
-                print(f"{number + 1} sessions", flush=True)
+                sys.stdout.write(f"{number + 1} sessions\n")
                 run("sweep", "prioritise", "at_night")
         # The last ones wait for their judge.
         judge.mode = "spend_limit"
@@ -270,7 +269,7 @@ def keep(out: Path) -> None:
         for name in ("about.json", "facts.json", "db.sql", "evidence"):
             archive.add(STATE / name, name, filter=plain)
     counts = {kind: len(rows) for kind, rows in held.items()}
-    print(counts, out, out.stat().st_size, "bytes")
+    sys.stdout.write(f"{counts}; {out} has {out.stat().st_size} bytes\n")
 
 
 def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
