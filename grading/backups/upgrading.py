@@ -66,8 +66,9 @@ def require_no_other_user() -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pid, coalesce(nullif(application_name, ''), 'a program'), coalesce(host(client_addr), 'this machine')"
-            " FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+            "SELECT pid, coalesce(nullif(application_name, ''), 'a program'), "
+            "coalesce(host(client_addr), 'this host') FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() "
             "AND backend_type = 'client backend' ORDER BY pid"
         )
         users = [f"{name} at {host} (server process {pid})" for pid, name, host in cursor.fetchall()]

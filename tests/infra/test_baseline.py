@@ -19,7 +19,7 @@ from bandit.audit import audit
 from bandit.checks import missing_triggers
 from bandit.models import Arm, LedgerEntry, Selection
 from grading import models, tasks
-from grading.reward import rewards
+from grading.reward import explain, rewards
 from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World
 from tests.databases import Schema, database, restore_baseline, schema
@@ -93,8 +93,13 @@ def test_append_only_tables_still_refuse_changes():
                 rows._raw_delete(using="default")
 
 
-def test_settling_every_session_again_changes_no_reward(about):
-    """The ledger may name a merged category as the context of a harness's reward; what is learned stays the same."""
+def test_settling_every_session_again_changes_no_reward(about, monkeypatch):
+    """Not even with explanations in other words.
+
+    The ledger may name a merged category as the context of a harness's reward; what is learned stays the same.
+    """
+    for source in explain.DECIDERS:
+        monkeypatch.setitem(explain.DECIDERS, source, "Something else")
     now = dt.datetime.fromisoformat(about["now"])
     before = facts(now)
     for session in models.Session.objects.order_by("pk"):

@@ -90,7 +90,7 @@ def live(out: Path) -> None:
             if act := PERSON.get(number):
                 do(olga, act)
             if number % A_DAY == A_DAY - 1:
-                sys.stdout.write(f"{number + 1} sessions\n")
+                print(f"{number + 1} sessions", flush=True)
                 run("sweep", "prioritise", "at_night")
         # The last ones wait for their judge.
         judge.mode = "spend_limit"
@@ -269,7 +269,7 @@ def keep(out: Path) -> None:
         for name in ("about.json", "facts.json", "db.sql", "evidence"):
             archive.add(STATE / name, name, filter=plain)
     counts = {kind: len(rows) for kind, rows in held.items()}
-    sys.stdout.write(f"{counts}; {out} has {out.stat().st_size} bytes\n")
+    print(f"{counts}; {out} has {out.stat().st_size} bytes")
 
 
 def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
