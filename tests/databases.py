@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 BASELINE = Path(__file__).parent / "data" / "baseline" / "site.tar.xz"
 # The migrations whose schema the baseline has.
@@ -55,10 +55,9 @@ def restore_baseline(folder: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as rows:
         rows.executescript((folder / "db.sql").read_text())
         if connection.vendor == "postgresql":
-            for app in ("admin", "account", "axes", "mfa", "sessions", "socialaccount"):
-                call_command("migrate", app, verbosity=0)
-            for app, name in BASELINE_SCHEMA:
-                call_command("migrate", app, name, verbosity=0)
+            executor = MigrationExecutor(connection)
+            others = [node for node in executor.loader.graph.leaf_nodes() if node[0] not in dict(BASELINE_SCHEMA)]
+            executor.migrate([*BASELINE_SCHEMA, *others])
             copy_to_postgresql(rows)
 
 

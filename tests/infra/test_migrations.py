@@ -35,14 +35,14 @@ def test_no_migration_imports_code_that_changes():
 
 
 @pytest.mark.slow
-@pytest.mark.database
-def test_migrating_from_nothing_ends_where_the_template_does(tmp_path, django_db_setup, django_db_blocker):
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_migrating_from_nothing_ends_where_the_template_does(tmp_path):
     """The template of the test databases may be of another day: here every migration runs."""
-    with django_db_blocker.unblock():
-        template = schema(), seeds()
-        with database("fresh", tmp_path):
-            call_command("migrate", verbosity=0)
-            assert (schema(), seeds()) == template
+    template = schema(), seeds()
+    with database("fresh", tmp_path):
+        call_command("migrate", verbosity=0)
+        assert (schema(), seeds()) == template
 
 
 def seeds() -> dict[str, list[Any]]:
