@@ -1,23 +1,27 @@
-"""Whether this code and the database belong together: said in words before anything reads or writes the rows.
+"""Checks that the code and the database are of the same version, before anything reads or writes rows.
 
-Code that is older than its database would fail in the middle of something, or worse, leave out what it does not know.
+Code that is older than its database would fail half-way through something, or skip what it does not know.
 """
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 logger = logging.getLogger(__name__)
 
-OURS = ("bandit", "grading")
-TOLD = 3
-# Commands that read no rows of ours, or come before there are any.
+OUR_APPS = ("bandit", "grading")
+NAMES_SHOWN = 3
+# The last commit that has every migration which the first migrations of this code replace.
+LAST_WITH_OLDER_MIGRATIONS = "dd0a3880"
+# Commands that read no rows of the site, or that create them.
 NEED_NO_ROWS = frozenset(
     (
         "",
@@ -44,11 +48,11 @@ class WeakSecretKey(ImproperlyConfigured):
 
 
 class SchemaMismatch(ImproperlyConfigured):
-    """The code and the database do not belong together. The message says which is older, and what to do."""
+    """The code and the database are of different versions. The message says which is older and what to do."""
 
 
 def require_for(words: Sequence[str]) -> None:
-    """End the program with a line that says why where that command of manage.py could not work on this database."""
+    """Exit with an explanation if that command of manage.py cannot work on this database."""
     command = next((word for word in words if not word.startswith("-")), "")
     if command in NEED_NO_ROWS or {"-h", "--help"} & {*words}:
         return
@@ -57,7 +61,7 @@ def require_for(words: Sequence[str]) -> None:
 
 
 def require_or_exit(require: Callable[[], None]) -> None:
-    """End the program with a line that says why where that raises SchemaMismatch or WeakSecretKey."""
+    """Call `require`; where it raises SchemaMismatch or WeakSecretKey, exit with the message."""
     try:
         require()
     except (SchemaMismatch, WeakSecretKey) as error:
@@ -67,8 +71,9 @@ def require_or_exit(require: Callable[[], None]) -> None:
 
 
 def require_current() -> None:
-    """Raise SchemaMismatch unless the database has exactly this code's migrations. A database that does not answer is
-    taken for right: it is away, and whoever needs it says so.
+    """Raise SchemaMismatch unless the database has exactly this code's migrations.
+
+    A database that does not answer passes: whoever needs it reports that.
     """
     executor = _executor()
     if executor is None:
@@ -78,14 +83,17 @@ def require_current() -> None:
         raise SchemaMismatch("The database is empty: run manage.py migrate, or restore a backup into it.")
     if lacking := _missing(executor):
         raise SchemaMismatch(
-            f"This code is newer than the database, which lacks {_told(lacking)}. Make a backup with the version that "
-            "ran before, stop the site, and run: manage.py migrate (`make run` does so by itself)."
+            f"This code is newer than the database, which lacks {_list_names(lacking)}. Stop the site and run "
+            "`make run`, which makes a backup and migrates; or make a backup with the version that ran before, and run "
+            "manage.py migrate."
         )
 
 
 def require_can_migrate() -> None:
-    """Raise SchemaMismatch if the database has migrations that this code does not know, and WeakSecretKey if it has
-    none yet and SECRET_KEY is too short. An existing site with a short key is migrated: `warn_of_short_key` tells it.
+    """Raise SchemaMismatch if this code cannot migrate the database, because it is newer or too old.
+
+    Raise WeakSecretKey if the database is new and SECRET_KEY is too short. An existing site with a short key is
+    migrated and gets a warning (`warn_of_short_key`).
     """
     executor = _executor()
     if executor is None:
@@ -116,12 +124,29 @@ def _is_key_short() -> bool:
 
 
 def unknown(names: Iterable[Migration]) -> list[Migration]:
-    """Those of our apps' migrations that this code does not know."""
-    return _unknown(MigrationExecutor(None), names)
+    """The migrations among these that belong to our apps and that this code does not know."""
+    return _unknown(MigrationLoader(None), names)
+
+
+def require_upgradable(applied: Collection[Migration]) -> None:
+    """Raise SchemaMismatch if these are only some of the migrations that the first ones of this code replace.
+
+    Django would drop the app from its plan without a word and migrate the others.
+    """
+    for migration in MigrationLoader(None).disk_migrations.values():
+        if migration.app_label not in OUR_APPS:
+            continue
+        missing_names = [name for name in migration.replaces if name not in applied]
+        if missing_names and len(missing_names) < len(migration.replaces):
+            raise SchemaMismatch(
+                f"This database is too old to be upgraded in one step: it lacks {_list_names(missing_names)}. Check "
+                f"out commit {LAST_WITH_OLDER_MIGRATIONS}, run `make run` there once and stop it, then come back to "
+                "this version. Nothing was changed."
+            )
 
 
 def missing() -> list[Migration]:
-    """Those of this code's migrations that the database lacks."""
+    """Return the migrations of this code that the database lacks."""
     return _missing(MigrationExecutor(connection))
 
 
@@ -131,29 +156,28 @@ def _missing(executor: MigrationExecutor) -> list[Migration]:
 
 def _executor() -> MigrationExecutor | None:
     try:
+        require_upgradable(MigrationRecorder(connection).applied_migrations())
         return MigrationExecutor(connection)
     except DatabaseError as error:
-        logger.warning("whether the database is of this version is not known, since it does not answer: %s", error)
+        logger.warning("cannot check the database's version, because it does not answer: %s", error)
         return None
 
 
 def _refuse_newer(executor: MigrationExecutor) -> None:
-    if newer := _unknown(executor, executor.loader.applied_migrations):
+    if newer := _unknown(executor.loader, executor.loader.applied_migrations):
         raise SchemaMismatch(
-            f"This code is older than the database, which has {_told(newer)}. Run the version that the database was "
-            "last used with, or a newer one; or go back to a backup from before: manage.py restore (docs/operate.md)."
+            f"This code is older than the database, which has {_list_names(newer)}. Run the version that the database "
+            "was last used with, or a newer one; or go back to an older backup: manage.py restore (docs/operate.md)."
         )
 
 
-def _unknown(executor: MigrationExecutor, names: Iterable[Migration]) -> list[Migration]:
-    known = executor.loader
-    replaced = {each for migration in known.disk_migrations.values() for each in migration.replaces}
-    return sorted(
-        each for each in names if each[0] in OURS and each not in known.disk_migrations and each not in replaced
-    )
+def _unknown(loader: MigrationLoader, names: Iterable[Migration]) -> list[Migration]:
+    known = {*loader.disk_migrations}
+    known.update(name for migration in loader.disk_migrations.values() for name in migration.replaces)
+    return sorted(name for name in names if name[0] in OUR_APPS and name not in known)
 
 
-def _told(migrations: list[Migration]) -> str:
-    names = ", ".join(f"{app}.{name}" for app, name in migrations[:TOLD])
-    more = len(migrations) - TOLD
+def _list_names(migrations: Sequence[Migration]) -> str:
+    names = ", ".join(f"{app}.{name}" for app, name in migrations[:NAMES_SHOWN])
+    more = len(migrations) - NAMES_SHOWN
     return f"{names} and {more} more migrations" if more > 0 else f"the migration{'s' * (len(migrations) > 1)} {names}"

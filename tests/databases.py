@@ -1,8 +1,9 @@
-"""Databases beside the tests' own: empty ones, and those that older versions of the site made.
+"""Databases besides the tests' own: empty ones, and the baseline, which an earlier version of the site made.
 
-How the old ones were made: `tests/data/databases/make.py`. Each is named by its last migration of `grading`.
+How the baseline was made: `tests/data/baseline/make.py`.
 """
 
+import contextlib
 import re
 import sqlite3
 import tarfile
@@ -13,10 +14,10 @@ from typing import Any
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.loader import MigrationLoader
 
-FOLDER = Path(__file__).parent / "data" / "databases"
-NAMES = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.tar.xz"))
+BASELINE = Path(__file__).parent / "data" / "baseline" / "site.tar.xz"
+# The migrations whose schema the baseline has.
+BASELINE_SCHEMA = (("bandit", "0001_squashed_0029_days"), ("grading", "0001_squashed_0058_short_artifacts"))
 OURS = ("bandit_", "grading_")
 
 Schema = dict[str, dict[str, Any]]
@@ -42,29 +43,27 @@ def database(name: str, folder: Path) -> Iterator[None]:
                 cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-def restore(name: str, folder: Path) -> list[tuple[str, str]]:
-    """Makes the empty database what it was, and lays its evidence into `folder`; the migrations that it has, without
-    those that stand for several.
+def restore_baseline(folder: Path) -> None:
+    """Fill the empty database with the baseline's rows, before any later migration, and extract its files to `folder`:
+    `about.json`, `facts.json` and `evidence/`.
     """
-    with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
-        # The filter came with Python 3.11.4; before, these files of our own are taken as they are.
+    with tarfile.open(BASELINE) as archive:
+        # `data_filter` came with Python 3.11.4. The archive is our own, so older versions may do without it.
         archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
         archive.extractall(folder)  # noqa: S202
-    with sqlite3.connect(":memory:" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]) as then:
-        then.executescript((folder / "db.sql").read_text())
-        known = MigrationLoader(None, replace_migrations=False).disk_migrations
-        applied = then.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
-        applied = [each for each in applied if not known[each].replaces]
+    path = ":memory:" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]
+    with contextlib.closing(sqlite3.connect(path)) as rows:
+        rows.executescript((folder / "db.sql").read_text())
         if connection.vendor == "postgresql":
-            migrate_by_old_files(applied)
-            copy_to_postgresql(then)
-    then.close()
-    return applied
+            executor = MigrationExecutor(connection)
+            others = [node for node in executor.loader.graph.leaf_nodes() if node[0] not in dict(BASELINE_SCHEMA)]
+            executor.migrate([*BASELINE_SCHEMA, *others])
+            copy_to_postgresql(rows)
 
 
-def copy_to_postgresql(then: sqlite3.Connection) -> None:
-    """Each row of SQLite into the table of that name. Text that SQLite keeps becomes what PostgreSQL's column is."""
-    tables = [name for name in connection.introspection.table_names() if name != "django_migrations"]
+def copy_to_postgresql(rows: sqlite3.Connection) -> None:
+    """Copy each row of SQLite into the table of that name; PostgreSQL converts text to the type of the column."""
+    tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # no triggers, no order of foreign keys
         cursor.execute("SET TIME ZONE 'UTC'")
@@ -76,7 +75,7 @@ def copy_to_postgresql(then: sqlite3.Connection) -> None:
             )
             columns = {name: (kind, identity) for name, kind, identity in cursor.fetchall()}
             named = ", ".join(f'"{name}"' for name in columns)
-            found = then.execute(f'SELECT {named} FROM "{table}"').fetchall()  # noqa: S608
+            found = rows.execute(f'SELECT {named} FROM "{table}"').fetchall()  # noqa: S608
             places = ", ".join("%s" if kind == "bytea" else f"%s::text::{kind}" for kind, _ in columns.values())
             into = f'INSERT INTO "{table}" ({named}) VALUES ({places})'  # noqa: S608
             cursor.executemany(into, found)
@@ -84,13 +83,6 @@ def copy_to_postgresql(then: sqlite3.Connection) -> None:
                 last = f'SELECT coalesce(max({name}), 0) + 1 FROM "{table}"'  # noqa: S608
                 cursor.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{name}'), ({last}), false)")
     connection.close()
-
-
-def migrate_by_old_files(targets: list[tuple[str, str]]) -> None:
-    """By each migration as it came, never by those that replace several."""
-    executor = MigrationExecutor(connection)
-    executor.loader = MigrationLoader(connection, replace_migrations=False)
-    executor.migrate(targets)
 
 
 def schema() -> Schema:

@@ -31,9 +31,8 @@ class BackupProblem(Exception):
 
 @contextmanager
 def stopped() -> Iterator[None]:
-    """While nothing of the site runs, and nothing of it can be started. Raises BackupProblem where something runs."""
-    state = settings.STATE_DIR
-    with (state / "site.lock").open("a+") as site, (state / PROGRAMS_LOCK).open("a+") as programs:
+    """Keep the site stopped: no part of it runs or can be started. Raises BackupProblem if something runs."""
+    with (settings.STATE_DIR / "site.lock").open("a+") as site:
         site.seek(0)
         try:
             fcntl.flock(site, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,6 +40,14 @@ def stopped() -> Iterator[None]:
             raise BackupProblem(
                 f"the site is running ({site.read() or 'it is just starting'}): stop it first"
             ) from None
+        with programs_stopped():
+            yield
+
+
+@contextmanager
+def programs_stopped() -> Iterator[None]:
+    """As `stopped`, for `manage.py up`, which has the site's own lock itself."""
+    with (settings.STATE_DIR / PROGRAMS_LOCK).open("a+") as programs:
         try:
             fcntl.flock(programs, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

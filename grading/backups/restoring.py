@@ -86,6 +86,10 @@ def require_fitting(held: Manifest) -> None:
     if newer := schema.unknown(held.migrations):
         app, name = newer[0]
         raise BackupProblem(f"the backup is of a newer version, which has {app}.{name}: use that version's code")
+    try:
+        schema.require_upgradable(held.migrations)
+    except schema.SchemaMismatch as error:
+        raise BackupProblem(f"the backup is of an older version. {error}") from error
 
 
 def is_empty() -> bool:

@@ -171,8 +171,8 @@ class Settlement(models.Model):
     """One resolution of the chain for one session; the highest revision is what holds. Never updated (L3).
 
     `value` is None for "no reward". `steps` is the whole explanation; `sentence` sums it up. `reason` is set where the
-    reward is provisional, excluded or not graded, and says why. `policy` says the chain's policy, as it says the
-    ledger's.
+    reward is provisional, excluded or not graded, and says why. `policy` is the chain's policy. `basis` is
+    `Resolution.basis`, None in rows of earlier versions.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements", db_index=False)
@@ -191,6 +191,7 @@ class Settlement(models.Model):
     policy = models.ForeignKey(
         "bandit.PolicyText", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    basis = models.CharField(max_length=16, null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,6 +1,8 @@
 """`resolve`: the whole chain as one pure function, from grade rows to a reward with its explanation."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +12,8 @@ from grading.reward.explain import ChainStep
 from grading.reward.standing import PLAIN
 from grading.vocabulary import Outcome, Reason, Source
 
+STEP_CODES = ("source", "state", "join", "value", "reason", "provisional", "grade")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
@@ -17,7 +21,8 @@ class Resolution:
 
     `value` in [0, 1], or None for "no reward"; `source` decides (None: an infrastructure outcome); `weight` in [0, 1];
     `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's id; `standing` is
-    how it stands, in the ledger's words (`standing.py`).
+    how it stands, in the ledger's words (`standing.py`). `basis` is a digest of what the sentence rests on besides
+    these: what may still come, the failed checks, the outcome. `judge_open`: a verdict may still come.
     """
 
     value: float | None
@@ -29,9 +34,21 @@ class Resolution:
     reason: Reason = Reason.NONE
     grade: int | None = None
     standing: str = PLAIN
+    basis: str = ""
+    judge_open: bool = False
 
     def steps_json(self) -> list[dict[str, Any]]:
         return [asdict(step) for step in self.steps]
+
+
+def step_codes(steps: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return what steps say, without their words: `steps_json()` of now and of a stored settlement compare by it."""
+    return [[step[name] for name in STEP_CODES] for step in steps]
+
+
+def digest(*values: object) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of these values as JSON."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 def resolve(
@@ -68,4 +85,6 @@ def resolve(
         reason=decision.reason,
         grade=None if decision.grade is None else decision.grade.id,
         standing=decision.standing,
+        judge_open=judge_open,
+        basis=digest(judge_open, reading_open, list(vetoes), outcome, outcome_reason, decision.standing),
     )

@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -20,7 +19,7 @@ from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
 from grading.reward import reserving, state
-from grading.reward.chain import Resolution, resolve
+from grading.reward.chain import Resolution, digest, resolve, step_codes
 from grading.reward.decide import ChainPolicy, GradeView, Holds, current
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
@@ -201,6 +200,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
                 sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
                 reason=Reason.CARRIED,
                 grade=None,
+                basis=digest(resolution.basis, parent.pk),
             )
         if not locked.is_sample:
             name_engine(locked)
@@ -297,8 +297,9 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         steps=resolution.steps_json(),
         grade_id=resolution.grade,
         policy_id=ledger.policy_saying(policy().version),
+        basis=resolution.basis,
     )
-    if held is not None and _is_same(held, settlement):
+    if held is not None and _is_same(held, settlement, resolution):
         return held
     settlement.save(force_insert=True)
     at_hand.wrote(session, "settlements", [settlement])
@@ -309,17 +310,16 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     return settlement
 
 
-def _is_same(stored: Settlement, new: Settlement) -> bool:
-    """Whether `new` would be stored as what is there: texts are redacted when they are saved."""
+def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> bool:
+    """Whether `new` differs from the stored settlement in its words alone: a reworded explanation settles nothing."""
     names = ("value", "source", "final", "weight", "reason", "grade_id", "policy_id")
     if any(getattr(stored, name) != getattr(new, name) for name in names):
         return False
-    for name in ("sentence", "steps"):
-        column: Any = Settlement._meta.get_field(name)  # noqa: SLF001 - Django's documented API
-        before, now = getattr(stored, name), getattr(new, name)
-        if before != now and before != column.redacted(now):
-            return False
-    return True
+    if step_codes(stored.steps) != step_codes(new.steps):
+        return False
+    if stored.basis is None:  # of an earlier version: it may say that nobody has asked for a verdict
+        return not (resolution.judge_open and new.reason in {Reason.DECLINED, Reason.NOT_CONFIGURED})
+    return stored.basis == new.basis
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:

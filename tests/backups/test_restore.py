@@ -71,6 +71,9 @@ def test_a_backup_of_another_kind_or_of_a_newer_version_is_refused_in_words(fold
     newer = (*held.migrations, ("grading", "0999_from_the_future"))
     with pytest.raises(BackupProblem, match=r"of a newer version, which has grading\.0999"):
         restoring.require_fitting(dataclasses.replace(held, migrations=newer))
+    older = tuple(name for name in held.migrations if name[0] != "grading" or name[1] < "0050")
+    with pytest.raises(BackupProblem, match=r"of an older version.* Check out commit \w+, run `make run` there"):
+        restoring.require_fitting(dataclasses.replace(held, migrations=older))
     with pytest.raises(BackupProblem, match="use as new a server"):
         restoring.require_fitting(dataclasses.replace(held, server=99))
 

@@ -14,17 +14,19 @@ PROGRAMS = {
     "command": (*MANAGE, "verify"),
 }
 NEWER = "INSERT INTO django_migrations (app, name, applied) VALUES ('grading', '0999_later', '2026-03-31 12:00:00')"
-[(_, LATEST)] = MigrationLoader(None).graph.leaf_nodes("bandit")
-UNMIGRATED = f"DELETE FROM django_migrations WHERE app = 'bandit' AND name = '{LATEST}'"  # noqa: S608 - the name of a file of ours
+[(_, LATEST)] = MigrationLoader(None).graph.leaf_nodes("grading")
+UNMIGRATED = f"DELETE FROM django_migrations WHERE app = 'grading' AND name = '{LATEST}'"  # noqa: S608 - the name of a file of ours
+TOO_OLD = "DELETE FROM django_migrations WHERE app = 'bandit' AND name >= '0020'"
 
 
 @pytest.mark.parametrize(
     ("statement", "also", "words"),
     [
         (NEWER, {"up": (*MANAGE, "up")}, "older than the database, which has the mig"),
-        (UNMIGRATED, {}, f"newer than the database, which lacks the migration bandit.{LATEST}"),
+        (UNMIGRATED, {}, f"newer than the database, which lacks the migration grading.{LATEST}"),
+        (TOO_OLD, {"up": (*MANAGE, "up")}, "too old to be upgraded in one step: it lacks bandit.0020"),
     ],
-    ids=["old code", "new code"],
+    ids=["old code", "new code", "much newer code"],
 )
 def test_code_and_database_that_do_not_fit_are_told_in_words(new_place, statement, also, words):
     place = new_place()

@@ -13,7 +13,7 @@ from grading import monitoring, review
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
 from grading.review import promises
-from grading.reward import rewards
+from grading.reward import explain, rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import golden
 from tests.examples import examples
@@ -74,6 +74,22 @@ def test_another_failed_check_is_named_in_a_new_settlement(site):
     site.on(receipt.session).judged(0.8).settle()
     site.upload("one", facts={"checks": checks})
     assert "ci and lint failed" in receipt.session.settlements.latest("revision").sentence
+
+
+@pytest.mark.django_db
+def test_rewording_explanations_settles_nothing(site, monkeypatch):
+    """Settlements are compared by content, so an upgrade that says the same in other words adds no rows."""
+    sessions = [
+        site.session().judged(0.8).settle(),
+        site.session().graded(Source.JOURNAL, 0.4).settle(),
+        site.session().judged(0.8).with_failed_check("ci").settle(),
+    ]
+    before = Settlement.objects.count()
+    for source in explain.DECIDERS:
+        monkeypatch.setitem(explain.DECIDERS, source, "Something else")
+    for session in sessions:
+        rewards.settle(session)
+    assert Settlement.objects.count() == before
 
 
 @pytest.mark.django_db

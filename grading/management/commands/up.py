@@ -17,6 +17,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from grading.backups import upgrading
+from grading.backups.databases import BackupProblem
 from gradingsite import broker, schema
 from gradingsite.ports import taken
 from gradingsite.supervisor import Program, become, die_with_parent
@@ -42,7 +44,10 @@ class Command(BaseCommand):
         self.require_free_port()
         empty(settings.TEMP_DIR)
         os.environ["TMPDIR"] = str(settings.TEMP_DIR)  # of every program, SQLite among them
-        call_command("migrate", verbosity=0)
+        try:
+            upgrading.migrate(say=self.stdout.write)
+        except BackupProblem as error:
+            raise CommandError(str(error)) from error
         call_command("check", databases=["default"])
         schema.warn_of_short_key()
         self.greet(make_first_admin())

@@ -1,0 +1,123 @@
+"""Migrating the database of a site that has sessions: checks and a copy to go back to come first."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+from grading.backups.databases import BackupProblem, programs_stopped, snapshot
+from grading.backups.manifest import DATABASES
+from grading.models import Session
+from gradingsite import schema
+
+Say = Callable[[str], None]
+MIB = 1 << 20
+# In the state folder: a folder for each upgrade, named by the first migration that it applied.
+COPIES = "before-upgrades"
+LOCK_WAIT = 5.0  # seconds
+
+
+def migrate(say: Say) -> None:
+    """Apply the migrations that the database lacks.
+
+    If the site has sessions, copy the database first, and tell `say` where the copy is and how to go back. Each
+    migration is applied completely or not at all, so an interrupted upgrade can be started again.
+
+    Raises BackupProblem, with nothing changed, if a program uses the database or the disk has too little space.
+    """
+    missing = schema.missing()
+    if not missing or not has_sessions():
+        call_command("migrate", verbosity=0)
+        return
+    with programs_stopped():
+        require_no_other_user()
+        require_free_space()
+        say(f"Upgrading the database: {len(missing)} migrations.")
+        copy = copy_database(settings.STATE_DIR / COPIES / "-".join(missing[0]))
+        say(f"A copy of the database as it is now: {copy}")
+        say(how_to_go_back(copy))
+        call_command("migrate", verbosity=1)
+        say("The database is up to date. Delete the copy once you are content with this version.")
+
+
+def has_sessions() -> bool:
+    """Whether the database has the tables of a site, with at least one session."""
+    return Session._meta.db_table in connection.introspection.table_names() and Session.objects.exists()  # noqa: SLF001 - Django's documented API
+
+
+def require_no_other_user() -> None:
+    """Raise BackupProblem if any other connection to the database is open, of this site or of another program."""
+    if connection.vendor == "sqlite":
+        connection.close()
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=LOCK_WAIT)) as probe:
+            try:
+                probe.execute("PRAGMA locking_mode = EXCLUSIVE")
+                probe.execute("BEGIN EXCLUSIVE")
+                probe.execute("ROLLBACK")
+            except sqlite3.OperationalError as error:
+                raise BackupProblem(
+                    f"another program uses the database ({error}): end it, then start the upgrade again"
+                ) from error
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid, coalesce(nullif(application_name, ''), 'a program'), "
+            "coalesce(host(client_addr), 'this host') FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend' ORDER BY pid"
+        )
+        users = [f"{name} at {host} (server process {pid})" for pid, name, host in cursor.fetchall()]
+    if users:
+        raise BackupProblem(
+            f"expected no other connection to the database; there are {len(users)}: {', '.join(users[:3])}. End these "
+            "programs, then start the upgrade again"
+        )
+
+
+def require_free_space() -> None:
+    """Raise BackupProblem unless the disk of the state folder has twice the size of the database: a copy of it, and
+    tables that are written anew.
+    """
+    needed, free = 2 * database_size(), shutil.disk_usage(settings.STATE_DIR).free
+    if free < needed:
+        raise BackupProblem(
+            f"an upgrade needs {needed // MIB:,} MiB of free disk at {settings.STATE_DIR}, twice the size of the "
+            f"database; there are {free // MIB:,} MiB. Make room, then start the upgrade again"
+        )
+
+
+def database_size() -> int:
+    """Bytes."""
+    if connection.vendor == "sqlite":
+        name = connection.settings_dict["NAME"]
+        return sum(path.stat().st_size for path in (Path(name), Path(f"{name}-wal")) if path.exists())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
+def copy_database(folder: Path) -> Path:
+    """Copy the database into `folder`, in place of an earlier copy; the file's path."""
+    draft = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700, parents=True)
+    with snapshot(draft):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    return folder / DATABASES[connection.vendor]
+
+
+def how_to_go_back(copy: Path) -> str:
+    """The commands that bring back the site as it was before the upgrade."""
+    if connection.vendor == "sqlite":
+        name = connection.settings_dict["NAME"]
+        commands = f"rm -f {name}-wal {name}-shm && cp {copy} {name}"
+    else:
+        commands = f"pg_restore --clean --if-exists --no-owner --dbname=THE-DATABASE {copy}"
+    return f"To go back: stop the site, check out the version that ran before, and run: {commands}"
