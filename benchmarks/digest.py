@@ -13,7 +13,6 @@ The logs are those of GRADING_DATA_DIR, else of `../shared/data` beside the chec
 """
 
 import json
-import os
 import re
 import sys
 import tempfile
@@ -39,7 +38,6 @@ from grading.reward.production import collect  # noqa: E402 - see above
 from grading.signals import EffectKind, Signals, extract  # noqa: E402 - see above
 from grading.signals.looks import worked  # noqa: E402 - see above
 
-ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 24_000
 # As long as a rubric gets: what it takes, the evidence cannot.
 RUBRIC = RubricText(sha256="", text="x" * 10_000, dimensions=(), bands=())
@@ -90,10 +88,10 @@ def main() -> None:
 
 def logs(size: Size) -> Iterator[Path]:
     """The logs, by name; the largest are left out where less is asked for."""
-    folder = Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data") / "transcripts"
+    folder = scratch.data_folder() / "transcripts"
     if not folder.is_dir():
         print(f"{folder} is not there: only the logs that the repository has are read. Set GRADING_DATA_DIR for all.")
-        folder = ROOT / "tests" / "data" / "transcripts"
+        folder = scratch.ROOT / "tests" / "data" / "transcripts"
     most = {Size.FULL: None, Size.QUICK: QUICK_BYTES, Size.SMOKE: SMOKE_BYTES}[size]
     paths = [path for path in sorted(folder.rglob("*.json*")) if most is None or path.stat().st_size <= most]
     yield from paths[:: max(len(paths) // SMOKE_SESSIONS, 1)] if size is Size.SMOKE else paths

@@ -86,8 +86,8 @@ def run(one_by_one: int, each: int) -> dict[str, Any]:
             client = HTTPConnection("127.0.0.1", port)
             for _warming in range(2 * PROCESSES):
                 send(client, where)
-            before, statuses = cpu(processes), [send(client, where) for _ in range(one_by_one)]
-            measured[where] = (cpu(processes) - before) / one_by_one * 1000
+            before, statuses = scratch.cpu_seconds(processes), [send(client, where) for _ in range(one_by_one)]
+            measured[where] = (scratch.cpu_seconds(processes) - before) / one_by_one * 1000
             client.close()
             if set(statuses) != {CREATED}:
                 raise SystemExit(f"expected {CREATED} for every upload to {where}; got {sorted(set(statuses))}")
@@ -272,15 +272,6 @@ def served(left: Rows) -> Iterator[tuple[int, list[int]]]:
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
-
-
-def cpu(processes: list[int]) -> float:
-    """The seconds of processor time that these processes have used."""
-    ticks = 0
-    for pid in processes:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def parse_ms(times: int) -> float:

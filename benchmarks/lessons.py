@@ -1,10 +1,9 @@
-"""What is said of lessons, and of policies that did not run, where the truth is known.
+"""What the site concludes about lessons whose true effect is known.
 
-*Called*: forty lessons, each of them drawn in a fifth of forty sessions a day for 180 days, and looked at every day.
-Categories differ, a tenth of the sessions has no reward, a fifth of the rewards is corrected after three days. What is
-said is what `bandit.core.effect.verdicts` says; draws are by the site's hash with the chance of the policy's version.
-*Intention to treat*: lessons that do nothing, and that half of the held-out sessions in trouble fetch all the same.
-*Off-policy*: a bandit's own log of 300 draws, whose bad sessions are rewarded less often, against a variant.
+*Called*: forty lessons, each drawn in eight sessions a day for 180 days, and looked at every day. Categories differ, a
+tenth of the sessions has no reward, a fifth of the rewards is corrected after three days. The verdicts are those of
+`bandit.core.effect.verdicts`; draws are by the site's hash with the chance of the policy that a new site begins with.
+*Intention to treat*: lessons without effect that half of the held-out sessions in trouble fetch all the same.
 
     python benchmarks/lessons.py [--quick | --smoke]
 """
@@ -12,9 +11,8 @@ said is what `bandit.core.effect.verdicts` says; draws are by the site's hash wi
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,44 +22,31 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bandit.core.betting import Bets, Draws
 from bandit.core.effect import EffectVerdict, per_protocol, verdicts
-from bandit.core.offpolicy import DrawLog, compare
-from bandit.core.policy import Policy
-from bandit.core.posterior import chances, fold
-from bandit.core.table import MICRO, Floats, RewardRow
-from bandit.core.thompson import draw, uniform
+from bandit.core.table import Floats
+from bandit.core.thompson import uniform
 from benchmarks import scratch
 from benchmarks.scratch import Size
 
 LESSONS, DAYS, A_DAY = 40, 180, 8
 SPREAD, CATEGORIES = 0.2, (0.47, 0.5, 0.53)
-# Sessions in trouble, and the share of them that fetch what was held out from them.
-TROUBLE, FETCH = 0.3, 0.5
+# The holdout of a new site. Shares of sessions in trouble, and of those that fetch what was held out from them.
+HOLDOUT, TROUBLE, FETCH = 0.4, 0.3, 0.5
 INTERVALS_EVERY = 10
 UNSCORED, CORRECTED, LATE = 0.1, 0.2, 3
 STRONG = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 # The effects of a site's lessons: nothing at all; and half of them something.
 NOTHING = np.zeros(LESSONS)
 MIXED = np.array([0.0] * 20 + [0.05, -0.05] * 5 + [0.1, -0.1] * 5)
-# Runs of each world, and days of each; lessons and draws for the bias; logs.
-SIZES = {Size.FULL: (20, DAYS, 400, 300), Size.QUICK: (1, DAYS, 60, 40), Size.SMOKE: (1, 20, 10, 4)}
+# Runs of each world, and days of each; lessons for the bias.
+SIZES = {Size.FULL: (20, DAYS, 400), Size.QUICK: (1, DAYS, 60), Size.SMOKE: (1, 20, 10)}
 SEED = 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holdouts:
-    """The holdout of a policy: of a lesson, and of one that is decided, None for the same."""
-
-    undecided: float
-    decided: float | None
-
-
-NEW, OLD = Holdouts(undecided=0.4, decided=0.05), Holdouts(undecided=0.1, decided=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """Of each lesson, all (lessons,): its `effect`; the day on which it was first called helps or harmful, and that on
-    which it was first decided in any way, NaN for never; whether the interval held the effect at all looks.
+class LessonResults:
+    """The lessons of one site, all columns (lessons,): each one's true `effect`; the day on which it was first `called`
+    helpful or harmful, and first `decided` in any way, NaN for never; 1 in `covered` if the interval contained the
+    effect at all looks.
     """
 
     effect: Floats
@@ -71,88 +56,86 @@ class Told:
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="1 run instead of 20, 40 logs instead of 300", smoke="20 days, 4 logs")
-    size = parser.parse_args().size
-    runs, days, lessons, logs = SIZES[size]
+    parser = scratch.parser(__doc__, quick="1 run instead of 20", smoke="20 days")
+    runs, days, lessons = SIZES[parser.parse_args().size]
     with tempfile.TemporaryDirectory() as state:
         scratch.code(state)
         worlds = {
-            "nothing": [site(SEED + run, NOTHING, NEW, days) for run in range(runs)],
-            "mixed": [site(SEED + 100 + run, MIXED, NEW, days) for run in range(runs)],
-            "mixed, holdout .1": [site(SEED + 100 + run, MIXED, OLD, days) for run in range(runs)],
+            "nothing": [run_site(SEED + run, NOTHING, days) for run in range(runs)],
+            "mixed": [run_site(SEED + 100 + run, MIXED, days) for run in range(runs)],
         }
-    treated = biases(lessons)
-    policies = {name: coverage(name, logs) for name in KEPT}
-    print(report(worlds, treated, policies))
-    print(json.dumps(measured(worlds, treated, policies)))
+    estimates = measure_biases(lessons)
+    print(report(worlds, estimates))
+    print(json.dumps(figures(worlds, estimates)))
 
 
 # ---- lessons that are looked at every day
 
 
-def site(seed: int, effects: Floats, holdouts: Holdouts, days: int) -> Told:
-    """One site's lessons over so many days."""
+def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
+    """Look at one site's lessons every day, for so many days."""
     from bandit.models import PolicyVersion
+    from bandit.policies import DEFAULTS, RELEASE
 
-    policy = PolicyVersion(holdout=holdouts.undecided, holdout_decided=holdouts.decided)
+    policy = PolicyVersion(**DEFAULTS[RELEASE])
     dice = np.random.default_rng(seed)
-    rows = [LessonRows.rolled(dice, effect, days) for effect in effects]
+    lessons = [LessonSessions.generate(dice, effect, days) for effect in effects]
     called, decided = np.full(len(effects), np.nan), np.full(len(effects), np.nan)
     covered = np.ones(len(effects))
-    said = dict.fromkeys(range(len(effects)), EffectVerdict.INSUFFICIENT)
+    current = dict.fromkeys(range(len(effects)), EffectVerdict.INSUFFICIENT)
     for day in range(days):
-        for number, each in enumerate(rows):
-            each.drawn(day, f"{seed}/{number}", policy.chance_of_taking(is_decided=said[number].decides))
-        seen = {number: each.seen(day) for number, each in enumerate(rows)}
-        said = verdicts(seen)
-        for number, verdict in said.items():
+        for number, lesson in enumerate(lessons):
+            lesson.draw_day(day, f"{seed}/{number}", policy.chance_of_taking(is_decided=current[number].decides))
+        draws = {number: lesson.draws_until(day) for number, lesson in enumerate(lessons)}
+        current = verdicts(draws)
+        for number, verdict in current.items():
             if verdict in STRONG and np.isnan(called[number]):
                 called[number] = day + 1
             if verdict.decides and np.isnan(decided[number]):
                 decided[number] = day + 1
         if day % INTERVALS_EVERY == INTERVALS_EVERY - 1:
-            for number, each in seen.items():
-                bets = Bets.on(each)
-                covered[number] *= float(not bets.excludes(float(effects[number])))
-    return Told(effect=effects, called=called, decided=decided, covered=covered)
+            for number, each in draws.items():
+                covered[number] *= float(not Bets.on(each).excludes(float(effects[number])))
+    return LessonResults(effect=effects, called=called, decided=decided, covered=covered)
 
 
 @dataclass(slots=True, kw_only=True)
-class LessonRows:
-    """A lesson's sessions in the order of their draws: what each would earn without it, and what came of the draws."""
+class LessonSessions:
+    """A lesson's sessions in the order of their draws. `base` is the reward without the lesson, and `first_error` what
+    a first grade is off by until a later one corrects it.
+    """
 
     effect: float
     base: Floats
-    first_said: Floats
+    first_error: Floats
     scored: Floats
     taken: Floats
     chance: Floats
 
     @classmethod
-    def rolled(cls, dice: np.random.Generator, effect: float, days: int) -> "LessonRows":
+    def generate(cls, dice: np.random.Generator, effect: float, days: int) -> "LessonSessions":
         n = days * A_DAY
         base = dice.choice(CATEGORIES, n) + dice.normal(0, SPREAD, n)
         return cls(
             effect=effect,
             base=base,
-            # What a first grade is off by, until a later one corrects it.
-            first_said=np.where(dice.random(n) < CORRECTED, dice.normal(0, 0.2, n), 0),
+            first_error=np.where(dice.random(n) < CORRECTED, dice.normal(0, 0.2, n), 0),
             scored=dice.random(n) >= UNSCORED,
             taken=np.zeros(n, dtype=bool),
             chance=np.full(n, np.nan),
         )
 
-    def drawn(self, day: int, name: str, chance: float) -> None:
-        """The day's draws, by the site's hash."""
+    def draw_day(self, day: int, name: str, chance: float) -> None:
+        """Draw for the sessions of a day, by the site's hash."""
         for at in range(day * A_DAY, (day + 1) * A_DAY):
             self.chance[at] = chance
             self.taken[at] = uniform("lesson", f"{name}/{at}") < chance
 
-    def seen(self, day: int) -> Draws:
-        """All that is known at the end of the day."""
+    def draws_until(self, day: int) -> Draws:
+        """All draws with their outcomes as they stand at the end of the day."""
         n = (day + 1) * A_DAY
         age = day - np.arange(n) // A_DAY
-        reward = self.base[:n] + self.effect * self.taken[:n] + np.where(age < LATE, self.first_said[:n], 0)
+        reward = self.base[:n] + self.effect * self.taken[:n] + np.where(age < LATE, self.first_error[:n], 0)
         return Draws(
             taken=self.taken[:n],
             chance=self.chance[:n],
@@ -167,152 +150,88 @@ class LessonRows:
 # ---- held-out sessions that fetch the lesson
 
 
-def biases(lessons: int, n: int = 1000) -> dict[str, Any]:
-    """Of lessons that do nothing, of which half of the held-out sessions in trouble fetch the lesson: by intention to
-    treat and per protocol, the mean difference that is found, and the share whose 90 % interval leaves out 0.
+def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
+    """The mean estimate for lessons without effect that half of the held-out sessions in trouble fetch, by intention to
+    treat and per protocol, and the share of 90 % intervals without 0.
     """
     dice = np.random.default_rng(SEED)
-    found: dict[str, list[Any]] = {"itt": [], "per_protocol": []}
+    estimates: dict[str, list[Any]] = {"itt": [], "per_protocol": []}
     for _ in range(lessons):
-        trouble, taken = dice.random(n) < TROUBLE, dice.random(n) < 1 - NEW.undecided
+        trouble, taken = dice.random(n) < TROUBLE, dice.random(n) < 1 - HOLDOUT
         fetched = ~taken & trouble & (dice.random(n) < FETCH)
         draws = Draws(
             taken=taken,
-            chance=np.full(n, 1 - NEW.undecided),
+            chance=np.full(n, 1 - HOLDOUT),
             came=np.ones(n, dtype=bool),
             heeded=~fetched,
             outcome=np.clip(0.6 - 0.3 * trouble + dice.normal(0, SPREAD, n), 0, 1),
             least=np.zeros(n),
             day=np.arange(n) // A_DAY,
         )
-        found["itt"].append(Bets.on(draws).effect())
-        if beside := per_protocol(draws):
-            found["per_protocol"].append(beside)
+        estimates["itt"].append(Bets.on(draws).effect())
+        if estimate := per_protocol(draws):
+            estimates["per_protocol"].append(estimate)
     return {
         name: {
-            "bias": round(float(np.mean([each.mean for each in told])), 4),
-            "wrong": round(float(np.mean([each.above or each.below for each in told])), 3),
+            "bias": round(float(np.mean([each.mean for each in of_kind])), 4),
+            "wrong": round(float(np.mean([each.above or each.below for each in of_kind])), 3),
         }
-        for name, told in found.items()
+        for name, of_kind in estimates.items()
     }
 
 
-# ---- policies that did not run
-
-FIRST, LOG_DAYS, DRAWS = date(2026, 3, 1), 12, 25
-MEANS = dict(zip("abcdefgh", (0.65, 0.55, 0.52, 0.50, 0.48, 0.45, 0.42, 0.40), strict=True))
-STRENGTH = 6
-# What a new site begins with, against a shorter memory that tries more.
-RAN = Policy(weights={"judge": 1.0}, half_life=45.0, exploration=0.03, sharpness=2.0)
-VARIANT = replace(RAN, half_life=3.0, exploration=0.1)
-# The chance that a session of this worth is rewarded.
-KEPT = {"all": (1.0, 0.0), "bad half as often": (0.5, 0.5), "bad a fifth as often": (0.2, 0.8)}
+# ---- figures
 
 
-def coverage(name: str, logs: int) -> dict[str, float]:
-    """How often the 90 % interval of a gain that is told holds it, and how often that of the level would."""
-    inside: dict[str, list[bool]] = {"gain": [], "level": []}
-    rewarded = []
-    for seed in range(logs):
-        log, gain, level = life(SEED + seed, *KEPT[name])
-        found, blind = compare(log), compare(replace(log, unrewarded=0))
-        rewarded.append(found.rewarded)
-        if not found.doubt and found.gain and blind.levels:
-            inside["gain"].append(found.gain.low <= gain <= found.gain.high)
-            inside["level"].append(blind.levels.snips.low <= level <= blind.levels.snips.high)
-    shares = {key: round(float(np.mean(each)), 3) for key, each in inside.items()}
-    return {**shares, "rewarded": round(float(np.mean(rewarded)), 3)}
+def by_effect(results: Sequence[LessonResults], size: float) -> Iterator[tuple[Floats, Floats]]:
+    """The days on which lessons with an effect of this size, in either direction, were called and decided."""
+    for result in results:
+        chosen = np.isclose(np.abs(result.effect), size)
+        yield result.called[chosen], result.decided[chosen]
 
 
-def life(seed: int, least: float, more: float) -> tuple[DrawLog, float, float]:
-    """A bandit's first days, drawn with its real odds: its log, the true gain of the variant, and its true level."""
-    dice, rows = np.random.default_rng(seed), []
-    log: list[tuple[int, float, Floats, Floats, Floats]] = []
-    truths, unrewarded, worth = [], 0, np.array(list(MEANS.values()))
-    for day in (FIRST + timedelta(days=number) for number in range(LOG_DAYS)):
-        (ran, _), (target, model) = believed(rows, RAN, day), believed(rows, VARIANT, day)
-        odds = dict(zip(MEANS, ran.tolist(), strict=True))
-        for number in range(DRAWS):
-            arm = draw(odds, uniform("category", f"{seed}/{day}/{number}"))
-            reward = float(dice.beta(STRENGTH * MEANS[arm], STRENGTH * (1 - MEANS[arm])))
-            truths.append(((target - ran) @ worth, target @ worth))
-            if dice.random() < least + more * reward:
-                micro = round(reward * MICRO)
-                rows.append(RewardRow(arm=arm, source="judge", day=day, n=1, s=micro, q=micro**2))
-                log.append(("abcdefgh".index(arm), reward, ran, target, model))
-            else:
-                unrewarded += 1
-    columns = (np.array(column) for column in zip(*log, strict=True))
-    named = dict(zip(("arm", "reward", "ran", "target", "model"), columns, strict=True))
-    gain, level = np.mean(truths, axis=0)
-    return DrawLog(**named, unrewarded=unrewarded), float(gain), float(level)
-
-
-def believed(rows: Sequence[RewardRow], policy: Policy, day: date) -> tuple[Floats, Floats]:
-    """The odds and the posterior means of a policy."""
-    posterior = fold(rows, arms=MEANS, policy=policy, today=day)
-    odds = chances(posterior.chance_of_best(tuple(MEANS)), policy)
-    return np.array([odds[name] for name in MEANS]), posterior.alpha / (posterior.alpha + posterior.beta)
-
-
-# ---- what came out
-
-
-def of_effects(told: Sequence[Told], size: float) -> Iterator[tuple[Floats, Floats, Floats]]:
-    for each in told:
-        chosen = np.isclose(np.abs(each.effect), size)
-        yield each.called[chosen], each.decided[chosen], each.covered[chosen]
-
-
-def days_to_call(told: Sequence[Told], size: float) -> tuple[float | None, float]:
+def days_to_call(results: Sequence[LessonResults], size: float) -> tuple[float | None, float]:
     """The median day on which an effect of this size is called, None where half never are; and the share that is."""
-    called = np.concatenate([each for each, _, _ in of_effects(told, size)])
-    found = float(np.median(np.where(np.isnan(called), np.inf, called)))
-    return (found if np.isfinite(found) else None), float(np.isfinite(called).mean())
+    called = np.concatenate([called for called, _decided in by_effect(results, size)])
+    median = float(np.median(np.where(np.isnan(called), np.inf, called)))
+    return (median if np.isfinite(median) else None), float(np.isfinite(called).mean())
 
 
-def null_called(told: Sequence[Told]) -> float:
-    return float(np.concatenate([np.isfinite(called) for called, _, _ in of_effects(told, 0)]).mean())
+def null_called(results: Sequence[LessonResults]) -> float:
+    """The share of lessons without effect that were ever called helpful or harmful."""
+    return days_to_call(results, 0)[1]
 
 
-def measured(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: dict[str, Any]) -> dict[str, Any]:
-    """The figures by name. A lesson that does nothing is counted where it is called most: alone, or among others."""
-    new, old = worlds["mixed"], worlds["mixed, holdout .1"]
-    null = {name: round(null_called(told), 4) for name, told in worlds.items()}
-    covered = np.concatenate([each.covered for told in worlds.values() for each in told])
+def figures(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures by name. `null_lessons` is that of the world where most lessons without effect are called."""
+    mixed = worlds["mixed"]
+    null = {name: round(null_called(results), 4) for name, results in worlds.items()}
+    null_decided = np.concatenate([np.isfinite(decided) for _called, decided in by_effect(mixed, 0)])
+    covered = np.concatenate([result.covered for results in worlds.values() for result in results])
     return {
         "null_lessons": max(null.values()),
         "null_by_world": null,
-        "itt_bias": treated["itt"]["bias"],
-        "per_protocol_bias": treated["per_protocol"]["bias"],
-        "itt_wrong": treated["itt"]["wrong"],
-        "per_protocol_wrong": treated["per_protocol"]["wrong"],
-        "days_to_call_05": days_to_call(new, 0.05)[0],
-        "days_to_call_10": days_to_call(new, 0.1)[0],
-        "called_05": round(days_to_call(new, 0.05)[1], 3),
-        "called_10": round(days_to_call(new, 0.1)[1], 3),
-        "days_to_call_05_holdout_10": days_to_call(old, 0.05)[0],
-        "days_to_call_10_holdout_10": days_to_call(old, 0.1)[0],
-        "null_decided": round(float(np.concatenate([np.isfinite(d) for _, d, _ in of_effects(new, 0)]).mean()), 3),
+        "itt_bias": estimates["itt"]["bias"],
+        "per_protocol_bias": estimates["per_protocol"]["bias"],
+        "itt_wrong": estimates["itt"]["wrong"],
+        "per_protocol_wrong": estimates["per_protocol"]["wrong"],
+        "days_to_call_05": days_to_call(mixed, 0.05)[0],
+        "days_to_call_10": days_to_call(mixed, 0.1)[0],
+        "called_05": round(days_to_call(mixed, 0.05)[1], 3),
+        "called_10": round(days_to_call(mixed, 0.1)[1], 3),
+        "null_decided": round(float(null_decided.mean()), 3),
         "interval_covers_always": round(float(covered.mean()), 3),
-        "offpolicy_coverage": policies["bad a fifth as often"]["gain"],
-        "offpolicy": policies,
-        "runs": len(new),
+        "runs": len(mixed),
     }
 
 
-def report(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: dict[str, Any]) -> str:
-    lines = [f"{'lessons':20}{'nothing: called':>16}{'.05: days':>12}{'called':>8}{'.1: days':>12}{'called':>8}"]
-    for name, told in worlds.items():
-        figures = [days_to_call(told, size) if name != "nothing" else (None, np.nan) for size in (0.05, 0.1)]
-        shown = "".join(f"{'-' if day is None else f'{day:.0f}':>12}{share:8.2f}" for day, share in figures)
-        lines.append(f"{name:20}{null_called(told):16.4f}{shown}")
+def report(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[str, Any]) -> str:
+    lines = [f"lessons without effect that are called, {name}: {null_called(worlds[name]):.4f}" for name in worlds]
+    for size in (0.05, 0.1):
+        day, share = days_to_call(worlds["mixed"], size)
+        lines.append(f"an effect of {size}: called after {day or '-'} days, {share:.2f} of them ever")
     lines += ["", f"{'held out, and fetched':24}{'bias':>8}{'interval without 0':>20}"]
-    lines += [f"{name:24}{each['bias']:8.4f}{each['wrong']:20.3f}" for name, each in treated.items()]
-    lines += ["", f"{'rewarded':24}{'share':>8}{'gain covered':>14}{'level would be':>16}"]
-    lines += [
-        f"{name:24}{each['rewarded']:8.2f}{each['gain']:14.3f}{each['level']:16.3f}" for name, each in policies.items()
-    ]
+    lines += [f"{name:24}{each['bias']:8.4f}{each['wrong']:20.3f}" for name, each in estimates.items()]
     return "\n".join(lines)
 
 

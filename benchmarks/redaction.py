@@ -17,7 +17,6 @@ values of tests, such as `"password": "hunter2"`, are what the rules are to hide
 import base64
 import hashlib
 import json
-import os
 import re
 import string
 import sys
@@ -221,7 +220,7 @@ def shares(count: int) -> tuple[dict[str, float], dict[str, float]]:
 
 def texts(most: int) -> Iterator[tuple[Path, str]]:
     """What the transcripts' readers are shown, of the half that the rules were not fitted on."""
-    data = Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data")
+    data = scratch.data_folder()
     folder = data / "transcripts" if (data / "transcripts").is_dir() else ROOT / "tests" / "data"
     for path in sorted(folder.rglob("*")):
         half = int(hashlib.sha256(path.name.encode()).hexdigest(), 16) % 2

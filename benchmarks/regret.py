@@ -78,6 +78,17 @@ BESIDE = {
         NOBODY, name="weighted fallback, no cap on the journal, nobody looks", caps=NO_CAPS
     ),
     "weighted_advised_for_good": replace(NOBODY, name="weighted fallback, the advised cap, nobody looks", caps=ADVISED),
+    "reviews10_uncapped": replace(
+        REVIEWS, name="ten good reviews a week, no cap on the journal", caps=NO_CAPS, target=None
+    ),
+    "careless20_uncapped": replace(
+        REVIEWS,
+        name="twenty careless reviews a week, no cap on the journal",
+        caps=NO_CAPS,
+        reviews=20,
+        careful=False,
+        target=None,
+    ),
     "missing_for_good": replace(MISSING, name="missing, never re-judged", rejudged_after=None, target=None),
 }
 REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())

@@ -9,9 +9,7 @@ GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few tha
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
 import sys
 from collections import Counter
@@ -22,6 +20,8 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import scratch
+from benchmarks.scratch import Size
 from grading.formats import EmptyTranscript, UnknownFormat, read
 from grading.signals import EffectKind, extract
 
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from grading.formats import TranscriptReader
     from grading.formats.events import Event
 
-ROOT = Path(__file__).resolve().parent.parent
-LABELS = ROOT / "benchmarks" / "labels"
+LABELS = scratch.ROOT / "benchmarks" / "labels"
 UNNAMED = "unnamed commit"
 RED = "red_run"
 KINDS = ("commit", UNNAMED, "push", "pr", "merge", "review", "comment", "tests_fixed", RED)
@@ -93,10 +92,8 @@ class Compared:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the same: it takes seconds")
-    parser.add_argument("--smoke", action="store_true", help=f"{SMOKE_SESSIONS} small sessions")
-    is_smoke = parser.parse_args().smoke
+    parser = scratch.parser(__doc__, quick="the same: it takes seconds", smoke=f"{SMOKE_SESSIONS} small sessions")
+    is_smoke = parser.parse_args().size is Size.SMOKE
     compared = []
     for session, path in sessions(is_smoke=is_smoke):
         finds = [find for find in found(path) if find.kind != RED or "red_runs" in session]
@@ -122,11 +119,11 @@ def sessions(*, is_smoke: bool) -> Iterator[tuple[dict[str, Any], Path]]:
 
 def locate() -> Callable[[str], Path | None]:
     """Where a session's log is; says so where it is not the folder of real sessions."""
-    folder = Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data") / "transcripts"
+    folder = scratch.data_folder() / "transcripts"
     if folder.is_dir():
         return lambda file: folder / file
     print(f"{folder} is not there: only the logs that the repository has are read. Set GRADING_DATA_DIR to read all.")
-    return lambda file: ROOT / "tests" / "data" / "transcripts" / BUNDLED[file] if file in BUNDLED else None
+    return lambda file: scratch.ROOT / "tests" / "data" / "transcripts" / BUNDLED[file] if file in BUNDLED else None
 
 
 def labelled(session: dict[str, Any]) -> list[Thing]:

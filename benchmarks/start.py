@@ -137,9 +137,9 @@ def until_said(process: subprocess.Popen[bytes], log: Path, wanted: list[str], s
 def until_quiet(pid: int) -> None:
     """Until a process and its descendants have started, and use less than a tenth of a processor."""
     while True:
-        before = intake.cpu(family(pid))
+        before = scratch.cpu_seconds(family(pid))
         time.sleep(1)
-        if intake.cpu(family(pid)) - before < BUSY:
+        if scratch.cpu_seconds(family(pid)) - before < BUSY:
             return
 
 
@@ -226,7 +226,7 @@ def judge_job(place: Path, jobs: int) -> float:
 
 def cpu_of_family(without: set[int]) -> float:
     """Processor seconds of this process and of those that it started."""
-    return intake.cpu([pid for pid in family(os.getpid()) if pid not in without])
+    return scratch.cpu_seconds([pid for pid in family(os.getpid()) if pid not in without])
 
 
 if __name__ == "__main__":

@@ -26,10 +26,8 @@ few made-up sessions are read instead, and the figures of the last line are null
     python benchmarks/truth.py [--quick | --smoke]
 """
 
-import argparse
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,10 +39,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from benchmarks import scratch
 from benchmarks.labelled import aider, first_formula, gptme_evals, intercode, made_up, tau_bench
 from benchmarks.labelled.fitting import left_out
 from benchmarks.labelled.labelled import HELD_OUT, TRAIN, Labelled
 from benchmarks.labelled.ranking import Estimate, Half
+from benchmarks.scratch import Size
 from grading.reward import trajectory
 from grading.reward.grade import SourceGrade
 from grading.reward.production import Production, collect
@@ -52,9 +52,8 @@ from grading.reward.trajectory_formula import WEIGHTS, Contribution, Observed, s
 from grading.signals import Signals, extract
 from grading.signals.facts import ObservedFacts
 
-ROOT = Path(__file__).resolve().parent.parent
 READERS = (gptme_evals.sessions, intercode.sessions, tau_bench.sessions, aider.sessions)
-RESAMPLES = {"full": 2_000, "quick": 200, "smoke": 20}
+RESAMPLES = {Size.FULL: 2_000, Size.QUICK: 200, Size.SMOKE: 20}
 SMOKE_EVERY = 6
 FACTORS = ("tests", "units", "did_something", "few_turns", "got_going", "errors", "empty_results", "repeats")
 FIRST, GRADE, NUMBER = "trajectory/1, frozen", f"{trajectory.VERSION}, as graded", f"{trajectory.VERSION}, its number"
@@ -155,19 +154,15 @@ class Sets:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    modes = parser.add_mutually_exclusive_group()
-    modes.add_argument("--quick", action="store_true", help="200 resamples instead of 2,000")
-    modes.add_argument("--smoke", action="store_true", help="every sixth session, 20 resamples: does it run?")
-    arguments = parser.parse_args()
-    mode = "smoke" if arguments.smoke else "quick" if arguments.quick else "full"
-    folder = Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data") / "labelled"
+    parser = scratch.parser(__doc__, quick="200 resamples instead of 2,000", smoke="every sixth session, 20 resamples")
+    size = parser.parse_args().size
+    folder = scratch.data_folder() / "labelled"
     if not folder.is_dir():
         print(f"{folder} is not there: these sessions are made up, and say nothing of anything. Set GRADING_DATA_DIR.")
-        print(json.dumps(dict.fromkeys(report(list(made_up.sessions()), RESAMPLES["smoke"]))))
+        print(json.dumps(dict.fromkeys(report(list(made_up.sessions()), RESAMPLES[Size.SMOKE]))))
         return
     labelled = list(chain.from_iterable(read(folder) for read in READERS))
-    print(json.dumps(report(labelled[:: SMOKE_EVERY if mode == "smoke" else 1], RESAMPLES[mode])))
+    print(json.dumps(report(labelled[:: SMOKE_EVERY if size is Size.SMOKE else 1], RESAMPLES[size])))
 
 
 def report(labelled: Sequence[Labelled], resamples: int) -> dict[str, float]:

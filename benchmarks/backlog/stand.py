@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from benchmarks import scratch
 from gradingsite import broker
 from gradingsite.supervisor import die_with_parent
 
@@ -91,11 +92,11 @@ def watch(url: str, workers: Sequence[subprocess.Popen], *, sessions: int, secon
     """
     if not wait(lambda: ask(url)["calls"], 120):
         raise RuntimeError("no worker made a call in two minutes")
-    began, used_before = time.monotonic(), sum(cpu_seconds(worker.pid) for worker in workers)
+    began, used_before = time.monotonic(), scratch.cpu_seconds(worker.pid for worker in workers)
     while True:
         state, elapsed = ask(url), time.monotonic() - began
         if state["served"] >= sessions or elapsed > seconds:
-            used = sum(cpu_seconds(worker.pid) for worker in workers) - used_before
+            used = scratch.cpu_seconds(worker.pid for worker in workers) - used_before
             return Run(state=state, elapsed=elapsed, cpu=used)
         if any(worker.poll() is not None for worker in workers):
             raise RuntimeError("a worker ended")
@@ -113,15 +114,6 @@ def wait(condition: Callable[[], object], seconds: float) -> bool:
 def ask(url: str) -> dict:
     with urllib.request.urlopen(f"{url}/_state", timeout=30) as reply:  # noqa: S310 - our own simulator
         return json.load(reply)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, from /proc; 0 where there is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def stop(process: subprocess.Popen) -> None:

@@ -1,11 +1,13 @@
-"""What the benchmarks share: how much of one is run, and a site of its own to run it on."""
+"""What the benchmarks share: their sizes, a site of their own, the folder of real logs, and processor times."""
 
 import argparse
 import os
 import shutil
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 # A migrated SQLite file that is copied instead of migrating a new one, which takes seconds.
 TEMPLATE = "BENCHMARK_TEMPLATE"
 
@@ -20,12 +22,12 @@ class Size(StrEnum):
 
 def parser(doc: str, *, quick: str, smoke: str) -> argparse.ArgumentParser:
     """A benchmark's options: `size` is a `Size`, FULL unless said otherwise."""
-    made = argparse.ArgumentParser(description=doc.splitlines()[0])
-    sizes = made.add_mutually_exclusive_group()
+    options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    sizes = options.add_mutually_exclusive_group()
     sizes.add_argument("--quick", dest="size", action="store_const", const=Size.QUICK, default=Size.FULL, help=quick)
     words = f"a few seconds, to see that it runs: {smoke}"
     sizes.add_argument("--smoke", dest="size", action="store_const", const=Size.SMOKE, help=words)
-    return made
+    return options
 
 
 def code(state: str | Path, *, database: str = "", **environment: str) -> None:
@@ -55,3 +57,20 @@ def site(state: str | Path, *, database: str = "", **environment: str) -> None:
         shutil.copy(template, Path(state) / "db.sqlite3")
     else:
         call_command("migrate", verbosity=0)
+
+
+def data_folder() -> Path:
+    """The folder of real logs: GRADING_DATA_DIR, else `../shared/data` beside the checkout. It may not exist."""
+    return Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data")
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """The user and system time that these processes have used, from /proc; a process that has ended counts as 0."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,7 @@
-"""Milliseconds by the wall or of this process's own time, and their median."""
+"""How long one call takes, by the clock and by the processor."""
 
-import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 
 def clocked(work: Callable[[], object]) -> float:
@@ -17,7 +16,3 @@ def own_time(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return (time.process_time() - start) * 1000
-
-
-def median(times: Iterable[float]) -> float:
-    return statistics.median(times)

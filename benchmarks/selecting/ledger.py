@@ -1,13 +1,14 @@
 """`python -m benchmarks.selecting.ledger STATE ROWS REPEATS [URL]`: replay and corrections on one database, as JSON."""
 
 import json
+import statistics
 import sys
 from datetime import timedelta
 from random import Random
 
 from benchmarks import scratch
 from benchmarks.selecting import site
-from benchmarks.selecting.clock import clocked, median
+from benchmarks.selecting.clock import clocked
 
 ARMS = 8
 
@@ -23,9 +24,9 @@ def main(state: str, rows: str, repeats: str, url: str = "") -> None:
     is_equal = site.by_hand() == site.stored()
     corrections = correct(bandit.name, names, int(rows), int(repeats))
     figures = {
-        "replay_s": median(replays) / 1000,
+        "replay_s": statistics.median(replays) / 1000,
         "written_s": written / 1000,
-        "correction_ms": median(corrections),
+        "correction_ms": statistics.median(corrections),
         "correction_worst_ms": max(corrections),
         "bit_equal": is_equal and not replay().differences,
     }

@@ -7,6 +7,7 @@ hold their state in memory, and lose it with the process.
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime, time, timedelta
@@ -17,7 +18,7 @@ from scipy.special import betainc, betaincinv
 
 from benchmarks import scratch
 from benchmarks.selecting import ledger, rivals, site
-from benchmarks.selecting.clock import clocked, median, own_time
+from benchmarks.selecting.clock import clocked, own_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ def at(arms: int, repeats: int) -> dict[str, float]:
     for _ in range(max(min(repeats, MOST_CELLS // arms), 3)):
         for name, work in steps.items():
             times[name].append((own_time if name in COMPUTED else clocked)(work))
-    return {name: round(median(each), 4) for name, each in times.items()}
+    return {name: round(statistics.median(each), 4) for name, each in times.items()}
 
 
 def ours(bandit: str, names: list[str], rows: int) -> dict[str, Callable[[], object]]:

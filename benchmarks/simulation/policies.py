@@ -62,7 +62,7 @@ def null_lessons(seeds: Iterable[int], *, days: int, workers: int | None = None)
 
 
 def _called(seed: int, days: int) -> float:
-    return float(np.mean(~np.isnan(lessons.site(seed, lessons.NOTHING, lessons.NEW, days).called)))
+    return float(np.mean(~np.isnan(lessons.run_site(seed, lessons.NOTHING, days).called)))
 
 
 def contest(seed: int, days: int) -> dict[str, dict[str, Contest]]:

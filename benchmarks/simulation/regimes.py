@@ -34,7 +34,7 @@ class Regime:
     faults happen. `journal`: sessions write one.
 
     `rejudged_after`: in so many days a lost verdict comes (None: never). `reviews` a week by people, `careful` or not,
-    and whether strata are then `recalibrated`. `target` is the ratio to the oracle's regret that the design names, and
+    after which strata are recalibrated. `target` is the ratio to the oracle's regret that the design names, and
     `is_harm` says that it is a harm to be shown, not a goal.
     """
 
@@ -47,7 +47,6 @@ class Regime:
     rejudged_after: int | None = None
     reviews: int = 0
     careful: bool = True
-    recalibrated: bool = False
     target: float | None = None
     is_harm: bool = False
 
@@ -60,5 +59,5 @@ FLOOR = Regime(
 JOURNAL = Regime(name="journal learned as reward", weights=AT_FACE_VALUE, caps=NO_CAPS, target=4.8, is_harm=True)
 WEIGHTED = Regime(name="weighted fallback, replaced later", rejudged_after=LATE, target=1.10)
 MISSING = Regime(name="missing, re-judged later", weights=NO_STAND_IN, rejudged_after=LATE, target=1.03)
-REVIEWS = Regime(name="ten good reviews a week, recalibrated", reviews=10, recalibrated=True, target=1.8)
+REVIEWS = Regime(name="ten good reviews a week, recalibrated", reviews=10, target=1.8)
 NOBODY = Regime(name="weighted fallback, nobody looks")

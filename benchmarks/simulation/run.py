@@ -65,8 +65,7 @@ def outcome(
             site.rejudge(day - regime.rejudged_after)
         if regime.reviews and day and day % WEEK == 0:
             pairs += people.review(site)
-            if regime.recalibrated:
-                site.rectify(people.offsets(pairs))
+            site.rectify(people.offsets(pairs))
         _live(site, world, day, draws[day], reads)
     site.rejudge(world.days)
     arms = [session.facts.arm for session in site.sessions]

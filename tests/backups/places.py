@@ -104,9 +104,9 @@ class Uploads:
     `spools` are their folders; what they sent is kept there.
     """
 
-    def __init__(self, place: Place, token: str, folder: Path, machines: int = 2) -> None:
+    def __init__(self, place: Place, token: str, folder: Path) -> None:
         self.place, self.token = place, token
-        self.homes = [folder / f"machine-{number}" for number in range(machines)]
+        self.homes = [folder / f"machine-{number}" for number in range(2)]
         self.count = 0
         self.ended = threading.Event()
         self.threads = [threading.Thread(target=self.send, args=(home,)) for home in self.homes]

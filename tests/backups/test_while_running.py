@@ -16,7 +16,7 @@ def sessions(place: Place) -> int:
 
 @pytest.mark.worker
 def test_a_backup_made_while_sessions_come_is_restored_and_the_hooks_send_the_rest(new_place, tmp_path):
-    """`benchmarks/backups.py` does it ten times."""
+    """The restored site has every session of the backup, and after the hooks have sent again every session there is."""
     site, backups = new_place(), tmp_path / "backups"
     token = site.run("issue_token", AGENT).strip()
     with site.serving(), Uploads(site, token, tmp_path) as uploads:
@@ -24,13 +24,13 @@ def test_a_backup_made_while_sessions_come_is_restored_and_the_hooks_send_the_re
         site.run("backup", str(backups))
         uploads.wait_for(4)
     (backup,) = (path for path in backups.iterdir() if path.is_dir())
-    held = json.loads((backup / "manifest.json").read_text())["rows"]["grading_session"]
+    backed_up = json.loads((backup / "manifest.json").read_text())["rows"]["grading_session"]
     place = new_place(ready=False)
-    said = place.run("restore", str(backups))
-    assert sessions(place) == held
-    assert 4 <= held <= uploads.count - 4
+    output = place.run("restore", str(backups))
+    assert sessions(place) == backed_up
+    assert 4 <= backed_up <= uploads.count - 4
     with place.serving():
-        uploads.resend(re.search(r"--resend (\S+)", said)[1], to=place)
+        uploads.resend(re.search(r"--resend (\S+)", output)[1], to=place)
     assert sessions(place) == uploads.count
     assert readable_by_others(backups, place.state) == []
 

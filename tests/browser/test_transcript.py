@@ -5,13 +5,13 @@ import io
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks.transcript import transcript
 from grading.evidence import store, transcripts
 from grading.evidence.transcripts import cache
 from grading.models import Evidence
 from grading.vocabulary import Source
 from tests.browser.story import ATTACK
 from tests.browser.watch import listen, log_in
+from tests.casts.logs import long_claude
 from tests.site import Site
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ new MutationObserver(() => { window.most = Math.max(window.most, document.queryS
 @pytest.fixture(scope="module")
 def log() -> bytes:
     hostile = ATTACK.encode().replace(b"'", b"").replace(b'"', b"")
-    return b"".join(transcript(EVENTS, lines=2)).replace(b"make check-24500", b"make " + hostile)
+    return b"".join(long_claude(EVENTS, output_lines=2)).replace(b"make check-24500", b"make " + hostile)
 
 
 @pytest.fixture

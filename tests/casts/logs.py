@@ -1,8 +1,11 @@
 """Small logs as the harnesses write them, for tests of what comes after the parsers."""
 
 import json
+from collections.abc import Iterator
+from random import Random
 
 COMMIT = ("git commit -am 'Fix it'", "[main 1a2b3c4] Fix it\n 1 file changed, 2 insertions(+)")
+OUTPUT = "the guard retries a failed call once and tells the caller why it was refused so that nothing is ever lost"
 
 
 def claude(
@@ -44,6 +47,27 @@ def gptme(*turns: tuple[str, str]) -> bytes:
         for minute, (role, content) in enumerate(turns)
     ]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def long_claude(events: int, output_lines: int) -> Iterator[bytes]:
+    """The lines of a long Claude Code log: a task, then commands, each with this many lines of random output."""
+    random, words = Random(1), OUTPUT.split()
+    yield _record(0, "user", "Make the guard safe.")
+    for number in range(1, events // 2):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"make check-{number}"}}
+        output = "\n".join(" ".join(random.choices(words, k=12)) for _ in range(output_lines))
+        last_line = f"{'Prüfsumme' if number % 1000 == 0 else 'ok'} {number}"
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{output}\n{last_line}"}
+        yield _record(2 * number, "assistant", [use])
+        yield _record(2 * number + 1, "user", [result])
+    yield _record(events, "assistant", [{"type": "text", "text": "Done."}])
+
+
+def _record(number: int, kind: str, content: object) -> bytes:
+    at = f"2026-03-31T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+    message = {"role": kind, "content": content}
+    record = {"type": kind, "uuid": f"u{number}", "sessionId": "long", "timestamp": at, "message": message}
+    return json.dumps(record).encode() + b"\n"
 
 
 def _reply(content: list[dict], message_id: str) -> dict:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from django.template import Context, Template
 
-from benchmarks.transcript import transcript
 from grading import formats, wakeup
 from grading.evidence import store, transcripts
 from grading.evidence.transcripts import building, cache, index, pages
@@ -53,7 +52,7 @@ def long(events: int = 2_000) -> Evidence:
 
 @lru_cache
 def _long(events: int) -> bytes:
-    return b"".join(transcript(events, lines=70))
+    return b"".join(logs.long_claude(events, output_lines=70))
 
 
 def numbers(page) -> list[int]:
@@ -87,7 +86,7 @@ def test_the_index_says_what_the_reader_says(path):
 
 
 def test_pages_from_the_index_are_those_from_the_file():
-    row = kept(b"".join(transcript(350, lines=1)))
+    row = kept(b"".join(logs.long_claude(350, output_lines=1)))
     for number in (1, 100, 101, 250, 350, 9_999):
         read = pages._read(row, pages._begin(number))
         indexed = transcripts.page(row, number)

@@ -100,17 +100,6 @@ def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
 
 @once
 @pytest.mark.slow
-def test_the_transcript_benchmark_runs():
-    """Its times are not tested: they are this machine's."""
-    command = [sys.executable, "benchmarks/transcript.py", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    figures = json.loads(done.stdout.splitlines()[-1])
-    assert (figures["events"], figures["hits"], figures["waits"]) == (5_000, 2, True)
-    assert figures["ratio"] > 0
-
-
-@once
-@pytest.mark.slow
 def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/bandit.py", "--quick"]
