@@ -76,7 +76,7 @@ ON_POSTGRESQL = (
     "infra/test_unavailable.py",
     "intake/test_at_hand.py",
     "intake/test_forgetting.py",
-    "intake/test_glance.py",
+    "intake/test_current_rules.py",
     "intake/test_intake.py",
     "intake/test_lessons.py",
     "intake/test_regrade.py",

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from grading.evidence import owner_rule
 from grading.evidence.owner_rule import PREFIX, Claimant
 from grading.evidence.records import Records
-from grading.models import Artifact, Evidence, Session, SessionLog, at_hand, glance
+from grading.models import Artifact, Evidence, Session, SessionLog, at_hand
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.signals.facts import Foreign
@@ -105,8 +105,7 @@ def decide(
         return set()
     if dropped:
         Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
-    are_free = any(at_hand.are_free(session, glance.LOOKUPS, where) for session in held.values())
-    rows = [*(() if are_free else at(where).order_by("pk")), *new]
+    rows = [*at(where).order_by("pk"), *new]
     asked = {row.session_id for row in rows}
     mine = [session for key, session in held.items() if key in asked]
     others = Session.objects.filter(pk__in=asked - held.keys()).select_related("log__part_of__log")

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from grading.evidence import owner_rule, records
 from grading.evidence.claims import NOBODY, claimant
 from grading.evidence.owner_rule import Holding
-from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand, glance
+from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand
 from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
 
@@ -46,8 +46,7 @@ def settle(touched: set[int], probes: set[int], held: Mapping[int, Session] = NO
     if not touched:
         return set()
     found = probes | anchors(touched, held)
-    are_free = any(at_hand.are_free(session, glance.ANCHORS, found) for session in held.values())
-    asked = touched if are_free else touched | kin(found)
+    asked = touched | kin(found)
     family = _Family(asked, held, has_kin=asked != touched)
     changed = set()
     for key in sorted(family.roots_of(asked)):

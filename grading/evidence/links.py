@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grading.evidence import store
-from grading.models import Session, SessionLog, at_hand, glance
+from grading.models import Session, SessionLog, at_hand
 
 MAX_DEPTH = 8
 MAX_PARTS = 500
@@ -26,8 +26,8 @@ def parts(session: Session) -> Iterable[SessionLog]:
 def relink(session: Session) -> set[int]:
     """Find the root of the session and of all that it started, directly or not; the keys of those that it changes."""
     started: dict[int, SessionLog] = {}
-    names = [] if at_hand.are_free(session, glance.PARENT, [session.external_id]) else [session.external_id]
-    for _depth in range(MAX_DEPTH if names else 0):
+    names = [session.external_id]
+    for _depth in range(MAX_DEPTH):
         # By the names alone, which have an index: there are few of one name, and many sessions of one agent.
         named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
         rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]

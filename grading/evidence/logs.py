@@ -2,7 +2,7 @@
 
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
-from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand, glance
+from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand
 
 
 def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
@@ -29,10 +29,7 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
         at_hand.forget(session, "anchors")
     if anchors - kept:
         new = [RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)]
-        if at_hand.are_free(session, glance.ANCHORS, anchors):
-            at_hand.put(session, *new)
-        else:
-            RecordAnchor.objects.bulk_create(new)
+        RecordAnchor.objects.bulk_create(new)
         at_hand.wrote(session, "anchors", new)
     return chosen, True
 

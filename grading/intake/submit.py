@@ -4,15 +4,13 @@ Nothing that a session contains can stop it from being stored: what cannot be us
 receipt says what was expected, what came and what to do.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
 
 from grading import monitoring
-from grading.evidence import ownership, receiving, records
-from grading.evidence.claims import place
+from grading.evidence import ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
@@ -23,9 +21,8 @@ from grading.intake.facts import FactsFile
 from grading.intake.first_word import Held, Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Artifact, Evidence, Session, at_hand, glance
-from grading.models.evidence import ArtifactKind, EvidenceKind
-from grading.models.glance import Glance
+from grading.models import Agent, Artifact, Evidence, Session, at_hand
+from grading.models.evidence import EvidenceKind
 from grading.review import shares
 from grading.reward import rewards, sources
 from grading.reward.workings import Workings, with_workings
@@ -57,13 +54,11 @@ def submit(
     """
     streams = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
     speaker = speaker or Speaker()
-    before = glance.look(agent.pk, metadata.session_id)
-    known = receiving.held(Evidence.objects.filter(session=before.session) if before.session else ())
+    known = receiving.held(Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id))
     received, wrong = _receive(metadata, streams, known, speaker.witness)
     seen = observed.read(received[EvidenceKind.FACTS].row) if EvidenceKind.FACTS in received else FactsFile()
     workings = Workings()
-    with glance.holding(before):
-        sources.foresee(workings, receiving.expected(received.values(), known))
+    sources.foresee(workings, receiving.expected(received.values(), known))
     receipt = with_workings(
         workings,
         lambda: take_in(
@@ -98,110 +93,80 @@ def take_in(
     `facts` is what the file of facts says, `wrong` what is wrong with the files.
     """
     ownership.alone()
-    with _looking(agent, metadata, received, facts) as seen:
-        log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
-        now = timezone.now()
-        said = metadata.ended_at or (log.usable.ended_at if log else None) or now
-        choice = history.choice(speaker, metadata, log.reading if log else None, now)
-        ended_at = said
-        if not choice:
-            ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-        name = metadata.session_id
-        session, created = _locked(seen, agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
-        if created:
-            shares.draw(session)
-        before = describing.columns(session)
-        added = receiving.add(session, received.values())
-        problems = list(wrong)
-        if added.shared_with:
-            detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
-            problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
-        if metadata.judge is not None and session.history != metadata.judge:
-            problems.append(history.refused(agent, speaker, metadata.judge))
-        if not created and added.kinds:
-            history.goes_on(session)
-        held = Held(metadata=metadata)
-        grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
-        if created and ended_at != said:
-            held = first_word.redated(metadata, said, ended_at)
-        elif not created and speaker.witness.binds and first_word.is_bound(session, now):
-            held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
-        claims = list[Artifact]()
-        if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
-            held = held.with_facts(facts_file.row, facts)
-        elif facts_file is not None:
-            claims = observed.keep(session, facts_file.row, facts)
-        outranks = speaker.witness.is_runner
-        changed, unknown = describing.describe(
-            session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
-        )
-        lessons_changed, lesson_problems = lessons.record(session, held.metadata)
-        problems += [*facts.problems, *unknown, *lesson_problems]
-        problems += first_word.record(
-            session,
-            speaker,
-            metadata,
-            [file.row for file in received.values()],
-            added=added.kinds,
-            before=before,
-            held=held,
-        )
-        answered = first_word.adopted_by(session, metadata) if outranks else 0
-        flagged = False
-        if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-            flagged = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
-        problems += remarks(session, facts, has_log=log is not None)
-        reward = rewards.live(session)
-        at_hand.write(session)
-        at_hand.let_go(session)
-        return Receipt(
-            session=session,
-            created=created,
-            added=added.kinds,
-            problems=tuple(problems),
-            reward=reward,
-            flagged=flagged,
-        )
+    log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
+    now = timezone.now()
+    said = metadata.ended_at or (log.usable.ended_at if log else None) or now
+    choice = history.choice(speaker, metadata, log.reading if log else None, now)
+    ended_at = said
+    if not choice:
+        ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
+    name = metadata.session_id
+    session, created = _locked(agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
+    if created:
+        shares.draw(session)
+    before = describing.columns(session)
+    added = receiving.add(session, received.values())
+    problems = list(wrong)
+    if added.shared_with:
+        detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
+        problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
+    if metadata.judge is not None and session.history != metadata.judge:
+        problems.append(history.refused(agent, speaker, metadata.judge))
+    if not created and added.kinds:
+        history.goes_on(session)
+    held = Held(metadata=metadata)
+    grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
+    if created and ended_at != said:
+        held = first_word.redated(metadata, said, ended_at)
+    elif not created and speaker.witness.binds and first_word.is_bound(session, now):
+        held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
+    claims = list[Artifact]()
+    if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
+        held = held.with_facts(facts_file.row, facts)
+    elif facts_file is not None:
+        claims = observed.keep(session, facts_file.row, facts)
+    outranks = speaker.witness.is_runner
+    changed, unknown = describing.describe(
+        session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
+    )
+    lessons_changed, lesson_problems = lessons.record(session, held.metadata)
+    problems += [*facts.problems, *unknown, *lesson_problems]
+    problems += first_word.record(
+        session,
+        speaker,
+        metadata,
+        [file.row for file in received.values()],
+        added=added.kinds,
+        before=before,
+        held=held,
+    )
+    answered = first_word.adopted_by(session, metadata) if outranks else 0
+    flagged = False
+    if created or added.kinds or changed or lessons_changed or held.proposed or answered:
+        flagged = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
+    problems += remarks(session, facts, has_log=log is not None)
+    reward = rewards.live(session)
+    at_hand.write(session)
+    at_hand.let_go(session)
+    return Receipt(
+        session=session,
+        created=created,
+        added=added.kinds,
+        problems=tuple(problems),
+        reward=reward,
+        flagged=flagged,
+    )
 
 
-@contextmanager
-def _looking(agent: Agent, metadata: SubmittedSession, received: Received, facts: FactsFile) -> Iterator[Glance]:
-    """What holds now, of which others may have a part; whoever asks for any of it until the end finds it there."""
-    log = received.get(EvidenceKind.TRANSCRIPT)
-    arms = describing.named(metadata, log.usable if log else None)
-    seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts), arms)
-    with glance.holding(seen):
-        yield seen
-
-
-def _probes(metadata: SubmittedSession, received: Received, facts: FactsFile) -> glance.Probes:
-    """What of a session that is new others may have, too."""
-    files = [file for kind, file in received.items() if kind != EvidenceKind.FACTS]
-    logs = [file.row for file in files if file.row.kind == EvidenceKind.TRANSCRIPT and not file.reading.problem]
-    held = [records.of(row) for row in logs]
-    claims = [(ArtifactKind.COMMIT, hash_) for each in held for hash_, _subject in each.commits]
-    claims += [(ArtifactKind.PULL_REQUEST, url) for each in held for url in each.pull_requests]
-    claims += [(ArtifactKind.COMMIT, fact.sha) for fact in facts.commits]
-    claims += [(ArtifactKind.PULL_REQUEST, url) for url in facts.pull_requests]
-    return {
-        glance.PARENT: [metadata.session_id],
-        glance.ANCHORS: sorted({anchor for each in held for anchor in each.anchors}),
-        glance.LOOKUPS: sorted({place(kind, key) for kind, key in claims}),
-        glance.FILES: sorted({file.row.sha256 for file in files}),
-    }
-
-
-def _locked(seen: Glance, agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
-    """The agent's session of that name, held by this transaction; and whether it is new, and to be saved with these
-    columns and what else it is found to be.
-    """
-    if seen.session is None:
-        session = Session(pk=seen.following, agent=agent, external_id=name, **columns)
-        at_hand.hold(session, is_new=True, free=seen.free)
-    else:
-        session = Session.objects.to_settle().get(pk=seen.session)
-        at_hand.hold(session, is_new=False)
-    return session, seen.session is None
+def _locked(agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
+    """The agent's session of that name, locked; and whether it was made now, with these columns."""
+    session = Session.objects.to_settle().filter(agent=agent, external_id=name).first()
+    if session is None:
+        session = Session.objects.create(agent=agent, external_id=name, **columns)
+        at_hand.hold(session, is_new=True)
+        return session, True
+    at_hand.hold(session, is_new=False)
+    return session, False
 
 
 def _receive(

@@ -6,7 +6,7 @@ Of a session that was made in this transaction it is known that it has none. Who
 be held says so, by `wrote` or `forget`; to one that is not held both mean nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from itertools import chain, groupby
 from typing import Any
@@ -19,7 +19,7 @@ from bandit.prepared import Prepared
 from grading.models.sessions import Session
 from gradingsite.sqlite import together
 
-HELD, NEW, FREE = "_is_held", "_is_new", "_free"
+HELD, NEW = "_is_held", "_is_new"
 # What is read of a session that was there before; and what it is known besides that a new one has none of.
 READ = (
     "evidence",
@@ -36,15 +36,12 @@ NONE = (*(name.partition("__")[0] for name in READ), "anchors", "settlements", "
 SINGLE = ("log", "state", "extracted", "shares", "review_item", "traits")
 
 
-def hold(
-    session: Session, *, is_new: bool, read: Iterable[str] = READ, free: Mapping[str, Collection[Any]] | None = None
-) -> None:
+def hold(session: Session, *, is_new: bool, read: Iterable[str] = READ) -> None:
     """From now on the session, which the caller has locked, has its rows at hand: those that are `read`. `is_new`: it
-    has none yet. `free`, by what it is (`models.glance`): what nobody else has until the transaction ends.
+    has none yet.
     """
     setattr(session, HELD, True)
     setattr(session, NEW, is_new)
-    setattr(session, FREE, free or {})
     if is_new:
         for name in SINGLE:
             session._state.fields_cache[name] = None  # noqa: SLF001 - as Django's own select_related does
@@ -62,7 +59,6 @@ def let_go(session: Session) -> None:
     """The caller's transaction ends, and what the session has is asked for again."""
     setattr(session, HELD, False)
     setattr(session, NEW, False)
-    setattr(session, FREE, {})
     _read(session).clear()
     for name in SINGLE:
         session._state.fields_cache.pop(name, None)  # noqa: SLF001 - as above
@@ -76,12 +72,6 @@ def is_held(session: Session) -> bool:
 def is_new(session: Session) -> bool:
     """Whether the session is held, and was made in this transaction."""
     return bool(getattr(session, NEW, False))
-
-
-def are_free(session: Session, what: str, asked: Iterable[Any]) -> bool:
-    """Whether it is known that nobody else has any of these."""
-    free = getattr(session, FREE, {})
-    return what in free and set(asked) <= free[what]
 
 
 def rows(session: Session, name: str) -> list[Any] | None:

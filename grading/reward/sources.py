@@ -11,16 +11,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bandit.prepared import Prepared
 from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.evidence.reading import EvidenceReading
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand, glance
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
-from grading.remembered import remembered
 from grading.reward import consumption, journal, outcomes, trajectory
 from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
@@ -39,14 +37,30 @@ logger = logging.getLogger(__name__)
 DETAIL = 2_000
 LEFT_OUT = 400
 HIDDEN = "hidden"
-RULES: Prepared[tuple[Any, ...]] = Prepared(lambda: ArtifactRule.objects.values_list(*artifacts.RULE_FIELDS))
 KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactRules:
+    """The site's artifact rules, the heaviest first.
+
+    Where a rule cannot work, `error` says why, and `definitions` are the rules without their line patterns, as far as
+    those can work.
+    """
+
+    definitions: tuple[ArtifactDefinition, ...]
+    error: str = ""
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs of the files that the consumption grade counts."""
+        return [rule.path_glob for rule in self.definitions if rule.path_glob]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingInput:
     """What there is to grade a session by, parsed. `fault`: why a transcript or patch that should be readable was not;
-    `patch_fault` where it was the patch. `invalid_rule`: why the site's artifact rules cannot work.
+    `patch_fault` where it was the patch.
     """
 
     session: Session
@@ -56,8 +70,7 @@ class GradingInput:
     changes: Patch | None
     fault: str
     patch_fault: str
-    rules: tuple[ArtifactDefinition, ...]
-    invalid_rule: str
+    rules: ArtifactRules
 
     @property
     def logs(self) -> list[str]:
@@ -140,7 +153,7 @@ def foresee(workings: Workings, files: Mapping[EvidenceKind, tuple[Evidence, Evi
     if EvidenceKind.JOURNAL in files:
         row, _read = files[EvidenceKind.JOURNAL]
         workings.prepare(*_journal_work(row))
-    rules, _invalid = _rules()
+    rules = artifact_rules().definitions
     changes, fault = _patch(diff, workings)
     if not fault and (log is None or read.signals is not None):
         version = "" if log is None else _signals_version(log)
@@ -158,7 +171,6 @@ def look(session: Session, workings: Workings | None = None) -> GradingInput:
         version = _signals_version(transcript, log)
         signals, fault = _signals(session, transcript, version, log, workings)
     changes, patch_fault = _patch(held.patch, workings)
-    rules, invalid_rule = _rules()
     return GradingInput(
         session=session,
         material=held,
@@ -167,8 +179,7 @@ def look(session: Session, workings: Workings | None = None) -> GradingInput:
         changes=changes,
         fault=fault or patch_fault,
         patch_fault=patch_fault,
-        rules=rules,
-        invalid_rule=invalid_rule,
+        rules=artifact_rules(),
     )
 
 
@@ -180,7 +191,7 @@ def produced(seen: GradingInput) -> Production:
         patch=seen.changes,
         foreign=seen.material.foreign,
         root=seen.root,
-        artifacts=_globs(seen.rules),
+        artifacts=seen.rules.globs,
     )
 
 
@@ -292,7 +303,7 @@ def _trajectory(seen: GradingInput) -> Answer:
     )
     kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
     witness = held.beside.alone if answer.evidence.get("view") == EvidenceView.FACTS else held.witness
-    inputs = *files, absent, str(looking), repr(held.facts), repr(held.foreign), *_globs(seen.rules)
+    inputs = *files, absent, str(looking), repr(held.facts), repr(held.foreign), *seen.rules.globs
     return _vouched(kept, witness, *inputs)
 
 
@@ -328,12 +339,11 @@ def _consumption(
             detail=seen.patch_fault,
         )
         return failed, _digest(*seen.patches)
-    if seen.invalid_rule:
-        raise artifacts.InvalidRule(seen.invalid_rule)
+    rules = seen.rules.definitions
+    if seen.rules.error:
+        raise artifacts.InvalidRule(seen.rules.error)
     left = workings.of(
-        *_artifacts_work(
-            seen.rules, seen.changes, held.patch, seen.signals, version=seen.signals_version, root=seen.root
-        )
+        *_artifacts_work(rules, seen.changes, held.patch, seen.signals, version=seen.signals_version, root=seen.root)
     )
     found_in = held.patch or held.transcript
     weighed, texts = near_copies.weighed(seen.session, left, found_in.received_at if found_in else None)
@@ -348,14 +358,12 @@ def _consumption(
     else:
         reason = held.absent if held.transcript is None else Reason.UNREADABLE
         why = f"No patch, and no transcript to go by: {reason.words}"
-    answer = consumption.grade(
-        found, is_consumption=is_consumption, readable=readable, rules=seen.rules, why_unreadable=why
-    )
+    answer = consumption.grade(found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why)
     left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
     witness = held.witness
     if held.patch is not None and not _is_borne_out(found, seen.own_signals):
         witness = Witness(held.patch.witness).alone
-    inputs = *seen.patches, *seen.logs, str(is_consumption), str(readable), repr(seen.rules), repr(left_out)
+    inputs = *seen.patches, *seen.logs, str(is_consumption), str(readable), repr(rules), repr(left_out)
     return _vouched(answer, witness, *inputs)
 
 
@@ -369,33 +377,23 @@ def _is_borne_out(found: Iterable[artifacts.FoundArtifact], signals: Signals | N
     )
 
 
-def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
-    """The site's artifact rules; where one cannot work, why, and what their globs alone say, if these can."""
-    seen = glance.held()
-    rows = RULES.rows() if seen is None else seen.artifact_rules
-    return _working(tuple(rows))
-
-
-@remembered(4)
-def _working(rows: tuple[tuple[Any, ...], ...]) -> tuple[tuple[ArtifactDefinition, ...], str]:
-    named = [dict(zip(artifacts.RULE_FIELDS, row, strict=True)) for row in rows]
+def artifact_rules() -> ArtifactRules:
+    """Load the site's artifact rules. One query."""
+    rows = list(ArtifactRule.objects.values(*artifacts.RULE_FIELDS))
     try:
-        return artifacts.rules_from(named), ""
+        return ArtifactRules(definitions=artifacts.rules_from(rows))
     except artifacts.InvalidRule as error:
         problem = str(error)
     try:
-        return artifacts.rules_from({**row, "line_pattern": ""} for row in named), problem
+        by_glob = artifacts.rules_from({**row, "line_pattern": ""} for row in rows)
     except artifacts.InvalidRule:
-        return (), problem
+        return ArtifactRules(definitions=(), error=problem)
+    return ArtifactRules(definitions=by_glob, error=problem)
 
 
 def globs() -> list[str]:
-    """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
-    return _globs(_rules()[0])
-
-
-def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
-    return [rule.path_glob for rule in rules if rule.path_glob]
+    """The globs of the files that the consumption grade counts."""
+    return artifact_rules().globs
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
