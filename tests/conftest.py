@@ -74,7 +74,6 @@ ON_POSTGRESQL = (
     "health/",
     "infra/test_planner.py",
     "infra/test_unavailable.py",
-    "intake/test_at_hand.py",
     "intake/test_forgetting.py",
     "intake/test_current_rules.py",
     "intake/test_intake.py",

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import PurePath
 
 from django.db import transaction
-from django.db.models import prefetch_related_objects
 
 from grading.evidence import logs, reading, store, transcripts
 from grading.evidence.reading import EvidenceReading, SessionClaim
 from grading.evidence.store import Readable, Stored
-from grading.models import Evidence, Session, at_hand
+from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_text
 from grading.vocabulary import Reason
@@ -108,7 +107,6 @@ def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
 
     Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does.
     """
-    prefetch_related_objects([session], "evidence")  # asked for again and again until the session is graded
     known = held(session.evidence.all())
     for file in files:
         file.row.pk = None  # where the transaction begins anew, it had one
@@ -117,7 +115,7 @@ def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail
         transaction.on_commit(partial(transcripts.announce, row))
-    at_hand.wrote(session, "evidence", Evidence.objects.bulk_create([file.row for file in new]))
+    Evidence.objects.bulk_create([file.row for file in new])
     shared_with, telling = [], EvidenceReading()
     for row, read in ((file.row, file.reading) for file in new):
         if row.kind == EvidenceKind.TRANSCRIPT and not read.problem:

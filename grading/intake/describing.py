@@ -75,10 +75,9 @@ def describe(
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
         problems += _selection(session, said, is_known=not unknown_to_runner)
-    is_new = session._state.adding  # noqa: SLF001 - Django's documented API
-    changed = is_new or before != _state(session)
+    changed = before != _state(session)
     if changed:
-        session.save(force_insert=is_new)
+        session.save()
     return changed, problems
 
 

@@ -23,7 +23,7 @@ from grading.intake import describing, facts, lessons
 from grading.intake.assessment import assess, assess_with_others
 from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress, at_hand
+from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
 from grading.models.agents import TokenScope
 from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
@@ -210,14 +210,14 @@ def record(
             after={name: now[name] for name in changed},
         )
         if speaker.address:
-            at_hand.put(session, SubmissionAddress(submission=row, address=speaker.address))
+            SubmissionAddress.objects.create(submission=row, address=speaker.address)
     known = [(each.field, each.value) for each in session.proposals.all()] if held.proposed else []
     new = [
         Proposal(session=session, submission=row, field=part, value=value)
         for part, value in held.proposed.items()
         if (part, redact_json(dict(value))) not in known and sum(field == part for field, _ in known) < MOST_OF_A_KIND
     ]
-    at_hand.wrote(session, "proposals", Proposal.objects.bulk_create(new))
+    Proposal.objects.bulk_create(new)
     expected = "a date between its decision, or a week before it came, and now"
     if held.is_bound:
         expected = "what is said of a session in its first hour, before its first verdict"
@@ -242,9 +242,7 @@ def adopted_by(session: Session, said: SubmittedSession) -> int:
         for row in session.proposals.filter(answered_at=None)
         if row.field != ProposedField.FACTS and all(told.get(name) == value for name, value in row.value.items())
     ]
-    count = Proposal.objects.filter(pk__in=mine).update(adopted=True, answered_at=timezone.now())
-    at_hand.forget(session, "proposals")
-    return count
+    return Proposal.objects.filter(pk__in=mine).update(adopted=True, answered_at=timezone.now())
 
 
 def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
@@ -254,7 +252,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
     """
     with transaction.atomic():
         ownership.alone()
-        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=proposal.session_id)
+        session = Session.objects.for_grading().get(pk=proposal.session_id)
         open_ = Proposal.objects.filter(pk=proposal.pk, answered_at=None)
         if not open_.update(answered_at=timezone.now(), answered_by=by, adopted=adopt):
             return False

@@ -16,12 +16,12 @@ from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, first_word, history, lessons
 from grading.intake import facts as observed
-from grading.intake.assessment import assess_with_others
+from grading.intake.assessment import Assessed, assess_with_others
 from grading.intake.facts import FactsFile
 from grading.intake.first_word import Held, Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Artifact, Evidence, Session, at_hand
+from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.review import shares
 from grading.reward import rewards, sources
@@ -141,31 +141,27 @@ def take_in(
         held=held,
     )
     answered = first_word.adopted_by(session, metadata) if outranks else 0
-    flagged = False
+    assessed = Assessed(session=session)
     if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-        flagged = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
+        assessed = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
+    session = assessed.session
     problems += remarks(session, facts, has_log=log is not None)
     reward = rewards.live(session)
-    at_hand.write(session)
-    at_hand.let_go(session)
     return Receipt(
         session=session,
         created=created,
         added=added.kinds,
         problems=tuple(problems),
         reward=reward,
-        flagged=flagged,
+        flagged=assessed.flagged,
     )
 
 
 def _locked(agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
     """The agent's session of that name, locked; and whether it was made now, with these columns."""
-    session = Session.objects.to_settle().filter(agent=agent, external_id=name).first()
+    session = Session.objects.for_settling().filter(agent=agent, external_id=name).first()
     if session is None:
-        session = Session.objects.create(agent=agent, external_id=name, **columns)
-        at_hand.hold(session, is_new=True)
-        return session, True
-    at_hand.hold(session, is_new=False)
+        return Session.objects.create(agent=agent, external_id=name, **columns), True
     return session, False
 
 

@@ -15,7 +15,7 @@ from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.evidence.reading import EvidenceReading
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
@@ -119,10 +119,7 @@ def grade(session: Session, workings: Workings | None = None) -> list[Session]:
     if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
         data = None if seen.signals is None else _kept(seen.signals)
         session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
-        if held is None or at_hand.is_new(session):
-            at_hand.put(session, session.extracted)
-        else:
-            session.extracted.save()
+        session.extracted.save(force_insert=held is None)
     outcomes.conclude(session, seen.signals, seen.material.witness)
     _append(session, answers)
     return _keep_artifacts(session, seen.material, found, said)
@@ -419,7 +416,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
         new.append(grade)
-    at_hand.keep_back(session, "grades", new)
+    Grade.objects.bulk_create(new)
 
 
 def _keep_artifacts(
@@ -463,7 +460,6 @@ def _keep_artifacts(
     )
     pairs = zip(made, now.values(), strict=True)
     near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
-    at_hand.forget(session, "artifacts", "sketches")
     return near_copies.losers(session, before)
 
 
