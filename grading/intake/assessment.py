@@ -10,7 +10,7 @@ from grading import judging, review
 from grading.evidence import ownership
 from grading.models import Artifact, Session
 from grading.reward import rewards, sources
-from grading.reward.workings import Workings
+from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,18 @@ class Assessed:
 
 def assess(
     session: Session,
-    workings: Workings | None = None,
+    parsed: ParsedFiles = NOTHING_PARSED,
     *,
     ask: bool = True,
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
-    """Grade, settle and inspect a session that the caller has locked; where nothing changed, nothing is written.
+    """Grade, settle and inspect a session of `Session.objects.for_grading()`; where nothing changed, write nothing.
 
-    `workings` are as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read. `is_new`:
-    as in `judging.enqueue`. `alarms`: let them say at once what holds now.
+    `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge where it has not read everything. `is_new`
+    as in `judging.enqueue`. `alarms`: check the alarms at once.
     """
-    copies = sources.grade(session, workings)
+    copies = sources.grade(session, parsed)
     if ask:
         judging.enqueue(session, is_new=is_new)
     rewards.settle(session)
@@ -45,23 +45,23 @@ def assess(
     return Assessed(session=session, copies=copies, flagged=flagged)
 
 
-def assess_with_others(
+def assess_with_affected(
     session: Session,
-    claims: Sequence[Artifact] = (),
-    workings: Workings | None = None,
+    new_claims: Sequence[Artifact] = (),
+    parsed: ParsedFiles = NOTHING_PARSED,
     *,
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
     """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
 
-    `claims` are those from facts that are not saved yet. `is_new`: the session has new evidence. Returns the session as
-    it was graded, and whether a flag of any of the sessions went up or down. Runs in the caller's transaction, after
+    `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns the session as it
+    was graded, and whether a flag of any session went up or down. Runs in the caller's transaction, after
     `ownership.alone`.
     """
-    affected = ownership.update([session], claims) | {session.pk}
+    affected = ownership.update([session], new_claims) | {session.pk}
     graded, *others = sorted(ownership.locked(affected), key=lambda each: each.pk != session.pk)
-    own = assess(graded, workings, is_new=is_new, alarms=alarms)
+    own = assess(graded, parsed, is_new=is_new, alarms=alarms)
     others += [copy for copy in own.copies if copy.pk not in affected]
     flagged = [assess(other, alarms=alarms).flagged for other in others]
     return replace(own, flagged=own.flagged or any(flagged))
