@@ -8,12 +8,14 @@ import sqlite3
 import time
 from collections.abc import Callable
 from enum import Enum
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -88,6 +90,24 @@ def is_busy(error: BaseException | None) -> bool:
 def is_deadlock(error: DatabaseError) -> bool:
     """Whether PostgreSQL ended a transaction because it and another waited for each other."""
     return sqlstate(error) == DEADLOCK
+
+
+def retry_once_on_deadlock(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that is one transaction: where PostgreSQL ends that for a deadlock, it is begun anew, once.
+
+    Within another transaction there is nothing to begin anew.
+    """
+
+    @wraps(function)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except DatabaseError as error:
+            if connection.in_atomic_block or not is_deadlock(error):
+                raise
+        return function(*args, **kwargs)
+
+    return inner
 
 
 def sqlstate(error: BaseException) -> str | None:

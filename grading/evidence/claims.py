@@ -4,21 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from types import MappingProxyType
 
 from django.db.models import Q, QuerySet
 
 from grading.evidence import owner_rule
 from grading.evidence.owner_rule import PREFIX, Claimant
 from grading.evidence.records import Records
-from grading.models import Artifact, Evidence, Session, SessionLog, at_hand, glance
+from grading.models import Artifact, Evidence, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.signals.facts import Foreign
 from grading.witness import Witness
 
 SEEN_AT = 300
-NOBODY: Mapping[int, Session] = MappingProxyType({})
 
 
 def claim(
@@ -73,15 +71,10 @@ def replaced(session: Session, found: Sequence[Artifact]) -> tuple[list[Artifact
     return new, [row for key, row in held.items() if key not in now]
 
 
-def lookups(sessions: Iterable[int], held: Mapping[int, Session] = NOBODY) -> set[str]:
-    """Where the claims of these sessions are found; `held` as in `decide`."""
-    known = {key: at_hand.rows(session, "artifacts") for key, session in held.items()}
-    found = {row.lookup for rows in known.values() for row in rows or () if row.kind in LINKS and row.lookup}
-    others = [key for key in sessions if known.get(key) is None]
-    if not others:
-        return found
-    rows = Artifact.objects.filter(session__in=others, kind__in=LINKS).exclude(lookup="")
-    return found | set(rows.values_list("lookup", flat=True))
+def lookups(sessions: Iterable[int]) -> set[str]:
+    """Where the claims of these sessions are found."""
+    rows = Artifact.objects.filter(session__in=list(sessions), kind__in=LINKS).exclude(lookup="")
+    return set(rows.values_list("lookup", flat=True))
 
 
 def at(found: Iterable[str]) -> QuerySet[Artifact]:
@@ -89,14 +82,8 @@ def at(found: Iterable[str]) -> QuerySet[Artifact]:
     return Artifact.objects.filter(lookup__in=list(found), kind__in=LINKS).exclude(lookup="")
 
 
-def decide(
-    where: set[str],
-    new: Sequence[Artifact] = (),
-    dropped: Sequence[Artifact] = (),
-    held: Mapping[int, Session] = NOBODY,
-) -> set[int]:
-    """Say anew who owns what is claimed there, with the claims that are new and without those dropped. `held` are
-    sessions at hand, by key.
+def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Artifact] = ()) -> set[int]:
+    """Decide again who owns what is claimed there, with the new claims, which are saved, and without those dropped.
 
     Returns the keys of the sessions of which a claim held before is another's now, or is theirs again.
     """
@@ -105,13 +92,10 @@ def decide(
         return set()
     if dropped:
         Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
-    are_free = any(at_hand.are_free(session, glance.LOOKUPS, where) for session in held.values())
-    rows = [*(() if are_free else at(where).order_by("pk")), *new]
-    asked = {row.session_id for row in rows}
-    mine = [session for key, session in held.items() if key in asked]
-    others = Session.objects.filter(pk__in=asked - held.keys()).select_related("log__part_of__log")
+    rows = [*at(where).order_by("pk"), *new]
+    claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
     roots: dict[int, Session] = {}
-    for each in (*mine, *(others if asked - held.keys() else ())):
+    for each in claiming:
         log: SessionLog | None = getattr(each, "log", None)
         roots[each.pk] = each if log is None or log.part_of is None else log.part_of
     owners = _owners(rows, roots)
@@ -127,11 +111,6 @@ def decide(
     for owned_by in sorted(moved, key=lambda key: (key is None, key)):
         Artifact.objects.filter(pk__in=moved[owned_by]).update(owned_by=owned_by)
     Artifact.objects.bulk_create(new)
-    for key, session in held.items():
-        if key in touched or key in {row.session_id for row in dropped}:
-            at_hand.forget(session, "artifacts")
-        else:
-            at_hand.wrote(session, "artifacts", [row for row in new if row.session_id == key])
     return touched
 
 
@@ -188,14 +167,9 @@ def claimant(session: Session) -> Claimant:
 
 def foreign(session: Session) -> Foreign:
     """What the session claims, itself or by its subagents, and another one owns: it is to be left out of its grades."""
-    held = at_hand.rows(session, "artifacts")
-    if held is not None and at_hand.rows(session, "parts") == []:
-        others = [row for row in held if row.kind in LINKS and row.owned_by_id not in (None, session.pk)]
-        found = {(row.kind, row.key) for row in others}
-    else:
-        mine = Q(session=session) | Q(session__log__part_of=session)
-        rows = Artifact.objects.filter(mine, kind__in=LINKS, owned_by__isnull=False).exclude(owned_by=session)
-        found = set(rows.values_list("kind", "key"))
+    mine = Q(session=session) | Q(session__log__part_of=session)
+    rows = Artifact.objects.filter(mine, kind__in=LINKS, owned_by__isnull=False).exclude(owned_by=session)
+    found = set(rows.values_list("kind", "key"))
     return Foreign(
         commits=frozenset(key for kind, key in found if kind == ArtifactKind.COMMIT),
         pull_requests=frozenset(key for kind, key in found if kind == ArtifactKind.PULL_REQUEST),
@@ -204,8 +178,5 @@ def foreign(session: Session) -> Foreign:
 
 def contended(session: Session) -> list[Artifact]:
     """The session's claims of what another agent's session owns; people are to look at both."""
-    held = at_hand.rows(session, "artifacts")
-    if held is not None and all(row.owned_by_id is None for row in held):
-        return []
     rows = session.artifacts.filter(kind__in=LINKS, owned_by__isnull=False)
     return list(rows.exclude(owned_by__agent=session.agent_id).select_related("owned_by__agent").order_by("pk"))

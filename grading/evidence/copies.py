@@ -1,14 +1,14 @@
 """Copies of logs: whose each record is, where several sessions' logs hold it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
 from grading.evidence import owner_rule, records
-from grading.evidence.claims import NOBODY, claimant
+from grading.evidence.claims import claimant
 from grading.evidence.owner_rule import Holding
-from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand, glance
+from grading.models import Evidence, RecordAnchor, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
 
@@ -18,15 +18,9 @@ the earliest of these."""
 MAX_ROWS = 20_000
 
 
-def anchors(sessions: Iterable[int], held: Mapping[int, Session] = NOBODY) -> set[int]:
-    """The records by which the copies of these sessions' logs are found. `held` are sessions at hand, by key."""
-    known = {key: at_hand.rows(session, "anchors") for key, session in held.items()}
-    asked = set(sessions)
-    found = {row.record for key in asked for row in known.get(key) or ()}
-    others = [key for key in asked if known.get(key) is None]
-    if not others:
-        return found
-    return found | set(RecordAnchor.objects.filter(session__in=others).values_list("record", flat=True))
+def anchors(sessions: Iterable[int]) -> set[int]:
+    """The records by which copies of these sessions' logs are found."""
+    return set(RecordAnchor.objects.filter(session__in=list(sessions)).values_list("record", flat=True))
 
 
 def kin(probes: Iterable[int]) -> set[int]:
@@ -37,18 +31,16 @@ def kin(probes: Iterable[int]) -> set[int]:
     return set(rows.distinct()[:MAX_KIN])
 
 
-def settle(touched: set[int], probes: set[int], held: Mapping[int, Session] = NOBODY) -> set[int]:
-    """Say anew whose the records are of these sessions, and of those that share any of the anchors.
+def settle(touched: set[int], probes: set[int]) -> set[int]:
+    """Decide again which session owns each record of these sessions, and of those that share any of their anchors.
 
-    `probes` are the anchors that the touched had before; `held` as in `anchors`. Returns the keys of the sessions of
-    which others count now.
+    `probes` are the anchors that the touched sessions had before. Returns the keys of the sessions of which other
+    records count now.
     """
     if not touched:
         return set()
-    found = probes | anchors(touched, held)
-    are_free = any(at_hand.are_free(session, glance.ANCHORS, found) for session in held.values())
-    asked = touched if are_free else touched | kin(found)
-    family = _Family(asked, held, has_kin=asked != touched)
+    asked = touched | kin(probes | anchors(touched))
+    family = _Family(asked, has_kin=asked != touched)
     changed = set()
     for key in sorted(family.roots_of(asked)):
         if key in family.logs and family.keep(key):
@@ -64,9 +56,9 @@ def foreign_records(session: Session) -> dict[int, int]:
 class _Family:
     """Some sessions with those that share records with them: each with its subagents as one."""
 
-    def __init__(self, asked: set[int], held: Mapping[int, Session] = NOBODY, *, has_kin: bool = True) -> None:
-        """`has_kin`: others may hold records of those asked for; their parts are asked in any case."""
-        whole = _with_parts(asked, held)
+    def __init__(self, asked: set[int], *, has_kin: bool = True) -> None:
+        """`has_kin`: other sessions may hold records of those asked for. Their parts are loaded in any case."""
+        whole = _with_parts(asked)
         has_kin, asked = has_kin or whole != asked, whole
         # For each of these sessions, the others that have an anchor in common with it.
         holders: dict[int, list[int]] = defaultdict(list)
@@ -80,25 +72,16 @@ class _Family:
             for key in asked.intersection(sessions):
                 self._near[key].update(sessions[:MAX_KIN])
         everybody = asked.union(*self._near.values())
-        everybody = everybody if everybody == asked else _with_parts(everybody, held)
-        known = {key: session for key, session in held.items() if key in everybody}
-        self.logs: dict[int, SessionLog] = {key: each.log for key, each in known.items() if hasattr(each, "log")}
-        if others := everybody - known.keys():
-            rows = SessionLog.objects.filter(pk__in=others).select_related("session")
-            self.logs |= {row.pk: row for row in rows}
+        everybody = everybody if everybody == asked else _with_parts(everybody)
+        rows = SessionLog.objects.filter(pk__in=everybody).select_related("session")
+        self.logs: dict[int, SessionLog] = {row.pk: row for row in rows}
         self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
         self._parts: dict[int, list[SessionLog]] = defaultdict(list)
         for log in self.logs.values():
             if log.part_of_id is not None:
                 self._parts[log.part_of_id].append(log)
-        files = [row for session in known.values() for row in session.evidence.all()]
-        if others:
-            files += Evidence.objects.filter(session__in=others, kind=EvidenceKind.TRANSCRIPT)
-        self._files = {
-            (row.session_id, row.sha256): row
-            for row in files
-            if row.kind == EvidenceKind.TRANSCRIPT and not row.problem
-        }
+        files = Evidence.objects.filter(session__in=everybody, kind=EvidenceKind.TRANSCRIPT, problem="")
+        self._files = {(row.session_id, row.sha256): row for row in files}
         self._held: dict[int, Holding] = {}
 
     def roots_of(self, sessions: Iterable[int]) -> set[int]:
@@ -149,17 +132,8 @@ class _Family:
         return self._held[key]
 
 
-def _with_parts(asked: set[int], held: Mapping[int, Session]) -> set[int]:
+def _with_parts(asked: set[int]) -> set[int]:
     """These sessions with those that they are part of, and all parts of both."""
-    known = [held[key] for key in asked if key in held]
-    if len(known) == len(asked) and all(_is_whole(session) for session in known):
-        return asked
     roots = SessionLog.objects.filter(pk__in=asked, part_of__isnull=False).values_list("part_of", flat=True)
     whole = asked.union(roots)
     return whole.union(SessionLog.objects.filter(part_of__in=whole).values_list("pk", flat=True))
-
-
-def _is_whole(session: Session) -> bool:
-    """Whether a session at hand is known to be part of none, and none of it."""
-    log: SessionLog | None = getattr(session, "log", None)
-    return (log is None or log.part_of_id is None) and at_hand.rows(session, "parts") == []

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grading.evidence import store
-from grading.models import Session, SessionLog, at_hand, glance
+from grading.models import Session, SessionLog
 
 MAX_DEPTH = 8
 MAX_PARTS = 500
@@ -17,8 +17,6 @@ def part_of(session: Session) -> Session | None:
 
 def parts(session: Session) -> Iterable[SessionLog]:
     """The logs of the session's subagents, in an order that has nothing to do with when they came."""
-    if at_hand.rows(session, "parts") == []:
-        return []
     held = SessionLog.objects.filter(part_of=session).select_related("session")
     return held.order_by("session__ended_at", "session__external_id")
 
@@ -26,8 +24,8 @@ def parts(session: Session) -> Iterable[SessionLog]:
 def relink(session: Session) -> set[int]:
     """Find the root of the session and of all that it started, directly or not; the keys of those that it changes."""
     started: dict[int, SessionLog] = {}
-    names = [] if at_hand.are_free(session, glance.PARENT, [session.external_id]) else [session.external_id]
-    for _depth in range(MAX_DEPTH if names else 0):
+    names = [session.external_id]
+    for _depth in range(MAX_DEPTH):
         # By the names alone, which have an index: there are few of one name, and many sessions of one agent.
         named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
         rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
@@ -37,7 +35,8 @@ def relink(session: Session) -> set[int]:
         started |= {row.pk: row for row in new}
         names = [row.session.external_id for row in new]
     touched: set[int] = set()
-    for log in [*filter(None, [store.log_of(session)]), *list(started.values())[:MAX_PARTS]]:
+    own = SessionLog.objects.filter(session=session)
+    for log in [*own, *list(started.values())[:MAX_PARTS]]:
         root = _root(session.agent_id, log)
         if log.part_of_id != root:
             touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
@@ -45,8 +44,6 @@ def relink(session: Session) -> set[int]:
                 SessionLog.objects.get_or_create(session_id=root)
             log.part_of_id = root
             log.save(update_fields=["part_of"])
-    if touched:
-        at_hand.forget(session, "parts", "log")
     return touched
 
 

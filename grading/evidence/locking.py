@@ -22,9 +22,6 @@ def alone() -> None:
 
 
 def locked(sessions: Iterable[int]) -> list[Session]:
-    """The sessions of these keys, locked in one order. To be called before any of them is settled."""
+    """Load the sessions of these keys for grading, locked in the order of their keys. Call it before settling any."""
     keys = set(sessions)
-    if not keys:
-        return []
-    held = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=keys)
-    return list(held.order_by("pk"))
+    return list(Session.objects.for_grading().filter(pk__in=keys).order_by("pk")) if keys else []

@@ -2,13 +2,13 @@
 
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
-from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand, glance
+from grading.models import Evidence, RecordAnchor, Session, SessionLog
 
 
 def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
     """Choose the session's logs that count and keep what they are; they, and whether others count than before."""
     chosen, parent = _choose(session)
-    before = store.log_of(session)
+    before = SessionLog.objects.filter(session=session).first()
     if before is None and not chosen:
         return [], False
     held = before or SessionLog(session=session)
@@ -26,14 +26,10 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
     kept = {row.record for row in session.anchors.all()}
     if kept - anchors:
         session.anchors.filter(record__in=kept - anchors).delete()
-        at_hand.forget(session, "anchors")
     if anchors - kept:
-        new = [RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)]
-        if at_hand.are_free(session, glance.ANCHORS, anchors):
-            at_hand.put(session, *new)
-        else:
-            RecordAnchor.objects.bulk_create(new)
-        at_hand.wrote(session, "anchors", new)
+        RecordAnchor.objects.bulk_create(
+            RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)
+        )
     return chosen, True
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grading.evidence import claims, shown, store
-from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog, at_hand
+from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
@@ -106,9 +106,6 @@ def facts_of(session: Session) -> ObservedFacts:
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
     """The session's own facts that it is graded by: none from a weaker witness than its log's."""
     least = 0 if transcript is None else Witness(transcript.witness).strength
-    held = at_hand.rows(session, "artifacts")
-    if held is not None and not any(row.origin == Origin.FACTS for row in held):
-        return []
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key")
     return [row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= least]
 

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import PurePath
 
 from django.db import transaction
-from django.db.models import prefetch_related_objects
 
 from grading.evidence import logs, reading, store, transcripts
 from grading.evidence.reading import EvidenceReading, SessionClaim
 from grading.evidence.store import Readable, Stored
-from grading.models import Evidence, Session, at_hand
+from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_text
 from grading.vocabulary import Reason
@@ -38,8 +37,8 @@ class ReceivedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedEvidence:
-    """What a session was given: the kinds that were new; the other sessions that sent the same nameless log; and the
-    transcript, where it tells of the session as a whole (else a blank one).
+    """What was added to a session: the kinds that were new; the other sessions that sent the same nameless log; and the
+    reading of the transcript, where that tells of the session as a whole (else a blank one).
     """
 
     kinds: tuple[EvidenceKind, ...]
@@ -47,25 +46,25 @@ class AddedEvidence:
     telling: EvidenceReading
 
 
-Held = Mapping[tuple[str, str], Evidence]
+KnownEvidence = Mapping[tuple[str, str], Evidence]
 
 
-def held(rows: Iterable[Evidence]) -> Held:
+def strongest_by_hash(rows: Iterable[Evidence]) -> KnownEvidence:
     """The evidence that a session has, by kind and hash; of the same bytes what the strongest witness sent."""
-    found: dict[tuple[str, str], Evidence] = {}
-    for row in sorted(rows, key=lambda row: (Witness(row.witness).strength, -row.pk)):
-        found[row.kind, row.sha256] = row
-    return found
+    ordered = sorted(rows, key=lambda row: (Witness(row.witness).strength, -row.pk))
+    return {(row.kind, row.sha256): row for row in ordered}
 
 
-def is_known(row: Evidence, known: Held) -> bool:
+def is_known(row: Evidence, known: KnownEvidence) -> bool:
     """Whether the session has these bytes already, from a witness that is as strong."""
     before = known.get((row.kind, row.sha256))
     return before is not None and Witness(before.witness).strength >= Witness(row.witness).strength
 
 
-def receive(kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: Held, witness: Witness) -> ReceivedFile:
-    """Keep one file and find out what it is; of one that is `known` only its fault is told again.
+def receive(
+    kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: KnownEvidence, witness: Witness
+) -> ReceivedFile:
+    """Store one file and read it; of one that is `known` only the problem is repeated.
 
     Raises TooLarge. A parser that breaks is no fault of the evidence: it stays usable, and the graders' rows will say
     what broke.
@@ -88,28 +87,12 @@ def row_of(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -> E
     return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
 
 
-def expected(files: Iterable[ReceivedFile], known: Held) -> dict[EvidenceKind, tuple[Evidence, EvidenceReading]]:
-    """The files that a session will be graded by where nothing else comes: of each kind the new one, else the latest of
-    those it had. A guess, and of its former logs no more than that.
-    """
-    found = {
-        EvidenceKind(row.kind): (row, EvidenceReading())
-        for row in sorted(known.values(), key=lambda row: row.pk)
-        if not row.problem
-    }
-    for file in files:
-        if not file.reading.problem and not is_known(file.row, known):
-            found[EvidenceKind(file.row.kind)] = (file.row, file.reading)
-    return found
-
-
 def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
-    """Give the session what it does not have yet, in the caller's transaction, after `ownership.alone`.
+    """Add the files that the session does not have yet, in the caller's transaction, after `ownership.alone`.
 
     Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does.
     """
-    prefetch_related_objects([session], "evidence")  # asked for again and again until the session is graded
-    known = held(session.evidence.all())
+    known = strongest_by_hash(session.evidence.all())
     for file in files:
         file.row.pk = None  # where the transaction begins anew, it had one
     new = [file for file in files if not is_known(file.row, known)]
@@ -117,7 +100,7 @@ def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail
         transaction.on_commit(partial(transcripts.announce, row))
-    at_hand.wrote(session, "evidence", Evidence.objects.bulk_create([file.row for file in new]))
+    Evidence.objects.bulk_create([file.row for file in new])
     shared_with, telling = [], EvidenceReading()
     for row, read in ((file.row, file.reading) for file in new):
         if row.kind == EvidenceKind.TRANSCRIPT and not read.problem:

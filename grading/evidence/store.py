@@ -22,8 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from bandit.prepared import Prepared
-from grading.models import Evidence, ExpiredBlob, Session, SessionLog, at_hand
+from grading.models import Evidence, ExpiredBlob, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
 
@@ -193,16 +192,9 @@ def logs(session: Session) -> list[Evidence]:
 
 
 def log_of(session: Session) -> SessionLog | None:
-    """What the session's logs amount to, as it is now; None where it has none."""
-    if at_hand.is_held(session):
-        found: SessionLog | None = getattr(session, "log", None)
-        return found
-    return _LOG.first(session.pk)
-
-
-_LOG: Prepared[SessionLog] = Prepared(
-    lambda session: SessionLog.objects.filter(session=session).select_related("part_of__agent"), int
-)
+    """The summary of the session's logs, as the session was loaded with it; None where it has no log."""
+    log: SessionLog | None = getattr(session, "log", None)
+    return log
 
 
 def readable_logs(session: Session) -> list[Evidence]:

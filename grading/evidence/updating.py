@@ -3,23 +3,22 @@
 from collections.abc import Iterable, Sequence
 
 from grading.evidence import claims, copies, links, logs, store
-from grading.models import Artifact, Evidence, Session, at_hand
+from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, EvidenceKind
 
 
 def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> set[int]:
     """Derive again which logs of these sessions count, whose part they are, and who owns what they and others claim.
 
-    `new_claims` are claims from facts, not saved yet. Returns the keys of the sessions whose grades may have changed by
-    it, of these and of others. In the caller's transaction, after `alone`.
+    `new_claims` are claims from facts, not saved yet. Returns the keys of the sessions whose grades may change by it,
+    of these and of others. Load these again before grading them. Runs in the caller's transaction, after `alone`.
     """
     touched: set[int] = set()
     new, dropped = list(new_claims), []
     asked: dict[int, Session] = {}
     for session in sessions:
         asked |= {each.pk: each for each in (session, *_sharers(session))}
-    held = {key: session for key, session in asked.items() if at_hand.is_held(session)}
-    probes = copies.anchors(asked, held)
+    probes = copies.anchors(asked)
     for session in asked.values():
         found, has_changed = logs.read(session)
         if has_changed:
@@ -29,8 +28,8 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
             dropped += gone
         touched |= links.relink(session)
     if touched or probes:
-        touched |= copies.settle(touched | asked.keys(), probes, held)
-    return touched | claims.decide(claims.lookups(touched | asked.keys(), held), new, dropped, held)
+        touched |= copies.settle(touched | asked.keys(), probes)
+    return touched | claims.decide(claims.lookups(touched | asked.keys()), new, dropped)
 
 
 def _sharers(session: Session) -> list[Session]:

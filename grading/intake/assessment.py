@@ -4,66 +4,64 @@ Whoever changes what counts for a session ends here: an intake, an erasure, new 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grading import judging, review
 from grading.evidence import ownership
-from grading.models import Artifact, Session, at_hand
+from grading.models import Artifact, Session
 from grading.reward import rewards, sources
-from grading.reward.workings import Workings
+from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed:
-    """What came of an assessment beside the rows of the session: `copies` are as in `sources.grade`; `flagged`: whether
-    a flag went up or down.
-    """
+    """The session that was assessed; `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
 
-    copies: Sequence[Session]
-    flagged: bool
+    session: Session
+    copies: Sequence[Session] = ()
+    flagged: bool = False
 
 
 def assess(
     session: Session,
-    workings: Workings | None = None,
+    parsed: ParsedFiles = NOTHING_PARSED,
     *,
     ask: bool = True,
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
-    """Grade, settle and inspect a session that the caller has locked; where nothing changed, nothing is written.
+    """Grade, settle and inspect a session of `Session.objects.for_grading()`; where nothing changed, write nothing.
 
-    `workings` are as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read. `is_new`:
-    as in `judging.enqueue`. `alarms`: let them say at once what holds now.
+    `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge where it has not read everything. `is_new`
+    as in `judging.enqueue`. `alarms`: check the alarms at once.
     """
-    copies = sources.grade(session, workings)
+    copies = sources.grade(session, parsed)
     if ask:
         judging.enqueue(session, is_new=is_new)
-    at_hand.add(session, "grades", ())
     rewards.settle(session)
     flagged = review.recheck(session, alarms=alarms)
     if ask and judging.read_again(session) is not None:
         rewards.settle(session)
-    return Assessed(copies=copies, flagged=flagged)
+    return Assessed(session=session, copies=copies, flagged=flagged)
 
 
-def assess_with_others(
+def assess_with_affected(
     session: Session,
-    claims: Sequence[Artifact] = (),
-    workings: Workings | None = None,
+    new_claims: Sequence[Artifact] = (),
+    parsed: ParsedFiles = NOTHING_PARSED,
     *,
     is_new: bool = False,
     alarms: bool = True,
-) -> bool:
-    """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it; whether a
-    flag of any of them went up or down.
+) -> Assessed:
+    """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
 
-    `claims` are those from facts that are not saved yet. `is_new`: the session has new evidence. In the caller's
-    transaction, after `ownership.alone`.
+    `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns the session as it
+    was graded, and whether a flag of any session went up or down. Runs in the caller's transaction, after
+    `ownership.alone`.
     """
-    moved = ownership.update([session], claims) - {session.pk}
-    others = ownership.locked(moved)
-    own = assess(session, workings, is_new=is_new, alarms=alarms)
-    others += [copy for copy in own.copies if copy.pk not in moved]
+    affected = ownership.update([session], new_claims) | {session.pk}
+    graded, *others = sorted(ownership.locked(affected), key=lambda each: each.pk != session.pk)
+    own = assess(graded, parsed, is_new=is_new, alarms=alarms)
+    others += [copy for copy in own.copies if copy.pk not in affected]
     flagged = [assess(other, alarms=alarms).flagged for other in others]
-    return own.flagged or any(flagged)
+    return replace(own, flagged=own.flagged or any(flagged))

@@ -1,22 +1,19 @@
 """What is known of a session besides its evidence: the caller's metadata and the transcript's header, into its row."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection
 from django.utils import timezone
 
 from bandit import selection
-from bandit.models import Arm, Bandit, UnknownArm
-from bandit.names import canonical
+from bandit.models import Arm, UnknownArm
 from grading.evidence.reading import COST, EvidenceReading
 from grading.intake import naming
 from grading.intake.categories import given
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import Session, glance
-from grading.models.glance import CONSUMPTION, LOOKING, ArmRow
+from grading.models import Session
 from grading.models.sessions import CategoryOrigin
 from grading.vocabulary import Outcome
 from grading.witness import Witness
@@ -63,7 +60,7 @@ def describe(
         "category": said.category,
     }
     names = {bandit: name for bandit, name in told.items() if name}
-    arms, refused = _resolved(names.items())
+    arms, refused = Arm.objects.resolve_all(names.items())
     found = {bandit: arm for (bandit, _name), arm in arms.items()}
     session.model_arm = found.get(naming.BANDIT)
     session.harness = found.get("harness", session.harness)
@@ -78,10 +75,9 @@ def describe(
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
         problems += _selection(session, said, is_known=not unknown_to_runner)
-    is_new = session._state.adding  # noqa: SLF001 - Django's documented API
-    changed = is_new or before != _state(session)
+    changed = before != _state(session)
     if changed:
-        session.save(force_insert=is_new)
+        session.save()
     return changed, problems
 
 
@@ -90,43 +86,6 @@ def is_cost_from_log(session: Session) -> bool:
     return session.cost_usd is not None and any(
         row.report.get(COST) == session.cost_usd for row in session.evidence.all()
     )
-
-
-def named(said: SubmittedSession, transcript: EvidenceReading | None) -> set[tuple[str, str]]:
-    """What `describe` may ask the arms of, as far as that is known before: bandits, each with a name."""
-    read = transcript or EvidenceReading()
-    told = {
-        (naming.BANDIT, read.model),
-        (naming.BANDIT, said.model),
-        ("harness", read.format),
-        ("harness", said.harness),
-        ("category", said.category),
-    }
-    return {(bandit, canonical(name)) for bandit, name in told if name}
-
-
-def _resolved(names: Iterable[tuple[str, str]]) -> tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]:
-    """As `Arm.objects.resolve_all`, which is asked about what this intake has not seen."""
-    asked, seen = list(names), glance.held()
-    known = {} if seen is None else seen.arms
-    rows = {
-        (bandit, text): known[bandit, canonical(text)] for bandit, text in asked if (bandit, canonical(text)) in known
-    }
-    arms, refused = Arm.objects.resolve_all(name for name in asked if name not in rows)
-    arms |= {name: _arm(name[0], row) for name, row in rows.items() if row is not None}
-    return arms, [*refused, *(name for name, row in rows.items() if row is None)]
-
-
-def _arm(bandit: str, row: ArmRow) -> Arm:
-    """The arm, with what an intake asks of it; the rest is read where somebody asks for it."""
-    own = {"id": row.bandit, "name": bandit, "kind": row.kind, "revision": row.revision, "history": row.history}
-    held = {"id": row.pk, "bandit_id": row.bandit, "name": row.name, "title": row.title}
-    held |= {"is_consumption": bool(row.flags & CONSUMPTION), "is_looking": bool(row.flags & LOOKING)}
-    held |= {"merged_into_id": None}
-    arm = Arm.from_db(connection.alias, list(held), list(held.values()))
-    arm.bandit = Bandit.from_db(connection.alias, list(own), list(own.values()))
-    arm.as_of = row.revision
-    return arm
 
 
 def columns(session: Session) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         digests += [erased.digest_of_session(each.agent.name, each.external_id) for each in held]
         heirs = [each for each in ownership.relatives(held) if each.pk not in leaving]
         copies = {each.pk for session in held for each in near_copies.losers(session, frozenset())} - leaving
-        affected = ownership.locked({*(session.pk for session in (*held, *heirs)), *copies})
+        affected = {*(session.pk for session in (*held, *heirs)), *copies}
+        ownership.locked(affected)
         ids = [session.pk for session in held]
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in held], counts)
@@ -62,10 +63,9 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         delete(counts, Submission.objects.filter(session__in=ids))
         delete(counts, Evidence.objects.filter(session__in=ids))
         delete(counts, Session.objects.filter(pk__in=ids))
-        won = ownership.update(heirs) | copies.difference(ids)
-        for session in affected:
-            if session.pk in won:
-                assess(session, ask=False)
+        won = ownership.update(heirs) | copies
+        for session in ownership.locked(won & affected):
+            assess(session, ask=False)
         monitoring.refresh()
         transaction.on_commit(lambda: _discard(hashes))
         transaction.on_commit(erased.tell_backups)

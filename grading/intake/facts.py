@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from grading.evidence import ownership, store
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
-from grading.models import Artifact, Evidence, Session, at_hand
+from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.witness import Witness
@@ -53,8 +53,7 @@ def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
     """
     if session.exit_code is None and said.exit_code is not None:
         session.exit_code, session.exit_witness = said.exit_code, row.witness
-        if not session._state.adding:  # noqa: SLF001 - Django's documented API; one that is new is saved with them
-            session.save(update_fields=["exit_code", "exit_witness"])
+        session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:
         return []
     _keep_checks(session, said.checks, Witness(row.witness))
@@ -109,4 +108,3 @@ def _keep_checks(session: Session, checks: Sequence[CheckFact], witness: Witness
         ],
         ignore_conflicts=True,
     )
-    at_hand.forget(session, "artifacts")

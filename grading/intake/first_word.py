@@ -20,10 +20,10 @@ from bandit.names import canonical
 from grading.evidence import ownership
 from grading.evidence.reading import EvidenceReading
 from grading.intake import describing, facts, lessons
-from grading.intake.assessment import assess, assess_with_others
+from grading.intake.assessment import assess, assess_with_affected
 from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress, at_hand
+from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
 from grading.models.agents import TokenScope
 from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
@@ -75,22 +75,27 @@ class Speaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What of a submission holds, and what is put before a person instead: by field, as a submission would say it."""
+class SplitSubmission:
+    """What of a submission takes effect, and what is `proposed` to people instead: by field, as a submission would name
+    it. `is_bound`: the session was bound already.
+    """
 
-    metadata: SubmittedSession
+    accepted: SubmittedSession
     is_bound: bool = False
     proposed: Mapping[ProposedField, Mapping[str, Any]] = field(default_factory=dict)
 
-    def with_facts(self, row: Evidence, said: FactsFile) -> "Held":
+    def with_facts(self, row: Evidence, facts_file: FactsFile) -> "SplitSubmission":
         """With facts that came too late: kept as evidence, and claimed for the session once they are adopted."""
-        told: dict[str, Any] = {"evidence": row.pk}
-        told["commits"] = [each.sha for each in said.commits][:SHOWN]
-        told["pull_requests"] = list(said.pull_requests)[:SHOWN]
-        told["checks"] = [f"{each.name} {'passed' if each.passed else 'failed'}" for each in said.checks][:SHOWN]
-        told["exit_code"] = said.exit_code
-        kept = {name: value for name, value in told.items() if value not in ([], None)}
-        return replace(self, proposed={**self.proposed, ProposedField.FACTS: kept})
+        checks = [f"{each.name} {'passed' if each.passed else 'failed'}" for each in facts_file.checks]
+        values: dict[str, Any] = {
+            "evidence": row.pk,
+            "commits": [each.sha for each in facts_file.commits][:SHOWN],
+            "pull_requests": list(facts_file.pull_requests)[:SHOWN],
+            "checks": checks[:SHOWN],
+            "exit_code": facts_file.exit_code,
+        }
+        proposal = {name: value for name, value in values.items() if value not in ([], None)}
+        return replace(self, proposed={**self.proposed, ProposedField.FACTS: proposal})
 
 
 def is_bound(session: Session, now: dt.datetime) -> bool:
@@ -121,78 +126,87 @@ def clamped(
     return min(max(ended_at, earliest), now + CLOCKS_DIFFER)
 
 
-def redated(metadata: SubmittedSession, said: dt.datetime, ended_at: dt.datetime) -> Held:
-    """A new session whose end was out of bounds: it has `ended_at`, and the one that was said is put before people."""
+def split_new(session: Session, metadata: SubmittedSession, claimed_end: dt.datetime) -> SplitSubmission:
+    """The first word on a new session: all of it takes effect but an end out of bounds, which is proposed to people."""
+    if session.ended_at == claimed_end:
+        return SplitSubmission(accepted=metadata)
     start = metadata.started_at
-    kept = {"ended_at": ended_at, "started_at": None if start is None else min(start, ended_at)}
-    told = {"ended_at": said.isoformat()}
-    return Held(metadata=metadata.model_copy(update=kept), proposed={ProposedField.DATES: told})
+    dates = {"ended_at": session.ended_at, "started_at": None if start is None else min(start, session.ended_at)}
+    return SplitSubmission(
+        accepted=metadata.model_copy(update=dates),
+        proposed={ProposedField.DATES: {"ended_at": claimed_end.isoformat()}},
+    )
 
 
-def hold(session: Session, said: SubmittedSession, *, has_log: bool, grows: bool) -> Held:
-    """What of `said` holds of a session that is bound. `has_log`: it came with a log; `grows`: with one that goes on.
+def split_later(
+    session: Session, metadata: SubmittedSession, witness: Witness, now: dt.datetime, *, has_log: bool, log_grows: bool
+) -> SplitSubmission:
+    """A later word on a session: where it is bound and the graded agent speaks, what is news becomes proposals.
 
-    Such a log may end later. The same log again is no offence, and its dates say nothing new.
+    `has_log`: the submission came with a log; `log_grows`: with one that goes on, which may end later. The same log
+    again is no offence, and its dates say nothing new.
     """
+    if not witness.binds or not is_bound(session, now):
+        return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
-    blank: set[str] = set()
+    withheld: set[str] = set()
     for part, names in PARTS.items():
-        told = {name for name in names if getattr(said, name) != BLANKS[name]}
-        if not told or (part is ProposedField.DATES and grows) or not _is_news(session, part, said):
+        submitted = {name for name in names if getattr(metadata, name) != BLANKS[name]}
+        if not submitted or (part is ProposedField.DATES and log_grows) or not _is_news(session, part, metadata):
             continue
-        blank.update(names)
+        withheld.update(names)
         if part is not ProposedField.DATES or not has_log:
-            proposed[part] = said.model_dump(mode="json", include=told)
-    metadata = said.model_copy(update={name: BLANKS[name] for name in blank})
-    return Held(metadata=metadata, is_bound=True, proposed=proposed)
+            proposed[part] = metadata.model_dump(mode="json", include=submitted)
+    accepted = metadata.model_copy(update={name: BLANKS[name] for name in withheld})
+    return SplitSubmission(accepted=accepted, is_bound=True, proposed=proposed)
 
 
-def _is_news(session: Session, part: ProposedField, said: SubmittedSession) -> bool:
-    """Whether what is said of a bound session would change it."""
+def _is_news(session: Session, part: ProposedField, metadata: SubmittedSession) -> bool:
+    """Whether this part of a submission would change a bound session."""
     match part:
         case ProposedField.OUTCOME:
-            return said.outcome != session.outcome_claimed
+            return metadata.outcome != session.outcome_claimed
         case ProposedField.CATEGORY:
             known = {session.category_claimed, "" if session.category is None else session.category.name}
-            return canonical(said.category or "") not in set(map(canonical, known))
+            return canonical(metadata.category or "") not in set(map(canonical, known))
         case ProposedField.TITLE:
             return not session.title
         case ProposedField.DATES:
-            starts = [moment for moment in (session.started_at, said.started_at) if moment]
-            later = said.ended_at is not None and said.ended_at > session.ended_at + CLOCKS_DIFFER
+            starts = [moment for moment in (session.started_at, metadata.started_at) if moment]
+            later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCKS_DIFFER
             return later or (bool(starts) and min(starts) != session.started_at)
         case ProposedField.ENGINE:
-            return bool((said.harness and session.harness is None) or (said.model and not session.model))
+            return bool((metadata.harness and session.harness is None) or (metadata.model and not session.model))
         case ProposedField.RUN:
             may_cost = session.cost_usd is None or describing.is_cost_from_log(session)
-            return (said.exit_code is not None and session.exit_code is None) or (
-                said.cost_usd not in (None, session.cost_usd) and may_cost
+            return (metadata.exit_code is not None and session.exit_code is None) or (
+                metadata.cost_usd not in (None, session.cost_usd) and may_cost
             )
         case ProposedField.SELECTION:
             return session.selection is None
         case _:
-            held = {row.arm.name for row in session.lessons.select_related("arm")}
-            drawn = session.lessons.filter(assignment__decision_id=said.lessons_decision_id or "").exists()
-            named = {canonical(each.name) for each in said.lessons}
-            return not named <= held or bool(said.lessons_decision_id and not drawn)
+            recorded = {row.arm.name for row in session.lessons.select_related("arm")}
+            drawn = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
+            named = {canonical(each.name) for each in metadata.lessons}
+            return not named <= recorded or bool(metadata.lessons_decision_id and not drawn)
 
 
 def record(
     session: Session,
     speaker: Speaker,
-    said: SubmittedSession,
+    metadata: SubmittedSession,
     files: Iterable[Evidence],
     *,
     added: Iterable[str],
     before: Mapping[str, Any],
-    held: Held,
+    split: SplitSubmission,
 ) -> list[Problem]:
-    """Keep who said what, once; and put before a person what does not hold by itself. The remarks for the receipt.
+    """Record who submitted what, once, and the proposals for people. Returns the remarks for the receipt.
 
     `before`: the session's columns before the submission.
     """
     parts = sorted(f"{row.kind} {row.sha256}" for row in files)
-    body = hashlib.sha256("\n".join([said.model_dump_json(exclude_defaults=True), *parts]).encode()).hexdigest()
+    body = hashlib.sha256("\n".join([metadata.model_dump_json(exclude_defaults=True), *parts]).encode()).hexdigest()
     added = list(added)
     same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body)
     row = None if added else same.first()
@@ -210,41 +224,39 @@ def record(
             after={name: now[name] for name in changed},
         )
         if speaker.address:
-            at_hand.put(session, SubmissionAddress(submission=row, address=speaker.address))
-    known = [(each.field, each.value) for each in session.proposals.all()] if held.proposed else []
+            SubmissionAddress.objects.create(submission=row, address=speaker.address)
+    known = [(each.field, each.value) for each in session.proposals.all()] if split.proposed else []
     new = [
         Proposal(session=session, submission=row, field=part, value=value)
-        for part, value in held.proposed.items()
+        for part, value in split.proposed.items()
         if (part, redact_json(dict(value))) not in known and sum(field == part for field, _ in known) < MOST_OF_A_KIND
     ]
-    at_hand.wrote(session, "proposals", Proposal.objects.bulk_create(new))
+    Proposal.objects.bulk_create(new)
     expected = "a date between its decision, or a week before it came, and now"
-    if held.is_bound:
+    if split.is_bound:
         expected = "what is said of a session in its first hour, before its first verdict"
     return [
         Problem(
             part=part,
-            code="too_late" if held.is_bound else "out_of_bounds",
+            code="too_late" if split.is_bound else "out_of_bounds",
             expected=expected,
             got=", ".join(f"{name} {each}" for name, each in value.items())[:200],
             todo="nothing: it is shown to people, and changes nothing until one of them or the runner adopts it",
             is_error=False,
         )
-        for part, value in held.proposed.items()
+        for part, value in split.proposed.items()
     ]
 
 
-def adopted_by(session: Session, said: SubmittedSession) -> int:
-    """Close what was proposed and a runner has now said itself; how many."""
-    told = said.model_dump(mode="json")
-    mine = [
+def adopted_by(session: Session, metadata: SubmittedSession) -> int:
+    """Close the proposals that a runner has now submitted itself, as adopted. Returns how many."""
+    submitted = metadata.model_dump(mode="json")
+    adopted = [
         row.pk
         for row in session.proposals.filter(answered_at=None)
-        if row.field != ProposedField.FACTS and all(told.get(name) == value for name, value in row.value.items())
+        if row.field != ProposedField.FACTS and all(submitted.get(name) == value for name, value in row.value.items())
     ]
-    count = Proposal.objects.filter(pk__in=mine).update(adopted=True, answered_at=timezone.now())
-    at_hand.forget(session, "proposals")
-    return count
+    return Proposal.objects.filter(pk__in=adopted).update(adopted=True, answered_at=timezone.now())
 
 
 def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
@@ -254,7 +266,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
     """
     with transaction.atomic():
         ownership.alone()
-        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=proposal.session_id)
+        session = Session.objects.for_grading().get(pk=proposal.session_id)
         open_ = Proposal.objects.filter(pk=proposal.pk, answered_at=None)
         if not open_.update(answered_at=timezone.now(), answered_by=by, adopted=adopt):
             return False
@@ -273,7 +285,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
             _, more = lessons.record(session, said)
             if refused := [each for each in (*wrong, *more) if each.is_error]:
                 raise ValueError(str(refused[0]))
-        assess_with_others(session, new_claims)
+        assess_with_affected(session, new_claims)
     return True
 
 

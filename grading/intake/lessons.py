@@ -6,7 +6,7 @@ from bandit import holdout
 from bandit.models import Arm, UnknownArm
 from grading.intake.describing import unknown
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import Session, SessionLesson, at_hand
+from grading.models import Session, SessionLesson
 
 BANDIT = "lesson"
 Rows = dict[Arm, SessionLesson]
@@ -41,8 +41,6 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
         if row.pk is not None:  # what changed is a new row (`reward.lessons.matched`)
             row.delete()
         row.save(force_insert=True)
-    if changed:
-        at_hand.forget(session, "lessons")
     return bool(changed), problems
 
 

@@ -1,38 +1,57 @@
-"""Taking in a finished session: bytes first, then one transaction for everything that follows from them.
+"""Taking in a finished session: files first, then one transaction for everything that follows from them.
 
 Nothing that a session contains can stop it from being stored: what cannot be used is kept with the reason, and the
 receipt says what was expected, what came and what to do.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from django.db import transaction
 from django.utils import timezone
 
 from grading import monitoring
-from grading.evidence import ownership, receiving, records
-from grading.evidence.claims import place
+from grading.busy import retry_once_on_deadlock
+from grading.evidence import ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
-from grading.intake import describing, first_word, history, lessons
-from grading.intake import facts as observed
-from grading.intake.assessment import assess_with_others
+from grading.intake import describing, facts, first_word, history, lessons
+from grading.intake.assessment import Assessed, assess_with_affected
 from grading.intake.facts import FactsFile
-from grading.intake.first_word import Held, Speaker
+from grading.intake.first_word import Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Artifact, Evidence, Session, at_hand, glance
-from grading.models.evidence import ArtifactKind, EvidenceKind
-from grading.models.glance import Glance
+from grading.models import Agent, Artifact, Evidence, Session
+from grading.models.evidence import EvidenceKind
 from grading.review import shares
-from grading.reward import rewards, sources
-from grading.reward.workings import Workings, with_workings
+from grading.reward import rewards
+from grading.reward.sources import ParsedFiles
 from grading.vocabulary import Reason
 from grading.witness import Witness
 
-Received = dict[EvidenceKind, ReceivedFile]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedFiles:
+    """The files of a submission that could be kept, by kind, with what is wrong with any, and the facts that came."""
+
+    by_kind: Mapping[EvidenceKind, ReceivedFile]
+    problems: tuple[Problem, ...] = ()
+    facts: FactsFile = field(default_factory=FactsFile)
+
+    @property
+    def log(self) -> ReceivedFile | None:
+        return self.by_kind.get(EvidenceKind.TRANSCRIPT)
+
+    @property
+    def parsed(self) -> ParsedFiles:
+        """What was read from the files that may be used."""
+        readings = {file.row.sha256: file.usable for file in self.by_kind.values()}
+        return ParsedFiles(
+            signals={sha256: each.signals for sha256, each in readings.items() if each.signals is not None},
+            patches={sha256: each.changes for sha256, each in readings.items() if each.changes is not None},
+        )
 
 
 def submit(
@@ -47,184 +66,145 @@ def submit(
     is_sample: bool = False,
     alarms: bool = True,
 ) -> Receipt:
-    """Store a session with what it left behind, grade it, settle it. The same again changes nothing.
+    """Store a session with what it left behind, grade it and settle it. The same again changes nothing.
 
     More evidence for a known session is added, and the session is graded and settled again; metadata fill what was
-    blank. `speaker` is who says so; without one, the site itself, from files that an operator named. What the graded
-    says of a session that is bound becomes proposals. Raises nothing for bad content: the receipt's problems name it,
-    and everything storable was stored. A transcript may have been received already. `alarms`: let them look afterwards;
-    else whoever calls does so.
+    blank. `speaker` submits; without one it is the site itself, from files that an operator named. What the graded
+    agent says later of a session that is bound becomes proposals. Raises nothing for bad content: the receipt's
+    problems name it, and everything storable was stored. A transcript may have been received already. `alarms`: check
+    the alarms afterwards; else the caller does.
     """
-    streams = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
     speaker = speaker or Speaker()
-    before = glance.look(agent.pk, metadata.session_id)
-    known = receiving.held(Evidence.objects.filter(session=before.session) if before.session else ())
-    received, wrong = _receive(metadata, streams, known, speaker.witness)
-    seen = observed.read(received[EvidenceKind.FACTS].row) if EvidenceKind.FACTS in received else FactsFile()
-    workings = Workings()
-    with glance.holding(before):
-        sources.foresee(workings, receiving.expected(received.values(), known))
-    receipt = with_workings(
-        workings,
-        lambda: take_in(
-            agent=agent,
-            metadata=metadata,
-            received=received,
-            facts=seen,
-            wrong=wrong,
-            workings=workings,
-            speaker=speaker,
-            is_sample=is_sample,
-        ),
-    )
+    streams = {
+        EvidenceKind.TRANSCRIPT: transcript,
+        EvidenceKind.JOURNAL: journal,
+        EvidenceKind.PATCH: patch,
+        EvidenceKind.FACTS: facts,
+    }
+    received = receive_files(agent, metadata, streams, speaker.witness)
+    receipt = store_session(agent, metadata, received, speaker, is_sample=is_sample)
     if alarms:
         monitoring.refresh_afterwards(flagged=receipt.flagged)
     return receipt
 
 
-def take_in(
-    *,
+def receive_files(
     agent: Agent,
     metadata: SubmittedSession,
-    received: Received,
-    facts: FactsFile,
-    wrong: Sequence[Problem],
-    workings: Workings,
-    speaker: Speaker,
-    is_sample: bool,
-) -> Receipt:
-    """Everything of an intake that others must see at once or not at all; in a transaction that may be begun anew.
-
-    `facts` is what the file of facts says, `wrong` what is wrong with the files.
-    """
-    ownership.alone()
-    with _looking(agent, metadata, received, facts) as seen:
-        log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
-        now = timezone.now()
-        said = metadata.ended_at or (log.usable.ended_at if log else None) or now
-        choice = history.choice(speaker, metadata, log.reading if log else None, now)
-        ended_at = said
-        if not choice:
-            ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-        name = metadata.session_id
-        session, created = _locked(seen, agent, name, ended_at=ended_at, is_sample=is_sample, history=choice)
-        if created:
-            shares.draw(session)
-        before = describing.columns(session)
-        added = receiving.add(session, received.values())
-        problems = list(wrong)
-        if added.shared_with:
-            detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
-            problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
-        if metadata.judge is not None and session.history != metadata.judge:
-            problems.append(history.refused(agent, speaker, metadata.judge))
-        if not created and added.kinds:
-            history.goes_on(session)
-        held = Held(metadata=metadata)
-        grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
-        if created and ended_at != said:
-            held = first_word.redated(metadata, said, ended_at)
-        elif not created and speaker.witness.binds and first_word.is_bound(session, now):
-            held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
-        claims = list[Artifact]()
-        if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
-            held = held.with_facts(facts_file.row, facts)
-        elif facts_file is not None:
-            claims = observed.keep(session, facts_file.row, facts)
-        outranks = speaker.witness.is_runner
-        changed, unknown = describing.describe(
-            session, held.metadata, added.telling, witness=speaker.witness, origin=speaker.origin
-        )
-        lessons_changed, lesson_problems = lessons.record(session, held.metadata)
-        problems += [*facts.problems, *unknown, *lesson_problems]
-        problems += first_word.record(
-            session,
-            speaker,
-            metadata,
-            [file.row for file in received.values()],
-            added=added.kinds,
-            before=before,
-            held=held,
-        )
-        answered = first_word.adopted_by(session, metadata) if outranks else 0
-        flagged = False
-        if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-            flagged = assess_with_others(session, claims, workings, is_new=bool(added.kinds), alarms=False)
-        problems += remarks(session, facts, has_log=log is not None)
-        reward = rewards.live(session)
-        at_hand.write(session)
-        at_hand.let_go(session)
-        return Receipt(
-            session=session,
-            created=created,
-            added=added.kinds,
-            problems=tuple(problems),
-            reward=reward,
-            flagged=flagged,
-        )
-
-
-@contextmanager
-def _looking(agent: Agent, metadata: SubmittedSession, received: Received, facts: FactsFile) -> Iterator[Glance]:
-    """What holds now, of which others may have a part; whoever asks for any of it until the end finds it there."""
-    log = received.get(EvidenceKind.TRANSCRIPT)
-    arms = describing.named(metadata, log.usable if log else None)
-    seen = glance.look(agent.pk, metadata.session_id, _probes(metadata, received, facts), arms)
-    with glance.holding(seen):
-        yield seen
-
-
-def _probes(metadata: SubmittedSession, received: Received, facts: FactsFile) -> glance.Probes:
-    """What of a session that is new others may have, too."""
-    files = [file for kind, file in received.items() if kind != EvidenceKind.FACTS]
-    logs = [file.row for file in files if file.row.kind == EvidenceKind.TRANSCRIPT and not file.reading.problem]
-    held = [records.of(row) for row in logs]
-    claims = [(ArtifactKind.COMMIT, hash_) for each in held for hash_, _subject in each.commits]
-    claims += [(ArtifactKind.PULL_REQUEST, url) for each in held for url in each.pull_requests]
-    claims += [(ArtifactKind.COMMIT, fact.sha) for fact in facts.commits]
-    claims += [(ArtifactKind.PULL_REQUEST, url) for url in facts.pull_requests]
-    return {
-        glance.PARENT: [metadata.session_id],
-        glance.ANCHORS: sorted({anchor for each in held for anchor in each.anchors}),
-        glance.LOOKUPS: sorted({place(kind, key) for kind, key in claims}),
-        glance.FILES: sorted({file.row.sha256 for file in files}),
-    }
-
-
-def _locked(seen: Glance, agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
-    """The agent's session of that name, held by this transaction; and whether it is new, and to be saved with these
-    columns and what else it is found to be.
-    """
-    if seen.session is None:
-        session = Session(pk=seen.following, agent=agent, external_id=name, **columns)
-        at_hand.hold(session, is_new=True, free=seen.free)
-    else:
-        session = Session.objects.to_settle().get(pk=seen.session)
-        at_hand.hold(session, is_new=False)
-    return session, seen.session is None
-
-
-def _receive(
-    metadata: SubmittedSession,
-    streams: Mapping[str, Readable | ReceivedFile | None],
-    known: receiving.Held,
+    streams: Mapping[EvidenceKind, Readable | ReceivedFile | None],
     witness: Witness,
-) -> tuple[Received, list[Problem]]:
-    """The files that could be kept, and what is wrong with each, outside of any transaction."""
-    said = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
-    received: Received = {}
+) -> ReceivedFiles:
+    """Store and parse the files, outside of any transaction."""
+    evidence = Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id)
+    known = receiving.strongest_by_hash(evidence)
+    claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
+    by_kind: dict[EvidenceKind, ReceivedFile] = {}
     problems = []
-    for name, stream in streams.items():
+    for kind, stream in streams.items():
         if stream is None:
             continue
-        kind = EvidenceKind(name)
         seen_by = Witness.CLAIMED if kind is EvidenceKind.FACTS and metadata.facts_witness else witness
         try:
-            file = stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, said, known, seen_by)
+            file = (
+                stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, claim, known, seen_by)
+            )
         except TooLarge as error:
             problems.append(too_large(kind, error.limit))
             continue
-        received[kind] = file
+        by_kind[kind] = file
         if file.reading.problem:
             problems.append(evidence_problem(kind, file.reading.problem, file.reading.detail))
-    return received, problems
+    facts_file = by_kind.get(EvidenceKind.FACTS)
+    facts_said = FactsFile() if facts_file is None else facts.read(facts_file.row)
+    return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=facts_said)
+
+
+@retry_once_on_deadlock
+@transaction.atomic
+def store_session(
+    agent: Agent, metadata: SubmittedSession, received: ReceivedFiles, speaker: Speaker, *, is_sample: bool
+) -> Receipt:
+    """Store the session, its evidence and who said what of it; grade and settle it and every session that it affects.
+
+    All of it becomes visible at once, or none of it.
+    """
+    ownership.alone()
+    now, log = timezone.now(), received.log
+    session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
+    columns_before = describing.columns(session)
+    attached = receiving.add(session, received.by_kind.values())
+    problems = list(received.problems)
+    if attached.shared_with:
+        detail = f"the same bytes as the log of {', '.join(attached.shared_with)[:200]}"
+        problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
+    if metadata.judge is not None and session.history != metadata.judge:
+        problems.append(history.refused(agent, speaker, metadata.judge))
+    if attached.kinds and not created:
+        history.goes_on(session)
+
+    log_grows = EvidenceKind.TRANSCRIPT in attached.kinds and bool(attached.telling.format)
+    if created:
+        split = first_word.split_new(session, metadata, claimed_end(metadata, log, now))
+    else:
+        split = first_word.split_later(
+            session, metadata, speaker.witness, now, has_log=log is not None, log_grows=log_grows
+        )
+    new_claims: list[Artifact] = []
+    if (facts_file := received.by_kind.get(EvidenceKind.FACTS)) is not None:
+        if split.is_bound and not log_grows and facts_file.row.pk is not None:
+            split = split.with_facts(facts_file.row, received.facts)
+        else:
+            new_claims = facts.keep(session, facts_file.row, received.facts)
+
+    fields_changed, unknown = describing.describe(
+        session, split.accepted, attached.telling, witness=speaker.witness, origin=speaker.origin
+    )
+    lessons_changed, lesson_problems = lessons.record(session, split.accepted)
+    problems += [*received.facts.problems, *unknown, *lesson_problems]
+    rows = [file.row for file in received.by_kind.values()]
+    problems += first_word.record(
+        session, speaker, metadata, rows, added=attached.kinds, before=columns_before, split=split
+    )
+    adopted = first_word.adopted_by(session, metadata) if speaker.witness.is_runner else 0
+
+    assessed = Assessed(session=session)
+    if created or attached.kinds or fields_changed or lessons_changed or split.proposed or adopted:
+        assessed = assess_with_affected(session, new_claims, received.parsed, is_new=bool(attached.kinds), alarms=False)
+    problems += remarks(assessed.session, received.facts, has_log=log is not None)
+    return Receipt(
+        session=assessed.session,
+        created=created,
+        added=attached.kinds,
+        problems=tuple(problems),
+        reward=rewards.live(assessed.session),
+        flagged=assessed.flagged,
+    )
+
+
+def find_or_create(
+    agent: Agent,
+    metadata: SubmittedSession,
+    log: ReceivedFile | None,
+    speaker: Speaker,
+    now: dt.datetime,
+    *,
+    is_sample: bool,
+) -> tuple[Session, bool]:
+    """The agent's session of that name, locked, and whether it was created now. Takes turns by `ownership.alone`."""
+    session = Session.objects.for_settling().filter(agent=agent, external_id=metadata.session_id).first()
+    if session is not None:
+        return session, False
+    ended_at = claimed_end(metadata, log, now)
+    choice = history.choice(speaker, metadata, log.reading if log else None, now)
+    if not choice:
+        ended_at = first_word.clamped(ended_at, metadata, agent=agent.name, witness=speaker.witness, now=now)
+    session = Session.objects.create(
+        agent=agent, external_id=metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=choice
+    )
+    shares.draw(session)
+    return session, True
+
+
+def claimed_end(metadata: SubmittedSession, log: ReceivedFile | None, now: dt.datetime) -> dt.datetime:
+    """When the session ended: by its metadata, else by its log, else now."""
+    return metadata.ended_at or (log.usable.ended_at if log else None) or now

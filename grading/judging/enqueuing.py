@@ -13,7 +13,7 @@ from grading.evidence.material import judgeable
 from grading.judging import inputs, judges
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
-from grading.models import Grade, JudgeJob, Rubric, Session, at_hand
+from grading.models import Grade, JudgeJob, Rubric, Session
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
 from grading.review import shares
 from grading.reward import rereading, reserving, rewards
@@ -47,13 +47,11 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
         queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
-        at_hand.forget(session, "judge_jobs")
     if open_job is not None and open_job.state == JobState.PARKED:
         # What was parked is read again where there is something else to read.
         tried = open_job.attempt_rows.filter(inputs_sha256=inputs.inputs_sha256(held))
         if not tried.exists():
             JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
-            at_hand.forget(session, "judge_jobs")
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     rubric = Rubric.objects.active(session.work)
@@ -138,7 +136,6 @@ def add(
         next_attempt_at=due or clock.now(),
         backlog=not unread and (is_backlog(session, clock.now()) if backlog is None else backlog),
     )
-    at_hand.wrote(session, "judge_jobs", [job])
     wake_workers()
     return job
 
@@ -201,7 +198,7 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
         parallel=parallel,
         **identity,
     )
-    at_hand.add(session, "grades", [made])
+    made.save(force_insert=True)
     return made
 
 

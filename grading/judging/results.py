@@ -25,7 +25,7 @@ from grading.judging.core.retry import Company, RetryDecision, RetryState, Retry
 from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreement, score
 from grading.judging.judges import Judge
-from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, at_hand
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 from grading.reward import rewards
 from grading.reward.decide import READINGS
@@ -51,10 +51,7 @@ BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
 READER_LOST = "ReaderLost"
 # And while its evidence is being read: of the jobs that a worker had when it died, this one is suspected.
 READING = "Reading"
-# What is read before an answer is applied: its session, and its job's attempts with what the job says of itself.
-TO_SETTLE: Prepared[Session] = Prepared(
-    lambda key: Session.objects.to_settle().select_related("shares").filter(pk=key), int
-)
+# What is read of a job's attempts before an answer is applied, with what the job says of itself.
 OF_JOB = ("purpose", "attempts", "own_failures", "others_graded")
 LOOKED_AT = ("outcome", "reason", "error_type", *(f"job__{name}" for name in OF_JOB))
 CALLS: Prepared[JudgeAttempt] = Prepared(
@@ -87,7 +84,7 @@ def apply(
     if judge is not None:
         quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
-        session = TO_SETTLE.get(attempt.job.session_id)
+        session = Session.objects.for_grading().select_related("shares").get(pk=attempt.job.session_id)
         calls = CALLS.rows(attempt.job_id)
         job = calls[0].job
         if any(row.pk == attempt.pk and row.outcome in OUTCOMES.values() for row in calls):
@@ -119,7 +116,6 @@ def apply(
             "model": answer.model or attempt.model,
             "route": answer.route or (judge.route if judge else ""),
         }
-        at_hand.hold(session, is_new=False)
         if isinstance(answer.result, Graded):
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
@@ -129,7 +125,6 @@ def apply(
         flagged = review.recheck(session, alarms=False)
         if outcome is AttemptOutcome.GRADED:
             enqueuing.after_verdict(session, attempt.job)
-        at_hand.let_go(session)
     # A failure may open an alarm; a verdict after failures may end one.
     monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(before))
     return outcome
@@ -314,7 +309,7 @@ def _verdict(
     value = graded.score if scored is None else scored.value
     # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
     witness = material.witness_of(session)
-    made = Grade.objects.create(
+    return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=Status.SCORED,
@@ -341,8 +336,6 @@ def _verdict(
         duration_ms=_took_ms(attempt),
         **identity,
     )
-    at_hand.wrote(session, "grades", [made])
-    return made
 
 
 def _took_ms(attempt: JudgeAttempt) -> int | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from bandit.prepared import Prepared
@@ -36,7 +37,7 @@ from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
 from grading.judging.reader import ReaderLost
-from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session, at_hand
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.reward import rereading
 from grading.reward.grade import unscored
@@ -185,7 +186,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
 def session_of(turn: Turn) -> Session:
     """The job's session with what building its prompt asks for, as all of it is now: nobody locks it for that."""
     session = TO_READ.get(turn.job.session_id)
-    at_hand.hold(session, is_new=False, read=("evidence", "grades", "artifacts", "parts"))
+    prefetch_related_objects([session], "evidence", "grades")
     return session
 
 

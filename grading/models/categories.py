@@ -46,6 +46,10 @@ class ListedRules(models.Manager["CategoryRule"]):
     def get_queryset(self) -> "models.QuerySet[CategoryRule]":
         return super().get_queryset().filter(is_deleted=False)
 
+    def enabled(self) -> "models.QuerySet[CategoryRule]":
+        """The rules that are on, in their order, with their categories."""
+        return self.filter(is_on=True).select_related("category__merged_into")
+
 
 class CategoryRule(models.Model):
     """Sessions whose log meets every condition get the category. The first of the rules that are on wins.

@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 
-from grading.models import glance
 from grading.models.fields import enum_field, one_of
 from grading.models.redacted import redacted_text
 from grading.vocabulary import Reason
@@ -39,16 +38,12 @@ class JudgeAccess:
 
 class JudgeKeyManager(models.Manager["JudgeKey"]):
     def access(self) -> JudgeAccess:
-        """What holds now. The environment wins, and then takes no query; else the stored key, read anew."""
+        """The key in force: the environment's, which takes no query, else the stored one."""
         if settings.ANTHROPIC_API_KEY:
             return JudgeAccess(
                 api_key=settings.ANTHROPIC_API_KEY, base_url=settings.ANTHROPIC_BASE_URL, from_environment=True
             )
-        seen = glance.held()
-        if seen is None:
-            row = self.first()
-        else:
-            row = None if seen.key is None else JudgeKey(sealed=seen.key[0], base_url=seen.key[1])
+        row = self.first()
         if row is None:
             return JudgeAccess(base_url=settings.ANTHROPIC_BASE_URL)
         return row.opened()

@@ -8,10 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from bandit.prepared import Prepared
-from grading.models import glance
 from grading.models.fields import enum_field, one_of
-from grading.remembered import Memory
 from grading.vocabulary import Reason
 
 
@@ -108,16 +105,10 @@ def is_share(field: str) -> models.CheckConstraint:
     return models.CheckConstraint(condition=condition, name=f"judge_policy_{field}")
 
 
-_policies: "Memory[int, JudgePolicy]" = Memory(4)  # rows are never changed
-
-
 class JudgePolicyManager(models.Manager["JudgePolicy"]):
     def current(self) -> "JudgePolicy":
-        """The row that holds: the latest. The defaults, unsaved, where nobody has set anything."""
-        seen = glance.held()
-        if seen is None:
-            return LATEST.first() or JudgePolicy()
-        return JudgePolicy() if seen.policy is None else _policies.of([seen.policy], self.in_bulk)[seen.policy]
+        """The policy in force: the latest row, or the defaults, unsaved, where nobody has set any."""
+        return self.order_by("-pk").first() or JudgePolicy()
 
 
 class JudgePolicy(models.Model):
@@ -155,6 +146,3 @@ class JudgePolicy(models.Model):
 
     def __str__(self) -> str:
         return f"judge policy {self.pk}"
-
-
-LATEST: Prepared[JudgePolicy] = Prepared(lambda: JudgePolicy.objects.order_by("-pk")[:1])

@@ -5,22 +5,14 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models import glance
 from grading.models.fields import enum_field, one_of
-from grading.remembered import Memory
 from grading.vocabulary import WorkKind
-
-_rubrics: "Memory[int, Rubric]" = Memory(16)  # what a row asks is never changed
 
 
 class RubricQuerySet(models.QuerySet["Rubric"]):
     def active(self, kind: WorkKind = WorkKind.PRODUCTION) -> "Rubric | None":
         """The rubric by which work of that kind is judged now; None where there is none in force."""
-        seen = glance.held()
-        if seen is None:
-            return self.filter(is_active=True, kind=kind).first()
-        key = seen.rubrics.get(kind)
-        return None if key is None else _rubrics.of([key], self.in_bulk)[key]
+        return self.filter(is_active=True, kind=kind).first()
 
     def in_force(self) -> "dict[WorkKind, Rubric]":
         """The rubrics that are asked by now, each by its kind of work."""

@@ -117,10 +117,21 @@ class SessionQuerySet(models.QuerySet["Session"]):
             "log__part_of",
         )
 
-    def to_settle(self) -> "SessionQuerySet":
-        """Locked, with all that a settlement asks of it."""
-        names = ("agent", "category", "harness", "model_arm", "log__part_of", "state")
-        return self.select_for_update(of=("self",)).select_related(*names)
+    def for_settling(self) -> "SessionQuerySet":
+        """Locked, with the rows that settling reads but never adds to."""
+        names = ("agent", "category__merged_into", "harness__merged_into", "model_arm__merged_into")
+        return (
+            self.select_for_update(of=("self",))
+            .select_related(*names, "log__part_of", "state")
+            .prefetch_related("lessons__arm__merged_into")
+        )
+
+    def for_grading(self) -> "SessionQuerySet":
+        """Locked, with the rows that grading and settling read.
+
+        Don't add evidence or lessons to these sessions and then read the relation again: load the session again.
+        """
+        return self.for_settling().select_related("extracted").prefetch_related("evidence")
 
     def uncategorised(self) -> "SessionQuerySet":
         """Those that teach the category bandit nothing, as nobody has said what kind of work they are."""

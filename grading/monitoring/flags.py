@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading.evidence import ownership
-from grading.models import Flag, Session, at_hand
+from grading.models import Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
@@ -146,7 +146,6 @@ def inspect_flags(session: Session, now: dt.datetime) -> bool:
     holds = rewards.holding(session)
     changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds, now)) for rule in FLAG_RULES]
     if any(changes):
-        at_hand.forget(session, "flags")
         settle(session)
     return any(changes)
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.prepared import Prepared
 from grading import monitoring
-from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session, at_hand
+from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.models.sessions import Whose
 from grading.review import random_slice, records
@@ -83,8 +83,7 @@ def sync_item(session: Session) -> None:
     A dismissed item stays so. One that a person graded comes back only with evidence that came after; one that
     left by itself, whenever there is a reason again.
     """
-    item: ReviewItem | None
-    item = getattr(session, "review_item", None) if at_hand.is_new(session) else ITEM.first(session.pk)
+    item = ITEM.first(session.pk)
     grade = persons_grade(session)
     if item is not None and item.state == ItemState.DISMISSED:
         return

@@ -7,7 +7,7 @@ drawn: the sessions of a share stay a random sample of all.
 from django.conf import settings
 
 from bandit.chance import chance, key_id
-from grading.models import JudgePolicy, Session, SessionShares, at_hand
+from grading.models import JudgePolicy, Session, SessionShares
 from grading.models.judging import Purpose
 
 SLICE = "review slice"
@@ -24,10 +24,6 @@ def draw(session: Session) -> SessionShares:
         "second": _of(session, Purpose.SECOND, shares[1]),
         "key_id": key_id(),
     }
-    if at_hand.is_new(session):
-        row = SessionShares(session=session, **drawn)
-        at_hand.put(session, row)
-        return row
     return SessionShares.objects.get_or_create(session=session, defaults=drawn)[0]
 
 

@@ -6,7 +6,7 @@ nobody, and for good.
 """
 
 from bandit.chance import chance, key_id
-from grading.models import AbstentionDraw, JudgePolicy, Session, at_hand
+from grading.models import AbstentionDraw, JudgePolicy, Session
 from grading.models.judging import Purpose
 from grading.reward.reserve import draw as drawn_by
 
@@ -30,7 +30,6 @@ def draw(session: Session) -> None:
     AbstentionDraw.objects.create(session=session, arm=arm, drawn=found.drawn, chance=found.chance, key_id=key_id())
     if found.drawn:
         session.judge_jobs.open().filter(purpose=Purpose.VERDICT).update(reserved=True)
-        at_hand.forget(session, "judge_jobs")
 
 
 def is_reserved(session: Session) -> bool:

@@ -13,8 +13,7 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm
-from bandit.prepared import Prepared
-from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission, at_hand
+from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
@@ -35,7 +34,6 @@ CLAIMED_ABOVE, LATE_WORD = OWN_WORDS = ("A39", "A42")
 AS_IT_STANDS = (0.0, 1.0)
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
-LIVE: Prepared[Settlement] = Prepared(lambda key: Settlement.objects.filter(session=key).order_by("-revision")[:1], int)
 # A session that ended before midnight may be handed in after it.
 LATE_BY = dt.timedelta(hours=6)
 
@@ -121,9 +119,6 @@ def shown(grades: Iterable[Grade]) -> EvidenceState | None:
 
 def vetoes(session: Session) -> list[str]:
     """The mandatory checks that the caller saw fail, by name."""
-    held = at_hand.rows(session, "artifacts")
-    if held is not None and not any(row.kind == ArtifactKind.CHECK_FAILED for row in held):
-        return []
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     return list(failed.order_by("key").values_list("key", flat=True))
 
@@ -184,7 +179,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
     """
     with transaction.atomic(savepoint=False):
-        locked = session if at_hand.is_held(session) else Session.objects.to_settle().get(pk=session.pk)
+        locked = Session.objects.for_settling().get(pk=session.pk)
         grades, flags = chain_of(locked), _open_flags(locked)
         resolution = _resolved(locked, grades)
         log: SessionLog | None = getattr(locked, "log", None)
@@ -204,10 +199,9 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             )
         if not locked.is_sample:
             name_engine(locked)
-        is_first = at_hand.is_new(locked) and at_hand.rows(locked, "settlements") == []
         settlement = _append(locked, resolution)
         credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-        _record(locked, settlement, credit, renew=renew, is_first=is_first)
+        _record(locked, settlement, credit, renew=renew)
         state.write(locked, settlement, verdict_among(grades), len(flags))
     return settlement
 
@@ -243,10 +237,7 @@ def would_teach(session: Session) -> tuple[tuple[Learner, ...], Credit | None]:
 
 def live(session: Session) -> Settlement | None:
     """The settlement that holds, or None for a session that was never settled."""
-    held = at_hand.rows(session, "settlements")
-    if held is not None:
-        return max(held, key=lambda row: row.revision, default=None)
-    return LIVE.first(session.pk)
+    return Settlement.objects.filter(session=session).order_by("-revision").first()
 
 
 def verdict_among(grades: Iterable[Grade]) -> Grade | None:
@@ -302,7 +293,6 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     if held is not None and _is_same(held, settlement, resolution):
         return held
     settlement.save(force_insert=True)
-    at_hand.wrote(session, "settlements", [settlement])
     if not session.is_sample:
         label = settlement.source or settlement.reason
         publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
@@ -322,7 +312,7 @@ def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> boo
     return stored.basis == new.basis
 
 
-def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:
+def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     ledger.set_rewards(
         learners(session),
@@ -334,7 +324,6 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         policy_version=policy().version,
         provisional=not settlement.final,
         renew=renew,
-        is_first=is_first,
     )
     if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
         reserving.draw(session)

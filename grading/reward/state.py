@@ -1,6 +1,6 @@
 """The current-state rows: what holds of each session, written where its reward moves, and derived anew to audit that.
 
-settle ─► write        (one session, from what is at hand)
+settle ─► write        (one session, from the rows that settling loaded)
 at night ─► audit      (what changed since, and a share of all the others)
 rebuild_state ─► rebuild
 """
@@ -16,7 +16,7 @@ from django.db.models.functions import Mod
 
 from bandit import ledger
 from bandit.models import Bandit
-from grading.models import Flag, Grade, Session, SessionState, Settlement, at_hand
+from grading.models import Flag, Grade, Session, SessionState, Settlement
 from grading.models.state import question_of
 
 CHUNK = 500
@@ -45,10 +45,7 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
         if held is not None and held.category != row.category:
             # What was added up by arms holds no more (`review.judged`).
             ledger.touch(Bandit.objects.named("category"), rewritten=True)
-        if at_hand.is_new(session):
-            at_hand.put(session, row)
-        else:
-            save([row])
+        save([row])
         session.state = row
 
 

@@ -5,24 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Self
+from typing import Any
 
 from django.db.backends.sqlite3 import base
 from django.db.backends.sqlite3.introspection import DatabaseIntrospection
-from django.db.backends.sqlite3.schema import DatabaseSchemaEditor
 
-from gradingsite.sqlite import together
 from gradingsite.sqlite.gate import Turn, WriteGate, gate_of
 
 WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|REINDEX|ANALYZE|VACUUM)\b", re.IGNORECASE)
-
-
-class SchemaEditor(DatabaseSchemaEditor):
-    """Django's own, for a connection that may have views: SQLite makes no table anew that one names."""
-
-    def __enter__(self) -> Self:
-        together.drop(self.connection)
-        return super().__enter__()
 
 
 class Introspection(DatabaseIntrospection):
@@ -39,7 +29,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
     database in memory has no gate.
     """
 
-    SchemaEditorClass = SchemaEditor
     introspection_class = Introspection
     gate: WriteGate | None = None
     gate_seconds = 10.0

@@ -1,4 +1,4 @@
-"""What follows from files alone is worked out before the transaction that writes; what came meanwhile counts too."""
+"""Files are read before the transaction that writes; what came meanwhile counts too."""
 
 import io
 import threading
@@ -8,8 +8,8 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from grading.busy import retry_once_on_deadlock
 from grading.models import Agent, Artifact, Evidence, Session
-from grading.reward.workings import TRIES, Unprepared, Workings, with_workings
 from tests.casts.intake import answered, called, claude, reward, says
 
 pytestmark = pytest.mark.django_db
@@ -80,43 +80,6 @@ def test_what_comes_between_the_reading_and_the_writing_is_graded(site, late):
     assert said(Session.objects.get()) == at_once
 
 
-def test_a_transaction_begins_anew_until_it_has_what_it_needs():
-    workings, tries = Workings(), []
-
-    def work() -> int:
-        tries.append(Agent.objects.create(name=f"try {len(tries)}").name)
-        return sum(workings.of(number, lambda number=number: number) for number in (1, 2))
-
-    assert with_workings(workings, work) == 3
-    assert len(tries) == 3
-    assert list(Agent.objects.values_list("name", flat=True)) == ["try 2"]
-
-
-def test_a_transaction_whose_evidence_keeps_moving_works_it_out_itself():
-    workings, tries = Workings(), []
-
-    def work() -> int:
-        tries.append(1)
-        return workings.of(len(tries), lambda: len(tries))
-
-    assert with_workings(workings, work) == TRIES + 1
-
-
-def test_what_cannot_be_worked_out_before_is_left_to_the_transaction():
-    """Whose graders say what broke."""
-    workings = Workings()
-
-    def broken() -> int:
-        raise ValueError("torn")
-
-    workings.prepare("patch", broken)
-    with workings.sealed():
-        with pytest.raises(ValueError, match="torn"):
-            workings.of("patch", broken)
-        with pytest.raises(Unprepared):
-            workings.of("another", broken)
-
-
 @pytest.mark.django_db(transaction=True)
 def test_two_transactions_that_wait_for_each_other_both_come_through():
     if connection.vendor == "sqlite":
@@ -127,6 +90,8 @@ def test_two_transactions_that_wait_for_each_other_both_come_through():
     def lock(first: int, second: int) -> None:
         tries = []
 
+        @retry_once_on_deadlock
+        @transaction.atomic
         def work() -> None:
             Agent.objects.select_for_update().get(pk=first)
             tries.append(1)
@@ -134,7 +99,7 @@ def test_two_transactions_that_wait_for_each_other_both_come_through():
                 both.wait()
             Agent.objects.select_for_update().get(pk=second)
 
-        with_workings(Workings(), work)
+        work()
         done.append(len(tries))
         connection.close()
 
@@ -147,7 +112,7 @@ def test_two_transactions_that_wait_for_each_other_both_come_through():
 
 
 def test_the_usual_intake_is_written_in_one_go(site):
-    """All that it needs was worked out before: nothing is rolled back but what the database may refuse."""
+    """Nothing is rolled back."""
     with CaptureQueriesContext(connection) as captured:
         site.upload("s1", io.BytesIO(log("s1")), patch=io.BytesIO(patch().encode()))
     assert not [query["sql"] for query in captured if query["sql"].startswith("ROLLBACK")]

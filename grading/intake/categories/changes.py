@@ -149,7 +149,7 @@ def _say(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) 
     """Say it of one session; whether a flag of it went up or down. A rule doesn't speak against a stronger word that
     came meanwhile.
     """
-    session = Session.objects.to_settle().filter(pk=pk).first()
+    session = Session.objects.for_grading().filter(pk=pk).first()
     category = Arm.objects.select_related("merged_into").filter(pk=arm).first()
     if session is None or category is None:
         return False
@@ -161,13 +161,13 @@ def _say(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) 
 
 
 def _take_back(word: CategoryWord) -> bool:
-    session = Session.objects.to_settle().get(pk=word.session_id)
+    session = Session.objects.for_grading().get(pk=word.session_id)
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
     return given.hold(session, given.words_of(session)) and _settled(session)
 
 
 def _ask_again(pk: int) -> bool:
-    session, traits = Session.objects.to_settle().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
+    session, traits = Session.objects.for_grading().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
     if session is None or traits is None:
         return False
     return given.ask_again(session, Traits.from_dict(traits.data)) and _settled(session)

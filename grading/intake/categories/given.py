@@ -8,7 +8,7 @@ from django.utils import timezone
 from bandit.models import Arm
 from grading.intake.categories import edits, reading
 from grading.intake.categories.rules import Rules
-from grading.models import CategoryWord, Proposal, Session, Submission, at_hand
+from grading.models import CategoryWord, Proposal, Session, Submission
 from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
 from grading.signals.traits import Traits
@@ -43,8 +43,7 @@ def given(session: Session, words: list[CategoryWord] | None = None) -> GivenCat
 
 def words_of(session: Session) -> list[CategoryWord]:
     """Everything that was said of the session's category, taken back or not, in order."""
-    held = at_hand.rows(session, "category_words")
-    return list(session.category_words.select_related("category", "by", "change")) if held is None else held
+    return list(session.category_words.select_related("category", "by", "change"))
 
 
 def holding(words: list[CategoryWord]) -> CategoryWord | None:
@@ -128,9 +127,7 @@ def take_in(session: Session, traits: Traits | None) -> bool:
 
 
 def _append(session: Session, **said: Any) -> CategoryWord:
-    word = CategoryWord.objects.create(session=session, **said)
-    at_hand.wrote(session, "category_words", [word])
-    return word
+    return CategoryWord.objects.create(session=session, **said)
 
 
 def _origin_before(session: Session) -> CategoryOrigin:

@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef
 from grading.evidence import store
 from grading.evidence.reading import parse
 from grading.formats import EmptyTranscript, UnknownFormat
-from grading.models import Evidence, Session, SessionTraits, at_hand
+from grading.models import Evidence, Session, SessionTraits
 from grading.models.evidence import EvidenceKind
 from grading.models.sessions import SessionQuerySet
 from grading.plain import plain_json
@@ -20,11 +20,7 @@ logger = logging.getLogger(__name__)
 def keep(session: Session, traits: Traits) -> Traits:
     """Keep a session's traits without their secrets, and give them back as they are kept."""
     data = redact_json(plain_json(traits.as_dict()))
-    if at_hand.is_new(session):
-        session.traits = SessionTraits(session=session, data=data)
-        at_hand.put(session, session.traits)
-    else:
-        SessionTraits.objects.update_or_create(session=session, defaults={"data": data})
+    SessionTraits.objects.update_or_create(session=session, defaults={"data": data})
     return Traits.from_dict(data)
 
 

@@ -1,13 +1,10 @@
 """The rules that are on, in their order, ready to be asked of sessions."""
 
 import datetime as dt
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from grading.models import CategoryRule, glance
-from grading.models.glance import CategoryRuleRow
-from grading.remembered import remembered
+from grading.models import CategoryRule
 from grading.signals.conditions import InvalidCondition, Matcher
 from grading.signals.traits import Traits
 
@@ -34,15 +31,12 @@ class Rules:
 
     @classmethod
     def in_force(cls, before: dt.datetime | None = None) -> "Rules":
-        """The site's rules; only those that were as they are `before` that moment, where one is given."""
-        seen = glance.held()
-        if seen is None:
-            return cls.since(CategoryRule.objects.select_related("category__merged_into"), before)
-        return cls.since(map(_row, seen.category_rules), before)
+        """The site's rules that are on; with `before`, only those that were not changed since that moment."""
+        return cls.since(CategoryRule.objects.enabled(), before)
 
     @classmethod
     def since(cls, rows: Iterable[CategoryRule], before: dt.datetime | None) -> "Rules":
-        """Of these the ones that were as they are `before` that moment; all of them where none is given."""
+        """The rules among `rows` that were not changed since the moment `before`; all of them where it is None."""
         return cls(row for row in rows if before is None or row.changed_at <= before)
 
     def __bool__(self) -> bool:
@@ -59,25 +53,8 @@ class Rules:
         return next(self.all(traits), None)
 
 
-def _row(seen: CategoryRuleRow) -> CategoryRule:
-    """The rule as it is; its category is asked for where it is met."""
-    return CategoryRule(
-        pk=seen.pk,
-        position=seen.position,
-        conditions=json.loads(seen.conditions),
-        category_id=seen.category,
-        is_on=True,
-        changed_at=seen.changed_at,
-    )
-
-
 def _matcher(row: CategoryRule) -> Matcher | None:
-    return _matcher_of(json.dumps(row.conditions))
-
-
-@remembered(64)
-def _matcher_of(conditions: str) -> Matcher | None:
     try:
-        return Matcher(json.loads(conditions))
+        return Matcher(row.conditions)
     except InvalidCondition:
         return None

@@ -88,7 +88,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
     # No verdict will replace their rewards any more, and they wait for a choice again.
     for pk in unjudged_sessions:
         with transaction.atomic():
-            session = Session.objects.to_settle().get(pk=pk)
+            session = Session.objects.for_grading().get(pk=pk)
             if enqueuing.came_without_judge(session):
                 enqueuing.enqueue(session)
             rewards.settle(session)
