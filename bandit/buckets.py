@@ -17,7 +17,6 @@ from django.db.models import QuerySet
 from bandit.core.table import ABSTAINED, MOMENTS, Flags, Ints, RewardRows, RowKind, distinct
 from bandit.ledger import GraderKey
 from bandit.models import SUMS, Arm, Bandit, Bucket, Grader, LedgerEntry
-from bandit.prepared import Prepared
 
 # What a process remembers: the last columns of so many bandits, and rows made of them.
 BANDITS, REMEMBERED = 32, 16
@@ -55,14 +54,6 @@ class Held:
         return [pk for pk, grader in self.graders.items() if grader.source == ABSTAINED]
 
 
-_SINCE: Prepared[Row] = Prepared(
-    lambda bandit, row: LedgerEntry.objects.filter(bandit=bandit, pk__gte=row).order_by("pk").values_list(*ROW),
-    int,
-    int,
-)
-_ARMS: Prepared[tuple[int, str]] = Prepared(
-    lambda bandit: Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"), int
-)
 # By bandit.
 _last: dict[int, Held] = {}
 
@@ -149,7 +140,7 @@ def since(bandit: Bandit, history: int | None, row: Row | None) -> list[Row] | N
     """
     if row is None or bandit.latest is None or history != bandit.history or bandit.latest - int(row[0]) > MOST_ROWS:
         return None
-    found = _SINCE.rows(bandit.pk, int(row[0]))
+    found = list(LedgerEntry.objects.filter(bandit=bandit, pk__gte=row[0]).order_by("pk").values_list(*ROW))
     return found if found and found[0] == row else None
 
 
@@ -228,7 +219,7 @@ def table(found: Iterable[Sequence[Any]], names: Sequence[str]) -> tuple[Ints, I
 
 
 def arms_of(bandit: Bandit) -> dict[int, str]:
-    return dict(_ARMS.rows(bandit.pk))
+    return dict(Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"))
 
 
 def forget() -> None:

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache, partial
-from itertools import chain, islice
-from operator import add
+from functools import partial, reduce
+from operator import add, or_
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, F, Max, QuerySet, Subquery, When, prefetch_related_objects
+from django.db.models import BigIntegerField, Case, F, Max, Q, Subquery, When, prefetch_related_objects
 
 from bandit.core.table import ABSTAINED
 from bandit.models import (
@@ -35,7 +34,6 @@ from bandit.models import (
     Selection,
     UnknownBandit,
 )
-from bandit.prepared import Prepared
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
@@ -219,7 +217,8 @@ def _set(
         bandits = {row.pk: row for row in _locked(policy_version, credited)}
         held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
     wanted = _resolved(bandits.values(), credited, observation, read)
-    entries = [] if is_first else _past(len(bandits)).rows(observation, *bandits)
+    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).select_related("grader")
+    entries = [] if is_first else list(past.order_by("bandit_id", "arm_id", "pk"))
     arms = {arm.pk: arm for arm in wanted}
     for entry in entries:
         entry.bandit = bandits[entry.bandit_id]
@@ -270,31 +269,12 @@ def _locked(policy_version: str, names: Iterable[str]) -> list[Bandit]:
     Raises UnknownBandit.
     """
     known = [name for name in names if name.isprintable()]
-    found = _bandits(len(known)).rows(policy_version, *known) if known else []
+    policy = PolicyText.objects.filter(text=policy_version).values("pk")
+    found = list(Bandit.objects.annotate(policy=Subquery(policy)).locked_each(known)) if known else []
     for name in names:
         if name not in {row.name for row in found}:
             raise UnknownBandit(name)
     return found
-
-
-@cache
-def _bandits(names: int) -> Prepared[Bandit]:
-    def ask(policy: str, *given: str) -> QuerySet[Bandit]:
-        known = PolicyText.objects.filter(text=policy).values("pk")
-        return Bandit.objects.annotate(policy=Subquery(known)).locked_each(given)
-
-    return Prepared(ask, str, *[str] * names)
-
-
-@cache
-def _past(bandits: int) -> Prepared[LedgerEntry]:
-    """All rows of an observation in so many bandits."""
-
-    def ask(observation: str, *given: int) -> QuerySet[LedgerEntry]:
-        past = LedgerEntry.objects.filter(observation=observation, bandit__in=given).select_related("grader")
-        return past.order_by("bandit_id", "arm_id", "pk")
-
-    return Prepared(ask, str, *[int] * bandits)
 
 
 def rewrite(
@@ -457,26 +437,12 @@ def forget() -> None:
 
 def _grader_rows(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
     said = [_fields(key) for key in keys]
-    alike = [{each[name] for each in said} for name in GraderKey.__slots__]
-    rows = _alike(tuple(map(len, alike))).rows(*chain.from_iterable(alike))
+    rows = Grader.objects.filter(reduce(or_, (Q(**each) for each in said)))
     found = {GraderKey(**_fields(row)): row for row in rows}
     if new := [key for key in keys if key not in found]:
         Grader.objects.bulk_create((Grader(**_fields(key)) for key in new), ignore_conflicts=True)
         found |= {key: Grader.objects.get(**_fields(key)) for key in new}
     return found
-
-
-@cache
-def _alike(counts: tuple[int, ...]) -> Prepared[Grader]:
-    """The graders each of whose fields is one of so many values."""
-
-    def ask(*given: str | int) -> QuerySet[Grader]:
-        left = iter(given)
-        which = {name: list(islice(left, count)) for name, count in zip(GraderKey.__slots__, counts, strict=True)}
-        return Grader.objects.filter(**{f"{name}__in": values for name, values in which.items()})
-
-    kinds = [int if name == "salience" else str for name in GraderKey.__slots__]
-    return Prepared(ask, *(kind for kind, count in zip(kinds, counts, strict=True) for _value in range(count)))
 
 
 def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:

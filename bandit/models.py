@@ -6,7 +6,6 @@ its callers only by opaque strings: an observation, a settlement, a grader's sou
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from functools import cache
 from typing import Any, Self
 
 from django.core.exceptions import ValidationError
@@ -19,7 +18,6 @@ from bandit.core.table import ABSTAINED, MOMENTS
 from bandit.migrations._defaults import first_caps
 from bandit.names import canonical, nearest
 from bandit.packed import PackedJSONField
-from bandit.prepared import Prepared
 
 MICRO = 1_000_000
 # A reward above it, in millionths, is one of work that came to something.
@@ -51,10 +49,14 @@ class UnknownBandit(LookupError):
 class BanditQuerySet(models.QuerySet["Bandit"]):
     def named(self, name: str) -> "Bandit":
         """The bandit of that name. Raises UnknownBandit."""
-        found = self.select_related("baseline").filter(name=name).first() if name.isprintable() else None
-        if found is None:
+        bandit = self.select_related("baseline").filter(name=name).first() if name.isprintable() else None
+        if bandit is None:
             raise UnknownBandit(name)
-        return found
+        return bandit
+
+    def fresh(self, pk: int) -> "Bandit":
+        """The bandit of that key as the database has it now."""
+        return self.get(pk=pk)
 
     def that_learn(self) -> Self:
         """Those that believe anything, in order: not those whose arms are only names."""
@@ -67,24 +69,6 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
     def locked_each(self, names: Collection[str]) -> Self:
         """As `locked`, those of several names that there are, in the order of their keys."""
         return self.select_for_update(no_key=True).filter(name__in=names).order_by("pk")
-
-
-_BanditManager = models.Manager.from_queryset(BanditQuerySet)
-
-
-class BanditManager(_BanditManager["Bandit"]):
-    """Asked for one bandit many times on one page."""
-
-    def named(self, name: str) -> "Bandit":
-        """As `BanditQuerySet.named`."""
-        found = _BY_NAME.first(name) if name.isprintable() else None
-        if found is None:
-            raise UnknownBandit(name)
-        return found
-
-    def fresh(self, pk: int) -> "Bandit":
-        """The bandit of that key as the database has it now."""
-        return _BY_KEY.get(pk)
 
 
 class BanditKind(models.TextChoices):
@@ -114,7 +98,7 @@ class Bandit(models.Model):
     history = models.PositiveBigIntegerField(null=True, editable=False)
     latest = models.PositiveBigIntegerField(null=True, editable=False)
 
-    objects = BanditManager()
+    objects = BanditQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -128,12 +112,6 @@ class Bandit(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.name
-
-
-_BY_NAME: Prepared[Bandit] = Prepared(
-    lambda name: BanditQuerySet(Bandit).select_related("baseline").filter(name=name), str
-)
-_BY_KEY: Prepared[Bandit] = Prepared(lambda key: BanditQuerySet(Bandit).filter(pk=key), int)
 
 
 class PolicyVersion(models.Model):
@@ -335,36 +313,23 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         """As `resolve`, but of all arms there are, for several texts, each with its bandit, in one query: the arms by
         these; what names none.
         """
-        asked = dict.fromkeys(names)
-        if not asked:
+        keys = {(bandit, text): (bandit, canonical(text)) for bandit, text in names}
+        if not keys:
             return {}, []
-        texts = {canonical(text) for _bandit, text in asked}
-        bandits = {bandit for bandit, _text in asked}
-        held: dict[tuple[str, str], Arm] = {}
-        for row in _named(len(bandits), len(texts)).rows(*bandits, *texts):
-            row.as_of = row.bandit.revision if row.merged_into_id is None else None
-            held[row.bandit.name, row.name] = row
-            held.setdefault((row.bandit.name, row.alias), row)
-        found = {(bandit, text): held.get((bandit, canonical(text))) for bandit, text in asked}
-        arms = {key: arm.current for key, arm in found.items() if arm is not None}
-        return arms, [key for key in found if key not in arms]
+        spellings = {spelling for _bandit, spelling in keys.values()}
+        rows = Arm.objects.filter(bandit__name__in={bandit for bandit, _spelling in keys.values()})
+        rows = rows.filter(Q(name__in=spellings) | Q(aliases__alias__in=spellings))
+        by_spelling: dict[tuple[str, str], Arm] = {}
+        for arm in rows.select_related("bandit", "merged_into").order_by().annotate(alias=F("aliases__alias")):
+            arm.as_of = arm.bandit.revision if arm.merged_into_id is None else None
+            by_spelling[arm.bandit.name, arm.name] = arm
+            by_spelling.setdefault((arm.bandit.name, arm.alias), arm)  # type: ignore[attr-defined]  # annotated
+        arms = {key: by_spelling[spelling].current for key, spelling in keys.items() if spelling in by_spelling}
+        return arms, [key for key in keys if key not in arms]
 
     def unknown(self, bandit: str, text: str) -> UnknownArm:
         """Why a text names no arm: what `resolve` raises."""
         return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
-
-
-@cache
-def _named(bandits: int, texts: int) -> "Prepared[Any]":
-    """The arms of so many bandits, by name, that one of so many texts names; `alias` is one that each has."""
-
-    def ask(*given: str) -> Any:
-        rows = Arm.objects.filter(bandit__name__in=given[:bandits]).order_by()
-        names = given[bandits:]
-        rows = rows.filter(Q(name__in=names) | Q(aliases__alias__in=names)).annotate(alias=F("aliases__alias"))
-        return rows.select_related("bandit", "merged_into")
-
-    return Prepared(ask, *[str] * (bandits + texts))
 
 
 class Arm(models.Model):

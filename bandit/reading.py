@@ -39,15 +39,11 @@ from bandit.models import (
     PolicyVersion,
     Rectifier,
 )
-from bandit.prepared import Prepared
 
 # Readings that a process remembers: the pages of a bandit ask for a dozen.
 REMEMBERED = 64
 # What stands between the two parts of an arm's name.
 PART = "/"
-# What a page asks again and again.
-_ARMS: Prepared[Arm] = Prepared(lambda bandit: Arm.objects.filter(bandit=bandit).select_related("merged_into"), int)
-_TOLD: Prepared[BreakDecision] = Prepared(lambda bandit: BreakDecision.objects.filter(bandit=bandit).told(), int)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,8 +211,6 @@ def _latest_said(said: Iterable[BreakDecision]) -> tuple[DecidedBreak, ...]:
 
 def told(bandit: Bandit, known_by: datetime | None = None) -> list[BreakDecision]:
     """What people said of the breaks of its arms, or had said by then, in the order in which they did. One query."""
-    if known_by is None:
-        return _TOLD.rows(bandit.pk)
     return list(BreakDecision.objects.filter(bandit=bandit).told(known_by))
 
 
@@ -456,7 +450,7 @@ def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: da
 
 def arms_of(bandit: Bandit) -> list[Arm]:
     """All of its arms, by name. One query."""
-    arms = _ARMS.rows(bandit.pk)
+    arms = list(Arm.objects.filter(bandit=bandit).select_related("merged_into"))
     for arm in arms:
         arm.bandit = bandit
     return arms
