@@ -84,8 +84,7 @@ class Bandit(models.Model):
 
     A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
     the caller names as each credit's context. `revision` is another number whenever what may be read is: rewards, arms,
-    policies. `history` is another once ledger rows were taken away or buckets put right; while it is the same, both
-    have only been added to. `latest` is the id of the bandit's last ledger row.
+    policies. `history` and `latest` are not used any more.
     """
 
     name = models.SlugField(unique=True)
@@ -321,7 +320,6 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         rows = rows.filter(Q(name__in=spellings) | Q(aliases__alias__in=spellings))
         by_spelling: dict[tuple[str, str], Arm] = {}
         for arm in rows.select_related("bandit", "merged_into").order_by().annotate(alias=F("aliases__alias")):
-            arm.as_of = arm.bandit.revision if arm.merged_into_id is None else None
             by_spelling[arm.bandit.name, arm.name] = arm
             by_spelling.setdefault((arm.bandit.name, arm.alias), arm)  # type: ignore[attr-defined]  # annotated
         arms = {key: by_spelling[spelling].current for key, spelling in keys.items() if spelling in by_spelling}
@@ -347,9 +345,6 @@ class Arm(models.Model):
     probation = models.BooleanField(default=False, help_text="New: few sessions a day until some earned a reward.")
     merged_into = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="merged")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="Not chosen any more; its record stays.")
-
-    # The revision of its bandit that it was read with, where that is known: while that is the same, so is the arm.
-    as_of: int | None = None
 
     objects = ArmQuerySet.as_manager()
 

@@ -125,7 +125,6 @@ def _arm(bandit: str, row: ArmRow) -> Arm:
     held |= {"merged_into_id": None}
     arm = Arm.from_db(connection.alias, list(held), list(held.values()))
     arm.bandit = Bandit.from_db(connection.alias, list(own), list(own.values()))
-    arm.as_of = row.revision
     return arm
 
 

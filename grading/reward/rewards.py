@@ -204,10 +204,9 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             )
         if not locked.is_sample:
             name_engine(locked)
-        is_first = at_hand.is_new(locked) and at_hand.rows(locked, "settlements") == []
         settlement = _append(locked, resolution)
         credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-        _record(locked, settlement, credit, renew=renew, is_first=is_first)
+        _record(locked, settlement, credit, renew=renew)
         state.write(locked, settlement, verdict_among(grades), len(flags))
     return settlement
 
@@ -296,7 +295,7 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         sentence=resolution.sentence,
         steps=resolution.steps_json(),
         grade_id=resolution.grade,
-        policy_id=ledger.policy_saying(policy().version),
+        policy_id=ledger.policy_text_id(policy().version),
     )
     if held is not None and _is_same(held, settlement):
         return held
@@ -322,7 +321,7 @@ def _is_same(stored: Settlement, new: Settlement) -> bool:
     return True
 
 
-def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool, is_first: bool) -> None:
+def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     ledger.set_rewards(
         learners(session),
@@ -334,7 +333,6 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         policy_version=policy().version,
         provisional=not settlement.final,
         renew=renew,
-        is_first=is_first,
     )
     if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
         reserving.draw(session)
