@@ -35,7 +35,6 @@ from bandit.models import (
     BreakDecision,
     CalibrationVersion,
     LedgerEntry,
-    LedgerEntryQuerySet,
     PolicyVersion,
     Rectifier,
 )
@@ -326,11 +325,6 @@ def _sums_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | N
 def days_read(policy: Policy, today: date) -> tuple[date, date]:
     """The first and the last day whose rewards count on the day `today`."""
     return date.fromordinal(max(1, today.toordinal() - policy.days_read)), today
-
-
-def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
-    """The ledger's rows that this policy reads."""
-    return (LedgerEntry.objects if policy.reads_abstentions else LedgerEntry.objects.rewards()).filter(bandit=bandit)
 
 
 def sign_of_entry() -> Case:

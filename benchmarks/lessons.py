@@ -1,10 +1,9 @@
-"""What is said of lessons, and of policies that did not run, where the truth is known.
+"""What is said of lessons where the truth is known.
 
 *Called*: forty lessons, each of them drawn in a fifth of forty sessions a day for 180 days, and looked at every day.
 Categories differ, a tenth of the sessions has no reward, a fifth of the rewards is corrected after three days. What is
 said is what `bandit.core.effect.verdicts` says; draws are by the site's hash with the chance of the policy's version.
 *Intention to treat*: lessons that do nothing, and that half of the held-out sessions in trouble fetch all the same.
-*Off-policy*: a bandit's own log of 300 draws, whose bad sessions are rewarded less often, against a variant.
 
     python benchmarks/lessons.py [--quick | --smoke]
 """
@@ -13,8 +12,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bandit.core.betting import Bets, Draws
 from bandit.core.effect import EffectVerdict, per_protocol, verdicts
-from bandit.core.offpolicy import DrawLog, compare
-from bandit.core.policy import Policy
-from bandit.core.posterior import chances, fold
-from bandit.core.table import MICRO, Floats, RewardRow
-from bandit.core.thompson import draw, uniform
+from bandit.core.table import Floats
+from bandit.core.thompson import uniform
 from benchmarks import scratch
 from benchmarks.scratch import Size
 
@@ -42,8 +37,8 @@ STRONG = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 # The effects of a site's lessons: nothing at all; and half of them something.
 NOTHING = np.zeros(LESSONS)
 MIXED = np.array([0.0] * 20 + [0.05, -0.05] * 5 + [0.1, -0.1] * 5)
-# Runs of each world, and days of each; lessons and draws for the bias; logs.
-SIZES = {Size.FULL: (20, DAYS, 400, 300), Size.QUICK: (1, DAYS, 60, 40), Size.SMOKE: (1, 20, 10, 4)}
+# Runs of each world, and days of each; lessons for the bias.
+SIZES = {Size.FULL: (20, DAYS, 400), Size.QUICK: (1, DAYS, 60), Size.SMOKE: (1, 20, 10)}
 SEED = 13
 
 
@@ -71,9 +66,9 @@ class Told:
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="1 run instead of 20, 40 logs instead of 300", smoke="20 days, 4 logs")
+    parser = scratch.parser(__doc__, quick="1 run instead of 20", smoke="20 days")
     size = parser.parse_args().size
-    runs, days, lessons, logs = SIZES[size]
+    runs, days, lessons = SIZES[size]
     with tempfile.TemporaryDirectory() as state:
         scratch.code(state)
         worlds = {
@@ -82,9 +77,8 @@ def main() -> None:
             "mixed, holdout .1": [site(SEED + 100 + run, MIXED, OLD, days) for run in range(runs)],
         }
     treated = biases(lessons)
-    policies = {name: coverage(name, logs) for name in KEPT}
-    print(report(worlds, treated, policies))
-    print(json.dumps(measured(worlds, treated, policies)))
+    print(report(worlds, treated))
+    print(json.dumps(measured(worlds, treated)))
 
 
 # ---- lessons that are looked at every day
@@ -197,64 +191,6 @@ def biases(lessons: int, n: int = 1000) -> dict[str, Any]:
     }
 
 
-# ---- policies that did not run
-
-FIRST, LOG_DAYS, DRAWS = date(2026, 3, 1), 12, 25
-MEANS = dict(zip("abcdefgh", (0.65, 0.55, 0.52, 0.50, 0.48, 0.45, 0.42, 0.40), strict=True))
-STRENGTH = 6
-# What a new site begins with, against a shorter memory that tries more.
-RAN = Policy(weights={"judge": 1.0}, half_life=45.0, exploration=0.03, sharpness=2.0)
-VARIANT = replace(RAN, half_life=3.0, exploration=0.1)
-# The chance that a session of this worth is rewarded.
-KEPT = {"all": (1.0, 0.0), "bad half as often": (0.5, 0.5), "bad a fifth as often": (0.2, 0.8)}
-
-
-def coverage(name: str, logs: int) -> dict[str, float]:
-    """How often the 90 % interval of a gain that is told holds it, and how often that of the level would."""
-    inside: dict[str, list[bool]] = {"gain": [], "level": []}
-    rewarded = []
-    for seed in range(logs):
-        log, gain, level = life(SEED + seed, *KEPT[name])
-        found, blind = compare(log), compare(replace(log, unrewarded=0))
-        rewarded.append(found.rewarded)
-        if not found.doubt and found.gain and blind.levels:
-            inside["gain"].append(found.gain.low <= gain <= found.gain.high)
-            inside["level"].append(blind.levels.snips.low <= level <= blind.levels.snips.high)
-    shares = {key: round(float(np.mean(each)), 3) for key, each in inside.items()}
-    return {**shares, "rewarded": round(float(np.mean(rewarded)), 3)}
-
-
-def life(seed: int, least: float, more: float) -> tuple[DrawLog, float, float]:
-    """A bandit's first days, drawn with its real odds: its log, the true gain of the variant, and its true level."""
-    dice, rows = np.random.default_rng(seed), []
-    log: list[tuple[int, float, Floats, Floats, Floats]] = []
-    truths, unrewarded, worth = [], 0, np.array(list(MEANS.values()))
-    for day in (FIRST + timedelta(days=number) for number in range(LOG_DAYS)):
-        (ran, _), (target, model) = believed(rows, RAN, day), believed(rows, VARIANT, day)
-        odds = dict(zip(MEANS, ran.tolist(), strict=True))
-        for number in range(DRAWS):
-            arm = draw(odds, uniform("category", f"{seed}/{day}/{number}"))
-            reward = float(dice.beta(STRENGTH * MEANS[arm], STRENGTH * (1 - MEANS[arm])))
-            truths.append(((target - ran) @ worth, target @ worth))
-            if dice.random() < least + more * reward:
-                micro = round(reward * MICRO)
-                rows.append(RewardRow(arm=arm, source="judge", day=day, n=1, s=micro, q=micro**2))
-                log.append(("abcdefgh".index(arm), reward, ran, target, model))
-            else:
-                unrewarded += 1
-    columns = (np.array(column) for column in zip(*log, strict=True))
-    named = dict(zip(("arm", "reward", "ran", "target", "model"), columns, strict=True))
-    gain, level = np.mean(truths, axis=0)
-    return DrawLog(**named, unrewarded=unrewarded), float(gain), float(level)
-
-
-def believed(rows: Sequence[RewardRow], policy: Policy, day: date) -> tuple[Floats, Floats]:
-    """The odds and the posterior means of a policy."""
-    posterior = fold(rows, arms=MEANS, policy=policy, today=day)
-    odds = chances(posterior.chance_of_best(tuple(MEANS)), policy)
-    return np.array([odds[name] for name in MEANS]), posterior.alpha / (posterior.alpha + posterior.beta)
-
-
 # ---- what came out
 
 
@@ -275,7 +211,7 @@ def null_called(told: Sequence[Told]) -> float:
     return float(np.concatenate([np.isfinite(called) for called, _, _ in of_effects(told, 0)]).mean())
 
 
-def measured(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: dict[str, Any]) -> dict[str, Any]:
+def measured(worlds: dict[str, list[Told]], treated: dict[str, Any]) -> dict[str, Any]:
     """The figures by name. A lesson that does nothing is counted where it is called most: alone, or among others."""
     new, old = worlds["mixed"], worlds["mixed, holdout .1"]
     null = {name: round(null_called(told), 4) for name, told in worlds.items()}
@@ -295,13 +231,11 @@ def measured(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: d
         "days_to_call_10_holdout_10": days_to_call(old, 0.1)[0],
         "null_decided": round(float(np.concatenate([np.isfinite(d) for _, d, _ in of_effects(new, 0)]).mean()), 3),
         "interval_covers_always": round(float(covered.mean()), 3),
-        "offpolicy_coverage": policies["bad a fifth as often"]["gain"],
-        "offpolicy": policies,
         "runs": len(new),
     }
 
 
-def report(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: dict[str, Any]) -> str:
+def report(worlds: dict[str, list[Told]], treated: dict[str, Any]) -> str:
     lines = [f"{'lessons':20}{'nothing: called':>16}{'.05: days':>12}{'called':>8}{'.1: days':>12}{'called':>8}"]
     for name, told in worlds.items():
         figures = [days_to_call(told, size) if name != "nothing" else (None, np.nan) for size in (0.05, 0.1)]
@@ -309,10 +243,6 @@ def report(worlds: dict[str, list[Told]], treated: dict[str, Any], policies: dic
         lines.append(f"{name:20}{null_called(told):16.4f}{shown}")
     lines += ["", f"{'held out, and fetched':24}{'bias':>8}{'interval without 0':>20}"]
     lines += [f"{name:24}{each['bias']:8.4f}{each['wrong']:20.3f}" for name, each in treated.items()]
-    lines += ["", f"{'rewarded':24}{'share':>8}{'gain covered':>14}{'level would be':>16}"]
-    lines += [
-        f"{name:24}{each['rewarded']:8.2f}{each['gain']:14.3f}{each['level']:16.3f}" for name, each in policies.items()
-    ]
     return "\n".join(lines)
 
 
