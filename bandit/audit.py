@@ -185,7 +185,7 @@ def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
         if moments != NOTHING
     ]
     Bucket.objects.bulk_create(made, batch_size=WRITTEN)
-    ledger.touch(bandit, rewritten=True)
+    ledger.touch(bandit)
 
 
 def fingerprint(using: str = "default") -> str:

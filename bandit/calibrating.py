@@ -5,12 +5,8 @@ from datetime import datetime
 from bandit import versions
 from bandit.core.calibration import Scale
 from bandit.models import Bandit, CalibrationVersion
-from bandit.prepared import Prepared
 
 WHAT = "calibration"
-_ACCEPTED: Prepared[CalibrationVersion] = Prepared(
-    lambda bandit: CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version")[:1], int
-)
 
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVersion | None:
@@ -25,10 +21,10 @@ def in_force(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVer
 
 def accepted(bandit: Bandit) -> CalibrationVersion | None:
     """The last version that a person put in force or switched off, or the start; None where nobody ever did."""
-    found = _ACCEPTED.first(bandit.pk)
-    if found is not None:
-        found.bandit = bandit
-    return found
+    version = CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version").first()
+    if version is not None:
+        version.bandit = bandit
+    return version
 
 
 def base_of(version: CalibrationVersion | None) -> int | None:

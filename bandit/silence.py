@@ -12,7 +12,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import REMEMBERED, days_read, evidence_of, fresh, outlook, site_day
+from bandit.reading import CACHED_READINGS, days_read, evidence_of, fresh, outlook, site_day
 
 # What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
@@ -54,7 +54,7 @@ def heard(
     return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_READINGS)
 def _heard(
     bandit: int,
     _revision: int,

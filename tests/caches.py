@@ -7,8 +7,6 @@ DROPS = {
     "grading.judging.client": "close",
     "grading.judging.allowance.limiter": "forget",
     "grading.remembered": "forget",
-    "bandit.buckets": "forget",
-    "bandit.ledger": "forget",
     "grading.screens.feed": "forget",
 }
 

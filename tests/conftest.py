@@ -98,7 +98,6 @@ ON_POSTGRESQL = (
 NOT_ON_POSTGRESQL = (
     "bandit/test_holdout.py",
     "bandit/test_propensities.py",
-    "bandit/test_shadow.py",
     "bandit/test_statistics.py",
 )
 # Files that take longest, or wait for other processes: at the end, other workers would have nothing left to do.

@@ -68,9 +68,3 @@ def weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
     n, whole = len(values), weights.sum()
     mean = float((weights * values).sum() / whole)
     return mean, float(n / (n - 1) * (weights**2 * (values - mean) ** 2).sum() / whole**2)
-
-
-def effective(weights: Floats) -> float:
-    """How many equal weights these are worth, (Σw)²/Σw², from 1 to n (Kish 1965); 0 where all are 0."""
-    squares = float((weights**2).sum())
-    return float(weights.sum()) ** 2 / squares if squares else 0.0

@@ -34,6 +34,13 @@ class Baseline:
         text = "\n".join(f"{name}\0{offset!r}" for name, offset in sorted(self.offsets.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
+    def with_merged(self, merged: Mapping[str, str]) -> "Baseline":
+        """`merged` maps a context that was merged into another to that one: it has the same offset, where that has one
+        and it has none of its own.
+        """
+        offsets = {name: self.offsets[into] for name, into in merged.items() if into in self.offsets}
+        return replace(self, offsets={**offsets, **self.offsets})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRewards:
@@ -65,5 +72,4 @@ def baseline(past: ContextRewards, today: date, *, least: int = LEAST) -> Baseli
     posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
     offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}
-    moved = {name: offsets[into] for name, into in past.merged.items() if into in offsets}
-    return Baseline(offsets={**moved, **offsets}, mean=posterior.mean)
+    return Baseline(offsets=offsets, mean=posterior.mean).with_merged(past.merged)

@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from bandit import buckets, calibrating, ledger
+from bandit import calibrating, ledger
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
@@ -28,7 +28,7 @@ from bandit.reading import InForce, in_force, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
-from grading.models.sessions import observation_of, session_of, yours
+from grading.models.sessions import observation_of, yours
 from grading.remembered import Memory
 from grading.reward import rewards
 from grading.reward.decide import ChainPolicy, fallback
@@ -47,7 +47,6 @@ ENOUGH = 20
 BY_ITSELF = 0.05
 SITE = "the site, at night"
 CHUNK_SIZE = 500
-OBSERVATION = buckets.ROW.index("observation")
 T = TypeVar("T")
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
 
@@ -157,16 +156,6 @@ Judged = tuple[SessionKey, dt.datetime, _Both]
 _last_judged = Memory[str, tuple[list[Verdict], list[Judged]]](1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LiveArms:
-    """The arms that have the reward of each of these sessions, by their ids. `row` was the ledger's last then."""
-
-    row: buckets.Row | None
-    arms: dict[int, tuple[int, ...]]
-
-
-# By bandit and its history.
-_arms = Memory[tuple[int, int | None], _LiveArms](8)
 # By all that their pairs follow from: of each session its key, when it ended, and its arms; and the reader's zone.
 _fitted = Memory[tuple[object, ...], Scale](8)
 
@@ -226,28 +215,19 @@ class Judgements:
         if not self._both:
             return []
         sessions = [session for (session, _last, _policy), _ended_at, _both in self._both]
-        held, names = _live_arms(bandit, sessions), buckets.arms_of(bandit)
-        return [tuple(sorted(names[arm] for arm in held.get(session, ()))) for session in sessions]
+        arms = _live_arms(bandit, sessions)
+        return [tuple(sorted(arms[session])) for session in sessions]
 
 
-def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The arms that have the reward of each session: read once, and from then on kept up with the ledger."""
-    key = bandit.pk, bandit.history
-    held = _arms.get(key)
-    rows = None if held is None else buckets.since(bandit, bandit.history, held.row)
-    known: dict[int, tuple[int, ...]] = {}
-    if held is not None and rows is not None:
-        moved = {session_of(row[OBSERVATION]) for row in rows[1:]}
-        known = {session: held.arms[session] for session in sessions if session in held.arms and session not in moved}
-    last = rows[-1] if rows else buckets.last_row(bandit)
-    for some in _in_chunks([session for session in sessions if session not in known]):
-        found: dict[int, list[int]] = {session: [] for session in some}
-        names = {observation_of(session): session for session in some}
-        for observation, arm in ledger.live_entries_of(bandit.name, names).values_list("observation", "arm_id"):
-            found[names[observation]].append(arm)
-        known |= {session: tuple(own) for session, own in found.items()}
-    _arms.put(key, _LiveArms(row=last, arms=known))
-    return known
+def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, list[str]]:
+    """The names of the arms that have the reward of each session: one query for each CHUNK_SIZE sessions."""
+    arms: dict[int, list[str]] = {session: [] for session in sessions}
+    for some in _in_chunks(sessions):
+        by_observation = {observation_of(session): arms[session] for session in some}
+        entries = ledger.live_entries_of(bandit.name, by_observation).values_list("observation", "arm__name")
+        for observation, arm in entries:
+            by_observation[observation].append(arm)
+    return arms
 
 
 def _in_chunks(held: Sequence[T]) -> Iterator[Sequence[T]]:

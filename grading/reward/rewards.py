@@ -287,7 +287,7 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         sentence=resolution.sentence,
         steps=resolution.steps_json(),
         grade_id=resolution.grade,
-        policy_id=ledger.policy_saying(policy().version),
+        policy_id=ledger.policy_text_id(policy().version),
         basis=resolution.basis,
     )
     if held is not None and _is_same(held, settlement, resolution):

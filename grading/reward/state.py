@@ -44,7 +44,7 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
     if held is None or _differing(held, row):
         if held is not None and held.category != row.category:
             # What was added up by arms holds no more (`review.judged`).
-            ledger.touch(Bandit.objects.named("category"), rewritten=True)
+            ledger.touch(Bandit.objects.named("category"))
         save([row])
         session.state = row
 

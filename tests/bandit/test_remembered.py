@@ -114,9 +114,9 @@ class TestWhatIsRemembered:
 
     def test_only_so_many_readings_are_remembered(self):
         reward("s1", code=0.9)
-        for days in range(2 * reading.REMEMBERED):
+        for days in range(2 * reading.CACHED_READINGS):
             posterior_of("category", NOW + timedelta(days=days))
-        assert reading._read.cache_info().currsize == reading.REMEMBERED
+        assert reading._read.cache_info().currsize == reading.CACHED_READINGS
 
     def test_nobody_can_spoil_what_is_remembered(self):
         reward("s1", code=0.9)

@@ -11,7 +11,6 @@ from bandit.models import Arm, Bandit
 from bandit.policies import earlier_of, numbers_of, preview, put_in_force
 from bandit.reading import parts_of, version_of
 from bandit.selection import complete, posterior_of, select
-from bandit.shadow import shadow
 from bandit.whatif import what_if_moved, what_if_without
 from tests.bandit.helpers import DAY, reward, what_if
 
@@ -198,7 +197,7 @@ def test_a_what_if_moves_what_shares_a_part():
     assert what_if_moved("harness", {}, NOW)[1].posterior.version == nothing.posterior.version
 
 
-def test_decisions_are_drawn_from_what_is_shared_and_the_shadow_gives_their_odds():
+def test_decisions_are_drawn_from_what_is_shared():
     pairs()
     teach()
     Arm.objects.filter(bandit__name="harness").update(probation=False)
@@ -210,12 +209,6 @@ def test_decisions_are_drawn_from_what_is_shared_and_the_shadow_gives_their_odds
         with time_machine.travel(at + timedelta(minutes=30), tick=False):
             complete(made, observation=f"o{number}", executed_arm=made.arm.name, now=at)
             reward(f"o{number}", bandit="harness", day=at.date(), **{made.arm.name: 0.5})
-    later = NOW + timedelta(days=1)
-    own = shadow(version_of(harness()), later).comparison
-    assert own.largest == pytest.approx(1, abs=1e-9)
-    other = version_of(harness())
-    other.pk, other.version, other.pooling = None, 2, False
-    assert shadow(other, later).comparison.largest != pytest.approx(1, abs=1e-6)
 
 
 def test_todays_reward_of_an_arm_moves_no_other_today():

@@ -54,8 +54,7 @@ def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
 
 def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
     """I70, a metric that preferred the worse reward: told before. A policy's preview has every arm before and after,
-    and is what then holds to the bit; `manage.py shadow` says what it would have earned. A changed chain has no such
-    preview but `manage.py regrade`.
+    and is what then holds to the bit. A changed chain has no such preview but `manage.py regrade`.
     """
     taught(20, source="trajectory", code=0.7, infra=0.5)
     taught(20, source="journal", since=1, code=0.3)

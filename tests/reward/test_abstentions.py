@@ -13,7 +13,6 @@ from bandit.eligibility import consumption_feedback, consumption_of_all
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion
 from bandit.reading import baseline_of, policy_of, posterior_of, rows_of, version_of
 from bandit.selection import complete, select
-from bandit.shadow import shadow
 from grading import review
 from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
@@ -216,7 +215,6 @@ def figures():
             repr(baseline_of(bandit, NOON.date())),
             consumption_of_all(bandit, NOON.date()),
             consumption_feedback(rows, ["news"], version, NOON.date()),
-            repr(shadow(version, NOON)) if name == "category" else "",
             repr(recalibration.proposal(name, NOON).offsets),
         )
     found["lessons"] = repr(reading.read(Bandit.objects.get(name="lesson"), NOON))

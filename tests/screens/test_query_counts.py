@@ -21,7 +21,6 @@ from bandit import policies
 from bandit.models import Arm, ArmEvent, Bandit, Erasure
 from bandit.reading import posterior_of
 from bandit.selection import complete, select
-from bandit.shadow import shadow
 from bandit.silence import unheard
 from bandit.whatif import HypotheticalReward, what_if_many
 from grading import judging, monitoring, review, tasks
@@ -113,10 +112,6 @@ def what_if_all(site: World) -> object:
     return what_if_many("category", changes, NOW)
 
 
-def shadow_of_a_short_memory(site: World) -> object:
-    return shadow(policies.proposed(Bandit.objects.get(name="category"), {"half_life_days": 5.0}), NOW)
-
-
 # Calls of the API, posts of a page, jobs, and what they and the pages read.
 CALLS: dict[str, Callable[[World], object]] = {
     "submit a session": submit("z", "Found nothing."),
@@ -134,7 +129,6 @@ CALLS: dict[str, Callable[[World], object]] = {
     "plan a run": lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force()),
     "posterior": lambda site: posterior_of("category", NOW),
     "what if": what_if_all,
-    "shadow": shadow_of_a_short_memory,
     "lessons": lambda site: lessons.read(Bandit.objects.select_related("baseline").get(name="lesson"), NOW),
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),

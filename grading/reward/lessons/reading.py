@@ -11,17 +11,15 @@ from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from bandit import buckets
 from bandit.core.betting import Bets, Draws, bar
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
-from bandit.core.table import ABSTAINED
-from bandit.models import MICRO, Arm, Assignment, Bandit, Erasure, LedgerEntry
-from bandit.reading import arms_of, baseline_of, fresh, site_day, version_of
+from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Erasure, LedgerEntry
+from bandit.reading import arms_of, baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.models import Session
 from grading.models.sessions import OBSERVATION
@@ -415,14 +413,12 @@ def _repeated(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _credit(bandit: Bandit, arms: Iterable[Arm], floor: float) -> dict[int, tuple[int, float]]:
     """The rewards of each lesson, and how many they count as: f + (1 − f)·salience each."""
     own = {arm.pk: arm for arm in arms}
-    cells = Counter[tuple[str, int, int]]()
-    held = buckets.columns(fresh(bandit))
-    for pk, grader, n in zip(*held.keys[:, :2].T.tolist(), held.sums[:, 0].tolist(), strict=True):
-        if held.graders[grader].source != ABSTAINED:
-            cells[held.arms[pk], pk, held.graders[grader].salience] += n
+    buckets = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by()
+    totals = buckets.values_list("arm__name", "arm_id", "grader__salience").annotate(total=Sum("n"))
     found: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
-    for (_name, pk, salience), n in sorted(cells.items()):
+    for _name, pk, salience, total in sorted(totals.values_list("arm__name", "arm_id", "grader__salience", "total")):
+        n = int(total)
         lesson = (own[pk].merged_into_id if pk in own else None) or pk
         found[lesson] += n
         credit[lesson] += n * (floor + (1 - floor) * salience / 100)

@@ -12,7 +12,6 @@ from django.db.models import Count, QuerySet
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit
 from bandit.prepared import Prepared
-from bandit.reading import productive_of
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
 from grading.models.sessions import yours
@@ -59,8 +58,8 @@ class Record:
 
 
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
-    """By the arms' names: four queries."""
-    productive = productive_of(belief.bandit, belief.policy, at.day, at.known_by)
+    """By the arms' names: three queries."""
+    productive = belief.reading.productive
     died = infrastructure(belief.bandit, arms, at)
     known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.

@@ -15,7 +15,7 @@ from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
 from bandit.prepared import Prepared
-from bandit.reading import BanditReading, InForce, abstentions_of, in_force
+from bandit.reading import BanditReading, InForce, in_force
 from bandit.selection import Outlook
 from grading import zones
 from grading.days import midnight
@@ -217,8 +217,7 @@ def read(bandit: Bandit, at: Moments) -> Belief:
     """
     held = in_force(bandit, at.known_by)
     reading, outlook = held.outlook(at.day)
-    ungraded = abstentions_of(bandit, held.policy, at.day, at.known_by)
-    return Belief(held=held, reading=reading, ungraded=ungraded, outlook=outlook)
+    return Belief(held=held, reading=reading, ungraded=reading.abstentions, outlook=outlook)
 
 
 _FIRST_DAY: Prepared[tuple[dt.date]] = Prepared(

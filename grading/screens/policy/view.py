@@ -16,7 +16,6 @@ from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
-from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.review import recalibration
 from grading.screens.arms.view import bandit_or_404
@@ -30,8 +29,7 @@ AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `new-site`
-    those that a new site begins with; with `log`, also what they would have earned on past decisions. A POST puts them
-    in force.
+    those that a new site begins with. A POST puts them in force.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
@@ -122,8 +120,6 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
         "note": note,
-        "limit": LIMIT,
-        "report": shadow(seen.version, timezone.now(), every=FAST) if said and "log" in request.GET else None,
     }
     return TemplateResponse(request, "policy/policy_preview.html", context)
 

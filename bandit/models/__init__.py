@@ -1,0 +1,50 @@
+"""Arms, the ledger of rewards, the integer buckets folded from it, and the decisions made from those.
+
+The ledger is the record; buckets are its sums and can be rebuilt from it; posteriors are never stored. This app knows
+its callers only by opaque strings: an observation, a settlement, a grader's source.
+"""
+
+from bandit.models.arms import Arm, ArmAlias, ArmEvent, ArmQuerySet, UnknownArm
+from bandit.models.bandits import Bandit, BanditKind, BanditQuerySet, UnknownBandit
+from bandit.models.calibration import (
+    BreakDecision,
+    BreakDecisionQuerySet,
+    CalibrationVersion,
+    Rectifier,
+    SwitchedVersion,
+)
+from bandit.models.decisions import Assignment, Selection
+from bandit.models.erasure import Erasure
+from bandit.models.graders import Grader
+from bandit.models.ledger import MICRO, PRODUCTIVE, SUMS, Bucket, BucketQuerySet, LedgerEntry, LedgerEntryQuerySet
+from bandit.models.policies import PolicyText, PolicyVersion
+
+__all__ = [
+    "MICRO",
+    "PRODUCTIVE",
+    "SUMS",
+    "Arm",
+    "ArmAlias",
+    "ArmEvent",
+    "ArmQuerySet",
+    "Assignment",
+    "Bandit",
+    "BanditKind",
+    "BanditQuerySet",
+    "BreakDecision",
+    "BreakDecisionQuerySet",
+    "Bucket",
+    "BucketQuerySet",
+    "CalibrationVersion",
+    "Erasure",
+    "Grader",
+    "LedgerEntry",
+    "LedgerEntryQuerySet",
+    "PolicyText",
+    "PolicyVersion",
+    "Rectifier",
+    "Selection",
+    "SwitchedVersion",
+    "UnknownArm",
+    "UnknownBandit",
+]

@@ -1,0 +1,192 @@
+"""A bandit's choices, their names, and what people did to them."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from bandit.models.bandits import Bandit
+from bandit.names import canonical, nearest
+
+
+class UnknownArm(LookupError):
+    """No arm of that name. The message names the nearest one and what to do; nothing is ever made from free text."""
+
+    def __init__(self, bandit: str, text: str, names: list[str]) -> None:
+        near = nearest(text, names)
+        hint = f" Did you mean {near!r}?" if near else ""
+        super().__init__(
+            f"bandit {bandit!r} has no arm {text!r}.{hint} Its arms are {', '.join(sorted(names)) or 'none yet'}. "
+            "Add the arm, or an alias of an existing one, in the admin."
+        )
+
+
+class ArmQuerySet(models.QuerySet["Arm"]):
+    def of(self, bandit: str) -> Self:
+        return self.filter(bandit__name=bandit)
+
+    def resolve(self, bandit: str, text: str) -> "Arm":
+        """The arm that `text` names, directly or by an alias, whatever its case, spaces and underscores.
+
+        One that was merged into another stands for that. Raises UnknownArm; never makes one (L13).
+        """
+        name = canonical(text)
+        arms = self.of(bandit).filter(Q(name=name) | Q(aliases__alias=name))
+        found = arms.select_related("merged_into").distinct().first()
+        if found is None:
+            raise self.unknown(bandit, text)
+        return found.current
+
+    def resolve_all(
+        self, names: Iterable[tuple[str, str]]
+    ) -> "tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]":
+        """As `resolve`, but of all arms there are, for several texts, each with its bandit, in one query: the arms by
+        these; what names none.
+        """
+        keys = {(bandit, text): (bandit, canonical(text)) for bandit, text in names}
+        if not keys:
+            return {}, []
+        spellings = {spelling for _bandit, spelling in keys.values()}
+        rows = Arm.objects.filter(bandit__name__in={bandit for bandit, _spelling in keys.values()})
+        rows = rows.filter(Q(name__in=spellings) | Q(aliases__alias__in=spellings))
+        by_spelling: dict[tuple[str, str], Arm] = {}
+        for arm in rows.select_related("bandit", "merged_into").order_by().annotate(alias=F("aliases__alias")):
+            by_spelling[arm.bandit.name, arm.name] = arm
+            by_spelling.setdefault((arm.bandit.name, arm.alias), arm)  # type: ignore[attr-defined]  # annotated
+        arms = {key: by_spelling[spelling].current for key, spelling in keys.items() if spelling in by_spelling}
+        return arms, [key for key in keys if key not in arms]
+
+    def unknown(self, bandit: str, text: str) -> UnknownArm:
+        """Why a text names no arm: what `resolve` raises."""
+        return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
+
+
+class Arm(models.Model):
+    """One of a bandit's choices. It is retired, never deleted: what it earned stays on record."""
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="arms")
+    name = models.CharField(max_length=100)
+    title = models.CharField(max_length=100, blank=True)
+    is_consumption = models.BooleanField(default=False, help_text="Its sessions read rather than produce.")
+    is_looking = models.BooleanField(
+        default=False, help_text="Its sessions look (triage, monitoring, review), and may rightly find nothing to do."
+    )
+    is_low_stakes = models.BooleanField(default=False, help_text="Arms of other bandits may be tried out here.")
+    paused = models.BooleanField(default=False, help_text="Not chosen until this is cleared.")
+    probation = models.BooleanField(default=False, help_text="New: few sessions a day until some earned a reward.")
+    merged_into = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="merged")
+    retired_at = models.DateTimeField(null=True, blank=True, help_text="Not chosen any more; its record stays.")
+
+    objects = ArmQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "name"], name="bandit_arm_once"),
+            models.CheckConstraint(condition=~Q(name=""), name="bandit_arm_named"),
+            models.CheckConstraint(
+                condition=~Q(is_looking=True, is_consumption=True), name="bandit_arm_looks_or_reads"
+            ),
+            models.CheckConstraint(
+                condition=Q(merged_into__isnull=True) | ~Q(merged_into=F("pk")), name="bandit_arm_not_into_itself"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.name = canonical(self.name)
+        super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        self.name = canonical(self.name)
+        if self.is_looking and self.is_consumption:
+            raise ValidationError({"is_looking": "A category either reads or looks; choose one of the two."})
+        other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.name).first()
+        if other:
+            raise ValidationError({"name": f"{other.alias!r} is already an alias of {other.arm}; remove that first."})
+
+    @property
+    def current(self) -> "Arm":
+        """The arm that this one's rewards go to: itself, or the one it was merged into."""
+        return self if self.merged_into is None else self.merged_into
+
+    @property
+    def is_choosable(self) -> bool:
+        """Whether it may be chosen at all, if there is work for it."""
+        return not self.paused and self.retired_at is None and self.merged_into_id is None
+
+
+class ArmEvent(models.Model):
+    """What somebody did to an arm, appended by `bandit.arms` and never changed."""
+
+    class Act(models.TextChoices):
+        ADDED = "added"
+        RENAMED = "renamed"
+        PAUSED = "paused"
+        RESUMED = "resumed"
+        RETIRED = "retired"
+        RETURNED = "returned"
+        MERGED = "merged"
+        PARTED = "parted"
+        TRIED = "tried", "put on probation"
+        PASSED = "passed", "probation ended"
+
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="events")
+    act = models.CharField(max_length=8, choices=Act)
+    other = models.ForeignKey(Arm, models.PROTECT, null=True, blank=True, related_name="+")
+    by = models.CharField(max_length=200)
+    why = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_arm_event_says_who"),
+            models.CheckConstraint(
+                condition=Q(
+                    act__in=["added", "renamed", "paused", "resumed", "retired", "returned", "merged", "parted",
+                             "tried", "passed"]
+                ),
+                name="bandit_arm_act_known",
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.arm} {self.act}"
+
+
+class ArmAlias(models.Model):
+    """Another spelling of an arm."""
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="+")
+    alias = models.CharField(max_length=100)
+    arm = models.ForeignKey(Arm, models.CASCADE, related_name="aliases")
+
+    class Meta:
+        verbose_name_plural = "arm aliases"
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "alias"], name="bandit_alias_once"),
+            models.CheckConstraint(condition=~Q(alias=""), name="bandit_alias_named"),
+        ]
+
+    def __str__(self) -> str:
+        return self.alias
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.alias, self.bandit_id = canonical(self.alias), self.arm.bandit_id
+        super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        self.alias, self.bandit_id = canonical(self.alias), self.arm.bandit_id
+        if Arm.objects.filter(bandit_id=self.bandit_id, name=self.alias).exists():
+            raise ValidationError({"alias": f"{self.alias!r} is an arm of its own; choose another alias."})
+        others = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.alias).exclude(pk=self.pk)
+        if other := others.select_related("arm").first():
+            raise ValidationError(
+                {"alias": f"{self.alias!r} is an alias of {other.arm} already; remove it there first."}
+            )

@@ -1,0 +1,29 @@
+"""The record of what was erased."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+
+class Erasure(models.Model):
+    """Who deleted append-only rows, when, why and how many of what. Written by `bandit.erasure.permit` alone.
+
+    `digests` say what it was, as hashes that the caller makes, so that what is restored from a backup can be erased
+    again; None where a version erased that kept none.
+    """
+
+    who = models.CharField(max_length=200)
+    why = models.TextField()
+    opened_at = models.DateTimeField(default=timezone.now)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    counts = models.JSONField(default=dict)
+    digests = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ["-opened_at"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(who="") & ~Q(why=""), name="bandit_erasure_says_who_and_why")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.opened_at:%Y-%m-%d %H:%M} {self.who}: {self.why}"
