@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from bandit.prepared import Prepared
 from grading.models import Grade, Session
 from grading.models.sessions import yours
 from grading.reward import rewards
@@ -110,30 +109,21 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
     """How far this judge usually is above that fallback: in the session's category, or else over all; None where there
     are too few pairs of the same judge, fallback, version and view. One query.
     """
-    wanted = (fallback.version, rewards.view_of(fallback))
-    alike = [
-        (category, value - number)
-        for category, value, number, version, view in PAIRS.rows(
-            session.pk, str(fallback.source), verdict.model, verdict.rubric
-        )
-        if number is not None and (version, view or "") == wanted
-    ]
-    return typical(alike, session.category_id)
-
-
-def _pairs(session: int, source: str, model: str, rubric: str) -> Any:
-    """The latest verdicts of this judge on other sessions, each with its session's latest grade of that source."""
-    held = Grade.objects.chain().filter(session=OuterRef("session"), source=source).order_by("-pk")
-    rows = Grade.objects.chain().verdicts().filter(yours(), model=model, rubric=rubric).exclude(session=session)
-    pairs = rows.order_by("-pk").annotate(
-        number=Subquery(held.values("value")[:1]),
-        by=Subquery(held.values("version")[:1]),
-        seen=Subquery(held.values("view")[:1]),
+    same_judge = Grade.objects.chain().verdicts().filter(yours(), model=verdict.model, rubric=verdict.rubric)
+    other = Grade.objects.chain().filter(session=OuterRef("session"), source=fallback.source).order_by("-pk")
+    pairs = same_judge.exclude(session=session).annotate(
+        fallback_value=Subquery(other.values("value")[:1]),
+        fallback_version=Subquery(other.values("version")[:1]),
+        fallback_view=Subquery(other.values("view")[:1]),
     )
-    return pairs.values_list("session__category", "value", "number", "by", "seen")[:LATEST]
-
-
-PAIRS: Prepared[tuple[int | None, float, float | None, str, str]] = Prepared(_pairs, int, str, str, str)
+    columns = ("session__category", "value", "fallback_value", "fallback_version", "fallback_view")
+    same_instrument = (fallback.version, rewards.view_of(fallback))
+    differences = [
+        (category, value - fallback_value)
+        for category, value, fallback_value, version, view in pairs.order_by("-pk").values_list(*columns)[:LATEST]
+        if fallback_value is not None and (version, view or "") == same_instrument
+    ]
+    return typical(differences, session.category_id)
 
 
 def typical(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> Usual | None:

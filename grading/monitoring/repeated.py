@@ -1,13 +1,10 @@
 """The same evidence for two sessions (A5)."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import OuterRef, Q, Subquery
 
-from bandit.prepared import Prepared
 from grading.models import Evidence, Session, at_hand, glance
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
@@ -40,9 +37,7 @@ class Repeated(FlagRule):
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
-        is_own = at_hand.are_free(session, glance.FILES, hashes) or not (
-            hashes and _elsewhere(len(hashes), samples=session.is_sample).rows(session.pk, *map(bytes.fromhex, hashes))
-        )
+        is_own = at_hand.are_free(session, glance.FILES, hashes) or not _is_elsewhere(session, hashes)
         if is_own and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
             return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
@@ -77,16 +72,10 @@ class Repeated(FlagRule):
             )
 
 
-@cache
-def _elsewhere(hashes: int, *, samples: bool) -> Prepared[tuple[int]]:
-    """Whether a file of another session than the first value's, a sample or not as that, has one of so many hashes."""
-
-    def ask(session: int, *given: bytes) -> Any:
-        alike = Q(session__is_sample=samples)
-        files = Evidence.objects.filter(alike, sha256__in=given, kind__in=KINDS).exclude(session=session)
-        return files.order_by().values_list("pk")[:1]
-
-    return Prepared(ask, int, *[bytes] * hashes)
+def _is_elsewhere(session: Session, hashes: Collection[str]) -> bool:
+    """Whether another session, a sample or not as this one, has a file with one of these hashes."""
+    files = Evidence.objects.filter(session__is_sample=session.is_sample, sha256__in=hashes, kind__in=KINDS)
+    return files.exclude(session=session).exists()
 
 
 def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from bandit.prepared import Prepared
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session, at_hand
 from grading.models.review import Answer, ItemState, QueueEntry
@@ -50,9 +49,6 @@ __all__ = [
 NEW_EVIDENCE = "new evidence came since you graded it"
 # Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
 PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
-ITEM: Prepared[ReviewItem] = Prepared(
-    lambda session: ReviewItem.objects.select_for_update(of=("self",)).filter(session=session), int
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +80,10 @@ def sync_item(session: Session) -> None:
     left by itself, whenever there is a reason again.
     """
     item: ReviewItem | None
-    item = getattr(session, "review_item", None) if at_hand.is_new(session) else ITEM.first(session.pk)
+    if at_hand.is_new(session):
+        item = getattr(session, "review_item", None)
+    else:
+        item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
     grade = persons_grade(session)
     if item is not None and item.state == ItemState.DISMISSED:
         return

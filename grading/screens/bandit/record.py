@@ -1,17 +1,14 @@
 """What stands behind each arm, side by side: how many rewards, what they were, and what never became one."""
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit
-from bandit.prepared import Prepared
 from bandit.reading import productive_of
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
@@ -66,7 +63,8 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
     asked = {}
     if belief.bandit.name == BANDIT:
-        asked = by_arm(arms, _UNHEARD.rows())
+        unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
+        asked = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for kind, (n, s, _, cost, costed) in belief.rewards.totals():
         sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
@@ -91,41 +89,18 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
     """Sessions that infrastructure ended, by the arm that ran."""
     if bandit.name not in COLUMNS:
         return {}
-    return by_arm(arms, _died(bandit.name).rows(at.until, at.known_by or at.now))
+    ended = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until).order_by()
+    received = ended.filter(received_at__lte=at.known_by or at.now)
+    return by_arm(arms, received.values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk")))
 
 
 def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
     """Verdicts still to come, by arm."""
-    return by_arm(arms, _waiting(bandit.name).rows()) if bandit.name in COLUMNS else {}
-
-
-_UNHEARD: Prepared[tuple[Any, ...]] = Prepared(
-    lambda: (
-        Flag.objects.open()
-        .filter(rule=UNHEARD)
-        .order_by()
-        .values_list("session__category__name")
-        .annotate(n=Count("pk"))
-    )
-)
-
-
-@cache
-def _died(bandit: str) -> Prepared[tuple[Any, ...]]:
-    died = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE).order_by()
-
-    def ask(until: dt.datetime, known: dt.datetime) -> QuerySet[Any, tuple[Any, ...]]:
-        rows = died.filter(ended_at__lte=until, received_at__lte=known)
-        return rows.values_list(*COLUMNS[bandit]).annotate(n=Count("pk"))
-
-    return Prepared(ask, dt.datetime, dt.datetime)
-
-
-@cache
-def _waiting(bandit: str) -> Prepared[tuple[Any, ...]]:
-    columns = [f"session__{column}" for column in COLUMNS[bandit]]
-    waiting = JudgeJob.objects.open().filter(yours()).order_by()
-    return Prepared(lambda: waiting.values_list(*columns).annotate(n=Count("pk")))
+    if bandit.name not in COLUMNS:
+        return {}
+    columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
+    jobs = JudgeJob.objects.open().filter(yours()).order_by()
+    return by_arm(arms, jobs.values_list(*columns).annotate(n=Count("pk")))
 
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
