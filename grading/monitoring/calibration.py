@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
+from django.db.models import Count, Exists, OuterRef
 
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
@@ -58,13 +58,6 @@ def compared() -> GradeQuerySet:
     """
     blind = ReviewAnswer.objects.blind().drawn()
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
-
-
-class RowCount(Subquery):
-    """How many rows a query has, which may be of the outer one's."""
-
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
-    output_field = IntegerField()
 
 
 def in_use() -> CalibrationStatus | None:
