@@ -77,7 +77,7 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
     rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=since(now), session__ended_at__lte=now)
     rows = rows.order_by("pk")
     trajectories = rows.filter(source=Source.TRAJECTORY)
-    said = {
+    trajectory_of = {
         session: (value, version) if view == EvidenceView.FULL else None
         for session, value, version, view in trajectories.values_list("session", "value", "version", "view")
     }
@@ -87,11 +87,11 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
         category=_name("category"),
         arm=Coalesce(_name("model_arm"), "session__model"),
     )
-    found: dict[int, SessionVerdict] = {}
+    verdict_of: dict[int, SessionVerdict] = {}
     names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
     for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
-        number, version = said.get(session) or (None, "")
-        found[session] = SessionVerdict(
+        number, version = trajectory_of.get(session) or (None, "")
+        verdict_of[session] = SessionVerdict(
             key=session,
             ended_at=ended,
             harness=harness or "",
@@ -102,7 +102,7 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
             trajectory=number,
             version=version,
         )
-    return sorted(found.values(), key=lambda each: (each.ended_at, each.key))
+    return sorted(verdict_of.values(), key=lambda each: (each.ended_at, each.key))
 
 
 def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
@@ -140,10 +140,10 @@ def a_year(count: int, now: dt.datetime) -> float:
 
 def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
     """The rows by what `key` makes of them."""
-    found: dict[K, list[SessionVerdict]] = defaultdict(list)
+    groups: dict[K, list[SessionVerdict]] = defaultdict(list)
     for row in rows:
-        found[key(row)].append(row)
-    return found
+        groups[key(row)].append(row)
+    return groups
 
 
 def _name(arm: str) -> Coalesce:

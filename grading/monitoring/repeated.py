@@ -52,14 +52,14 @@ class Repeated(FlagRule):
         others = others.exclude(session__log__part_of=session).exclude(session__parts__session=session)
         first = Subquery(others.order_by("pk").values("pk")[:1])
         rows = list(session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk"))
-        found = [said for kind in KINDS if (said := _foreign([row for row in rows if row.kind == kind]))]
-        owners = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in found if pk])
+        problems = [problem for kind in KINDS if (problem := _foreign([row for row in rows if row.kind == kind]))]
+        originals = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in problems if pk])
         words = []
-        for pk, what in found:
+        for pk, what in problems:
             if pk is None:
                 words.append(what)
-            elif pk in owners:
-                file = owners[pk]
+            elif pk in originals:
+                file = originals[pk]
                 words.append(f"{what} as the {file.kind} of session {file.session.external_id} of {file.session.agent}")
         return "; ".join(words)
 

@@ -38,15 +38,15 @@ def pieces(
         AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
         AdviceKind.JUDGE_MOVED: ("Calibration", reverse("admin:calibration")),
     }
-    found = []
+    linked = []
     for advice in advise(facts(belief, arms, log, at, pairs)):
         first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
         named = "" if first is None else first.name.partition("/")[0]
         link, url = places.get(advice.kind, ("Its rewards", ledger_of(first)))
         if named and advice.kind is AdviceKind.FALLBACK and bandit in FILTERS:
             link, url = f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit: named})}"
-        found.append({"advice": advice, "link": link, "url": url})
-    return found
+        linked.append({"advice": advice, "link": link, "url": url})
+    return linked
 
 
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:

@@ -58,30 +58,30 @@ class Record:
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: four queries."""
     productive = productive_of(belief.bandit, belief.policy, at.day, at.known_by)
-    died = infrastructure(belief.bandit, arms, at)
-    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
+    ended_by_infrastructure = infrastructure(belief.bandit, arms, at)
+    heard_arms = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
-    asked = {}
+    waiting = {}
     if belief.bandit.name == BANDIT:
         unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
-        asked = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
+        waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for kind, (n, s, _, cost, costed) in belief.rewards.totals():
         sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
-            n=found["n"],
+            n=sum_of["n"],
             productive=productive.get(name, 0),
-            raw=found["s"] / found["n"] / MICRO if found["n"] else None,
+            raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
             as_read=belief.plain_means.get(name),
-            cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
-            costed=found["costed"],
-            infrastructure=died.get(name, 0),
+            cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
+            costed=sum_of["costed"],
+            infrastructure=ended_by_infrastructure.get(name, 0),
             ungraded=belief.ungraded.get(name, 0),
-            is_heard=name in known,
-            asked=asked.get(name, 0),
+            is_heard=name in heard_arms,
+            asked=waiting.get(name, 0),
         )
-        for name, found in sums.items()
+        for name, sum_of in sums.items()
     }
 
 
@@ -105,10 +105,10 @@ def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
     """Counts by names of arms as counts by the arms that they stand for now; names that are no arm are left out."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for *names, count in rows:
         joined = "/".join(name for name in names if name)
         arm = arms.get(joined) or arms.get(names[0] or "")
         if arm is not None:
-            found[arm.current.name] += count
-    return dict(found)
+            counts[arm.current.name] += count
+    return dict(counts)
