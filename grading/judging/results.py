@@ -14,7 +14,6 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
-from bandit.prepared import Prepared
 from grading import clock, monitoring, review
 from grading.evidence import material
 from grading.judging import enqueuing, judges
@@ -51,12 +50,9 @@ BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
 READER_LOST = "ReaderLost"
 # And while its evidence is being read: of the jobs that a worker had when it died, this one is suspected.
 READING = "Reading"
-# What is read of a job's attempts before an answer is applied, with what the job says of itself.
-OF_JOB = ("purpose", "attempts", "own_failures", "others_graded")
-LOOKED_AT = ("outcome", "reason", "error_type", *(f"job__{name}" for name in OF_JOB))
-CALLS: Prepared[JudgeAttempt] = Prepared(
-    lambda key: JudgeAttempt.objects.filter(job=key).select_related("job").only(*LOOKED_AT), int
-)
+# The columns of a job and of its attempts that decide what follows from an answer.
+JOB_COLUMNS = ("purpose", "attempts", "own_failures", "others_graded")
+ATTEMPT_COLUMNS = ("outcome", "reason", "error_type", *(f"job__{name}" for name in JOB_COLUMNS))
 # How far back the latest answers about other sessions are looked at.
 LATELY = dt.timedelta(hours=1)
 # Reasons that lie in what was judged; the others are somebody's failure.
@@ -85,7 +81,7 @@ def apply(
         quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
         session = Session.objects.for_grading().select_related("shares").get(pk=attempt.job.session_id)
-        calls = CALLS.rows(attempt.job_id)
+        calls = list(JudgeAttempt.objects.filter(job=attempt.job_id).select_related("job").only(*ATTEMPT_COLUMNS))
         job = calls[0].job
         if any(row.pk == attempt.pk and row.outcome in OUTCOMES.values() for row in calls):
             return AttemptOutcome.LOST  # somebody else applied it meanwhile

@@ -16,10 +16,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from bandit.prepared import Prepared
 from grading import clock
 from grading.busy import patiently
 from grading.days import tomorrow
@@ -52,18 +50,6 @@ CONTENDED = 16
 PUMP_SECONDS = 10.0
 # How long to try to write down what came of a call, longer than any lease; and to give back what was not used.
 PATIENCE = 3600.0
-WAITING: Prepared[JudgeJob] = Prepared(
-    lambda key: JudgeJob.objects.select_related("rubric").filter(pk=key, state=JobState.QUEUED), int
-)
-LEASES: Prepared[tuple[uuid.UUID | None]] = Prepared(
-    lambda key: JudgeJob.objects.filter(pk=key, state=JobState.LEASED).values_list("lease_token"), int
-)
-TO_READ: Prepared[Session] = Prepared(
-    lambda key: Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted").filter(
-        pk=key
-    ),
-    int,
-)
 _stopping = threading.Event()
 _reading = threading.Lock()
 
@@ -140,7 +126,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
 def claim(job_id: int) -> Turn | None:
     """Take a due job by one conditional UPDATE, if its judge's quota permits. None for everybody else."""
     now = clock.now()
-    job = WAITING.first(job_id)
+    job = JudgeJob.objects.select_related("rubric").filter(pk=job_id, state=JobState.QUEUED).first()
     judge = None if job is None else judges.configured().get(JudgeRole(job.judge))
     if job is None or judge is None:
         return None
@@ -185,8 +171,8 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
 
 def session_of(turn: Turn) -> Session:
     """The job's session with what building its prompt asks for, as all of it is now: nobody locks it for that."""
-    session = TO_READ.get(turn.job.session_id)
-    prefetch_related_objects([session], "evidence", "grades")
+    sessions = Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted")
+    session = sessions.prefetch_related("evidence", "grades").get(pk=turn.job.session_id)
     return session
 
 
@@ -368,7 +354,7 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
     None, and the job given back, where the lease was lost meanwhile.
     """
     with transaction.atomic():
-        if LEASES.rows(turn.job.pk) == [(turn.token,)]:
+        if JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token).exists():
             return JudgeAttempt.objects.create(
                 job=turn.job,
                 payer=payer,

@@ -7,11 +7,9 @@ rule flagged it, is no sample of all.
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef
 
-from bandit.prepared import Prepared
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
 from grading.models.sessions import yours
@@ -62,32 +60,15 @@ def compared() -> GradeQuerySet:
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
 
-class RowCount(Subquery):
-    """How many rows a query has, which may be of the outer one's."""
-
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
-    output_field = IntegerField()
-
-
 def in_use() -> CalibrationStatus | None:
-    """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
-    row = _IN_USE.first()
-    if row is None:
+    """The grader that gave the latest verdict for the chain; None before the first verdict. Two queries."""
+    verdicts = Grade.objects.verdicts().first_readings()
+    identity = verdicts.chain().filter(yours()).order_by("-pk").values(*IDENTITY).first()
+    if identity is None:
         return None
-    *identity, blind = row
-    return CalibrationStatus(blind=blind, grader=JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))))
-
-
-def _in_use() -> "QuerySet[Grade, tuple[Any, ...]]":
-    """The latest verdict's IDENTITY, and on how many sessions a blind grade stands beside such a one."""
-    same = {name: OuterRef(OuterRef(name)) for name in IDENTITY}
-    own = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **same)
-    blind = ReviewAnswer.objects.blind().drawn().filter(Exists(own)).order_by().values("session").distinct()
-    latest = Grade.objects.chain().verdicts().first_readings().filter(yours()).order_by("-pk")
-    return latest.values_list(*IDENTITY, RowCount(blind[:ENOUGH]))[:1]
-
-
-_IN_USE: Prepared[tuple[Any, ...]] = Prepared(_in_use)
+    same_grader = verdicts.filter(session=OuterRef("session"), **identity)
+    blind = ReviewAnswer.objects.blind().drawn().filter(Exists(same_grader)).order_by().values("session").distinct()
+    return CalibrationStatus(blind=blind[:ENOUGH].count(), grader=JudgeInstrument(**identity))
 
 
 class Uncalibrated(Rule):

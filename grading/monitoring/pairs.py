@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from bandit.prepared import Prepared
 from grading.models import Grade, Session
 from grading.models.sessions import yours
 from grading.reward import rewards
@@ -78,7 +77,7 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
     rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=since(now), session__ended_at__lte=now)
     rows = rows.order_by("pk")
     trajectories = rows.filter(source=Source.TRAJECTORY)
-    said = {
+    trajectory_of = {
         session: (value, version) if view == EvidenceView.FULL else None
         for session, value, version, view in trajectories.values_list("session", "value", "version", "view")
     }
@@ -88,11 +87,11 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
         category=_name("category"),
         arm=Coalesce(_name("model_arm"), "session__model"),
     )
-    found: dict[int, SessionVerdict] = {}
+    verdict_of: dict[int, SessionVerdict] = {}
     names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
     for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
-        number, version = said.get(session) or (None, "")
-        found[session] = SessionVerdict(
+        number, version = trajectory_of.get(session) or (None, "")
+        verdict_of[session] = SessionVerdict(
             key=session,
             ended_at=ended,
             harness=harness or "",
@@ -103,37 +102,28 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
             trajectory=number,
             version=version,
         )
-    return sorted(found.values(), key=lambda each: (each.ended_at, each.key))
+    return sorted(verdict_of.values(), key=lambda each: (each.ended_at, each.key))
 
 
 def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
     """How far this judge usually is above that fallback: in the session's category, or else over all; None where there
     are too few pairs of the same judge, fallback, version and view. One query.
     """
-    wanted = (fallback.version, rewards.view_of(fallback))
-    alike = [
-        (category, value - number)
-        for category, value, number, version, view in PAIRS.rows(
-            session.pk, str(fallback.source), verdict.model, verdict.rubric
-        )
-        if number is not None and (version, view or "") == wanted
-    ]
-    return typical(alike, session.category_id)
-
-
-def _pairs(session: int, source: str, model: str, rubric: str) -> Any:
-    """The latest verdicts of this judge on other sessions, each with its session's latest grade of that source."""
-    held = Grade.objects.chain().filter(session=OuterRef("session"), source=source).order_by("-pk")
-    rows = Grade.objects.chain().verdicts().filter(yours(), model=model, rubric=rubric).exclude(session=session)
-    pairs = rows.order_by("-pk").annotate(
-        number=Subquery(held.values("value")[:1]),
-        by=Subquery(held.values("version")[:1]),
-        seen=Subquery(held.values("view")[:1]),
+    same_judge = Grade.objects.chain().verdicts().filter(yours(), model=verdict.model, rubric=verdict.rubric)
+    other = Grade.objects.chain().filter(session=OuterRef("session"), source=fallback.source).order_by("-pk")
+    pairs = same_judge.exclude(session=session).annotate(
+        fallback_value=Subquery(other.values("value")[:1]),
+        fallback_version=Subquery(other.values("version")[:1]),
+        fallback_view=Subquery(other.values("view")[:1]),
     )
-    return pairs.values_list("session__category", "value", "number", "by", "seen")[:LATEST]
-
-
-PAIRS: Prepared[tuple[int | None, float, float | None, str, str]] = Prepared(_pairs, int, str, str, str)
+    columns = ("session__category", "value", "fallback_value", "fallback_version", "fallback_view")
+    same_instrument = (fallback.version, rewards.view_of(fallback))
+    differences = [
+        (category, value - fallback_value)
+        for category, value, fallback_value, version, view in pairs.order_by("-pk").values_list(*columns)[:LATEST]
+        if fallback_value is not None and (version, view or "") == same_instrument
+    ]
+    return typical(differences, session.category_id)
 
 
 def typical(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> Usual | None:
@@ -150,10 +140,10 @@ def a_year(count: int, now: dt.datetime) -> float:
 
 def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
     """The rows by what `key` makes of them."""
-    found: dict[K, list[SessionVerdict]] = defaultdict(list)
+    groups: dict[K, list[SessionVerdict]] = defaultdict(list)
     for row in rows:
-        found[key(row)].append(row)
-    return found
+        groups[key(row)].append(row)
+    return groups
 
 
 def _name(arm: str) -> Coalesce:

@@ -1,7 +1,7 @@
 """The same evidence for two sessions (A5)."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import OuterRef, Q, Subquery
 
@@ -37,8 +37,7 @@ class Repeated(FlagRule):
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
-        alike = Evidence.objects.filter(session__is_sample=session.is_sample, sha256__in=hashes, kind__in=KINDS)
-        is_own = not (hashes and alike.exclude(session=session).exists())
+        is_own = not _is_elsewhere(session, hashes)
         if is_own and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
             return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
@@ -53,14 +52,14 @@ class Repeated(FlagRule):
         others = others.exclude(session__log__part_of=session).exclude(session__parts__session=session)
         first = Subquery(others.order_by("pk").values("pk")[:1])
         rows = list(session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk"))
-        found = [said for kind in KINDS if (said := _foreign([row for row in rows if row.kind == kind]))]
-        owners = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in found if pk])
+        problems = [problem for kind in KINDS if (problem := _foreign([row for row in rows if row.kind == kind]))]
+        originals = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in problems if pk])
         words = []
-        for pk, what in found:
+        for pk, what in problems:
             if pk is None:
                 words.append(what)
-            elif pk in owners:
-                file = owners[pk]
+            elif pk in originals:
+                file = originals[pk]
                 words.append(f"{what} as the {file.kind} of session {file.session.external_id} of {file.session.agent}")
         return "; ".join(words)
 
@@ -71,6 +70,12 @@ class Repeated(FlagRule):
                 detail=f"{count} sessions of {agent} in seven days came with files already submitted for another "
                 "session, or with its log. They would be graded on work that isn’t theirs.",
             )
+
+
+def _is_elsewhere(session: Session, hashes: Collection[str]) -> bool:
+    """Whether another session, a sample or not as this one, has a file with one of these hashes."""
+    files = Evidence.objects.filter(session__is_sample=session.is_sample, sha256__in=hashes, kind__in=KINDS)
+    return files.exclude(session=session).exists()
 
 
 def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import logging
-import time
 from collections.abc import Iterable, Mapping
 
 from django.contrib.auth.models import User
@@ -33,12 +32,8 @@ from grading.monitoring.unattended import Unattended
 from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.unused import UnusedDecisions
 from grading.monitoring.waits import NoticesFail, ReviewWaits
-from grading.remembered import remembered
 
 logger = logging.getLogger(__name__)
-
-# Sessions that change no flag have the alarms look no more often than this.
-TURN_SECONDS = 5
 
 
 class SilentRule(Rule):
@@ -129,22 +124,12 @@ def acknowledge(alarm: Alarm, user: User) -> bool:
 
 
 def refresh_afterwards(*, flagged: bool) -> None:
-    """`refresh` after a transaction that is done: at once where a flag went up or down by it, else every few seconds.
+    """`refresh` after a committed transaction that moved a flag; without one the next sweep does it, within seconds.
 
-    Where others write for too long, the next sweep does it.
+    The next sweep does it, too, where other writers keep the database busy for too long.
     """
-    if flagged:
-        _refresh_if_free()
-    else:
-        _refresh_in_turn(int(time.monotonic() / TURN_SECONDS))
-
-
-@remembered(1)
-def _refresh_in_turn(turn: int) -> None:  # noqa: ARG001 - for each once
-    _refresh_if_free()
-
-
-def _refresh_if_free() -> None:
+    if not flagged:
+        return
     try:
         refresh()
     except DatabaseError as error:

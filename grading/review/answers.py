@@ -1,15 +1,13 @@
 """What people say of sessions: an answer is appended, the reward follows, the queue follows, in one transaction."""
 
-import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Subquery
 from django.utils import timezone
 
-from bandit.prepared import Prepared
 from grading import monitoring, zones
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
@@ -175,20 +173,13 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
     """The reviewer's latest answer that was not undone: what U takes back; with how many they gave today, skips not
     counted, as `today` (None for none).
     """
-    return _LAST.first(reviewer.pk, start_of_day(timezone.now()))
-
-
-def _last(reviewer: int, midnight: dt.datetime) -> QuerySet[ReviewAnswer]:
     mine = ReviewAnswer.objects.filter(reviewer=reviewer).exclude(answer=Answer.UNDO)
     # Not by `holding`, whose join PostgreSQL believes to leave one row: it would read all that the reviewer ever said.
     mine = mine.filter(~Exists(ReviewAnswer.objects.filter(undoes=OuterRef("pk"))))
-    today = mine.exclude(answer=Answer.SKIP).filter(yours(), created_at__gte=midnight)
+    today = mine.exclude(answer=Answer.SKIP).filter(yours(), created_at__gte=start_of_day(timezone.now()))
     counted = today.order_by().values("reviewer").annotate(n=Count("pk")).values("n")
     related = mine.select_related("session__agent", "session__category", "grade")
-    return related.annotate(today=Subquery(counted)).order_by("-pk")[:1]
-
-
-_LAST: Prepared[ReviewAnswer] = Prepared(_last, int, dt.datetime)
+    return related.annotate(today=Subquery(counted)).order_by("-pk").first()
 
 
 # --- one answer -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import datetime as dt
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -19,10 +19,8 @@ from django.utils import timezone
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.review import ReviewAnswerQuerySet
 from grading.models.sessions import Whose, has_open_flag, reward_columns, yours
-from grading.remembered import Memory, upto
-from grading.review import kept, priority
+from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
 
@@ -65,8 +63,8 @@ class Corrections:
         self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         for key, (n, total) in self._moved.items():
             for sums, at in ((self._by_kind, (key.source, key.flagged)), (self._by_source, key.source)):
-                held = sums[at]  # type: ignore[index] # each sum has keys of its own
-                sums[at] = (held[0] + n, held[1] + total)  # type: ignore[index] # as above
+                count, size = sums[at]  # type: ignore[index] # each sum has keys of its own
+                sums[at] = (count + n, size + total)  # type: ignore[index] # as above
 
     def answers(self, key: Stratum) -> int:
         """How many corrections a stratum has had."""
@@ -86,68 +84,18 @@ def prior(source: str, *, flagged: bool) -> float:
     return PRIOR_JUDGE if source in (Source.JUDGE, Source.HUMAN) else PRIOR_FALLBACK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Held:
-    """By session how far people moved its reward, one answer after the other; answers up to that key are among them."""
-
-    upto: int
-    moved: Mapping[int, Sequence[tuple[Stratum, float]]]
-    found: Corrections
-
-
-_memory = Memory[kept.Version, _Held](1)
-
-
 def corrections() -> Corrections:
-    """From the answers that hold: read once, and from then on kept up. Two queries, and one more where somebody
-    answered since.
-    """
-    key = kept.version()
-    held = _memory.get(key)
-    found = (held and _kept_up(held)) or _whole()
-    _memory.put(key, found)
-    return found.found
-
-
-def _whole() -> _Held:
-    last = upto(ReviewAnswer.objects.all())
-    return _added_up(_read(ReviewAnswer.objects.all()), last)
-
-
-def _kept_up(held: _Held) -> _Held | None:
-    """With what was answered since; None where that is much."""
-    new = kept.answers(held.upto)
-    if new is None:
-        return None
-    if not new.sessions:
-        return held
-    others = {session: own for session, own in held.moved.items() if session not in new.sessions}
-    return _added_up(others | _read(ReviewAnswer.objects.filter(session__in=new.sessions)), new.upto)
-
-
-def _read(answers: ReviewAnswerQuerySet) -> dict[int, list[tuple[Stratum, float]]]:
-    told = answers.holding().with_values().filter(yours(), settlement__value__isnull=False).order_by("pk")
-    columns = (
-        "session",
-        "session__category",
-        "settlement__source",
-        "stratum",
-        Abs(F("value") - F("settlement__value")),
-    )
-    moved: dict[int, list[tuple[Stratum, float]]] = defaultdict(list)
-    for session, arm, source, kind, size in told.values_list(*columns):
-        moved[session].append((Stratum(arm, source, kind == FLAGGED), size))
-    return moved
-
-
-def _added_up(moved: Mapping[int, Sequence[tuple[Stratum, float]]], last: int) -> _Held:
+    """How far people moved rewards, from the answers that hold. One query."""
+    answers = ReviewAnswer.objects.holding().with_values().filter(yours(), settlement__value__isnull=False)
+    size = Abs(F("value") - F("settlement__value"))
     sizes: dict[Stratum, list[float]] = defaultdict(list)
-    for stratum, size in itertools.chain.from_iterable(moved.values()):
-        sizes[stratum].append(size)
-    # The same bits in whichever order they came.
+    for arm, source, flag, correction in answers.order_by().values_list(
+        "session__category", "settlement__source", "stratum", size
+    ):
+        sizes[Stratum(arm, source, flag == FLAGGED)].append(correction)
+    # Sorted, so that the sums over wider strata are the same bits in whichever order the answers came.
     strata = sorted(sizes, key=lambda each: (each.arm or 0, each.source, each.flagged))
-    sums = {stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata}
-    return _Held(upto=last, moved=moved, found=Corrections(sums))
+    return Corrections({stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata})
 
 
 def prioritise(now: dt.datetime | None = None) -> int:
@@ -162,16 +110,16 @@ def prioritise(now: dt.datetime | None = None) -> int:
     reward_source = reward_columns("session__")["reward_source"]
     items = ReviewItem.objects.open().annotate(source=reward_source, flagged=has_open_flag("session__")).order_by("pk")
     columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged", "slice_probability")
-    held = list(items.values_list(*columns))
-    if not held:
+    rows = list(items.values_list(*columns))
+    if not rows:
         return 0
-    moved = corrections()
+    expected = corrections()
     half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
-    for pk, before, arm, ended_at, source, flagged, probability in held:
+    for pk, before, arm, ended_at, source, flagged, probability in rows:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         taught = 1.0 if probability is None else TEACHES
-        impact = priority.rounded(left * moved.expected(Stratum(arm, source or "", flagged)) * taught)
+        impact = priority.rounded(left * expected.expected(Stratum(arm, source or "", flagged)) * taught)
         if impact != before:
             changed[pk] = impact
     return _write(changed)

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from bandit.prepared import Prepared
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
@@ -50,9 +49,6 @@ __all__ = [
 NEW_EVIDENCE = "new evidence came since you graded it"
 # Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
 PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
-ITEM: Prepared[ReviewItem] = Prepared(
-    lambda session: ReviewItem.objects.select_for_update(of=("self",)).filter(session=session), int
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +79,7 @@ def sync_item(session: Session) -> None:
     A dismissed item stays so. One that a person graded comes back only with evidence that came after; one that
     left by itself, whenever there is a reason again.
     """
-    item = ITEM.first(session.pk)
+    item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
     grade = persons_grade(session)
     if item is not None and item.state == ItemState.DISMISSED:
         return

@@ -16,15 +16,13 @@ queue's order, by stratum and age; within a stratum that says nothing of how far
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cache, cached_property
 from statistics import fmean
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import F, QuerySet
 
 from bandit import rectifying, versions
 from bandit.core.calibration import CalibrationLine, Key, reads
@@ -33,23 +31,16 @@ from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
 from bandit.core.table import ABSTAINED, MICRO, RewardRows, RowKind
 from bandit.models import Bandit, CalibrationVersion, Rectifier
-from bandit.prepared import Prepared
 from bandit.reading import InForce, in_force, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
 from grading.models import ReviewAnswer, Settlement
-from grading.remembered import Memory
 from grading.vocabulary import Source
 
 # The session's column that names the arm of each bandit that learns from sessions.
 ARMS = {"category": "session__category__name", "harness": "session__harness__name"}
 # What a settlement's columns say of a reward: the last two name the grade's line.
 REWARD = ("source", "value", "weight", "grade__version", "grade__view")
-Reward = Sequence[Any]
-NO_REWARD: Reward = (None,) * len(REWARD)
-CHUNK_SIZE = 500
-# What settlements say, by their ids and sessions: they are never changed.
-_rewards = Memory[tuple[int, int], Reward](20_000)
 NOTHING = (0, 0.0)
 
 
@@ -60,10 +51,6 @@ class AsRead:
         policy, names = held.policy, tuple(sorted(arm.name for arm in held.arms))
         self._lines = {line.key: line for line in lines_of(held.rows(today), names, policy, today)}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
-
-    def __repr__(self) -> str:
-        """All that it reads by."""
-        return repr((self._sources, self._lines))
 
     def maps(self, source: str) -> bool:
         """Whether grades of this source are read by lines, and by nothing else."""
@@ -154,122 +141,39 @@ def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
 
 
 def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
+    """The pairs in the order of the first answers. Two queries."""
     if bandit.name not in ARMS:
         return []
-    answers = _answers(bandit.name).rows()
-    held = _last_answers.get(bandit.name)
-    if held is None or held.rows != answers:
-        held = _Answers.of(answers)
-        _last_answers.put(bandit.name, held)
+    values: dict[int, list[float]] = defaultdict(list)
+    first: dict[int, tuple[str, str, float]] = {}
+    rewards: dict[int, Sequence[Any]] = {}
+    arm_column, shown_reward = ARMS[bandit.name], [f"settlement__{column}" for column in REWARD]
+    answers = ReviewAnswer.objects.blind().exclude(**{arm_column: None}).order_by("pk")
+    for session, value, arm, stratum, probability, *reward in answers.values_list(
+        "session", "blind_value", arm_column, "stratum", "slice_probability", *shown_reward
+    ):
+        values[session].append(value)
+        if session not in first:
+            first[session], rewards[session] = (arm, stratum, probability), reward
     # Where a person had no machine's reward before them, its last one counts.
-    settled = Settlement.objects.filter(session__in=held.unseen).order_by("session", "revision")
-    last = {
-        session: reward for session, *reward in settled.values_list("session", *REWARD) if _is_machines(*reward[:3])
-    }
-    asked = bandit.name, repr(read), repr(last)
-    found = _last_pairs.get(asked)
-    if found is None or found[0] is not held:
-        found = held, held.pairs(last, read)
-        _last_pairs.put(asked, found)
-    return list(found[1])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Answers:
-    """Blind answers as `rows` of `_answers`. By session: the mean of the grades, the first answer's arm, stratum and
-    chance, and what it had on the screen; `unseen` are those with no machine's reward there.
-    """
-
-    rows: list[tuple[Any, ...]]
-    human: dict[int, float]
-    first: dict[int, tuple[str, str, float]]
-    saw: dict[int, Reward]
-    unseen: list[int]
-
-    @classmethod
-    def of(cls, rows: list[tuple[Any, ...]]) -> "_Answers":
-        said: dict[int, list[float]] = defaultdict(list)
-        first: dict[int, tuple[str, str, float]] = {}
-        shown: dict[int, tuple[int, int]] = {}
-        for session, human, arm, stratum, probability, row in rows:
-            said[session].append(human)
-            if session not in first:
-                first[session] = arm, stratum, probability
-                shown[session] = row or 0, session
-        seen = _rewards.of(shown.values(), _settled)
-        saw = {session: seen[key] for session, key in shown.items()}
-        return cls(
-            rows=rows,
-            human={session: fmean(own) for session, own in said.items()},
-            first=first,
-            saw=saw,
-            unseen=[session for session, seen in saw.items() if not _is_machines(*seen[:3])],
-        )
-
-    def pairs(self, last: Mapping[int, Reward], read: AsRead) -> tuple[MachineHumanPair, ...]:
-        """With what a machine said `last` of those who had nothing before them."""
-        found = []
-        for session in self.first:
-            pair = self._as_seen.get(session)
-            if pair is None or read.maps(pair.source):
-                reward = last.get(session, NO_REWARD) if pair is None else self.saw[session]
-                pair = self._pair(session, reward, read.value)
-            if pair is not None:
-                found.append(pair)
-        return tuple(found)
-
-    @cached_property
-    def _as_seen(self) -> dict[int, MachineHumanPair]:
-        """Of those who had a machine's reward before them, with that as it stands."""
-        own = self.saw.keys() - set(self.unseen)
-        pairs = {session: self._pair(session, self.saw[session], lambda _arm, _key, value: value) for session in own}
-        return {session: pair for session, pair in pairs.items() if pair is not None}
-
-    def _pair(
-        self, session: int, reward: Reward, read: Callable[[str, Key, float], float | None]
-    ) -> MachineHumanPair | None:
-        """With a machine's reward of this session as it is read; None where it is none, or counts nothing."""
-        arm, stratum, probability = self.first[session]
-        source, value, _weight, version, view = reward
-        machine = None if value is None else read(arm, (source, version or "", view or ""), value)
-        if machine is None:
-            return None
-        return MachineHumanPair(
-            arm=arm,
-            source=source,
-            stratum=stratum,
-            machine=machine,
-            human=self.human[session],
-            probability=probability,
-        )
-
-
-# By bandit; and by all else that its pairs follow from.
-_last_answers = Memory[str, _Answers](2)
-_last_pairs = Memory[tuple[str, str, str], tuple[_Answers, tuple[MachineHumanPair, ...]]](4)
-
-
-@cache
-def _answers(bandit: str) -> Prepared[tuple[Any, ...]]:
-    """Of each blind answer in the order in which they came: the session, the grade, the arm of this bandit, the stratum
-    and the chance of the slice, and the settlement that was on the screen.
-    """
-    columns = ("session", "blind_value", "arm", "stratum", "slice_probability", "settlement")
-
-    def ask() -> QuerySet[Any, tuple[Any, ...]]:
-        rows = ReviewAnswer.objects.blind().order_by("pk").annotate(arm=F(ARMS[bandit]))
-        return rows.exclude(arm=None).values_list(*columns)
-
-    return Prepared(ask)
-
-
-def _settled(asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Reward]:
-    """What these settlements of these sessions say of a reward."""
-    found: dict[tuple[int, int], Reward] = {}
-    for at in range(0, len(asked), CHUNK_SIZE):
-        rows = Settlement.objects.filter(pk__in=[row for row, _session in asked[at : at + CHUNK_SIZE]])
-        found |= {(row, session): said for row, session, *said in rows.values_list("pk", "session", *REWARD)}
-    return {key: found.get(key, NO_REWARD) for key in asked}
+    unseen = [session for session, reward in rewards.items() if not _is_machines(*reward[:3])]
+    settlements = Settlement.objects.filter(session__in=unseen).order_by("session", "revision")
+    for session, *reward in settlements.values_list("session", *REWARD):
+        if _is_machines(*reward[:3]):
+            rewards[session] = reward
+    machine_human_pairs = []
+    for session, (arm, stratum, probability) in first.items():
+        source, value, weight, version, view = rewards[session]
+        if not _is_machines(source, value, weight):
+            continue
+        machine = read.value(arm, (source, version or "", view or ""), value)
+        if machine is not None:
+            human = fmean(values[session])
+            pair = MachineHumanPair(
+                arm=arm, source=source, stratum=stratum, machine=machine, human=human, probability=probability
+            )
+            machine_human_pairs.append(pair)
+    return machine_human_pairs
 
 
 def _is_machines(source: str | None, value: float | None, weight: float | None) -> bool:

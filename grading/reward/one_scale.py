@@ -23,7 +23,6 @@ from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, 
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
-from bandit.prepared import Prepared
 from bandit.reading import InForce, in_force, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
@@ -134,9 +133,9 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Both:
-    """What a session's verdict was, by which model and rubric, and the fallback that it would have rested on: 0 of an
-    abstention.
+class _VerdictAndFallback:
+    """A session's verdict, by which model and rubric, and the fallback that it would have rested on: 0 of an
+    abstention. `key` is (source, version, view) of the fallback.
     """
 
     key: Key
@@ -146,18 +145,13 @@ class _Both:
     rubric: str
 
 
-# A session, its last grade and the chain's version: what is said of the session follows from these.
-SessionKey = tuple[int, int, str]
-_known = Memory[SessionKey, _Both | None](2 * MOST_SESSIONS)
-# A session that has a verdict, when it ended, and its last grade; and with what was said of it.
-Verdict = tuple[int, dt.datetime, int]
-Judged = tuple[SessionKey, dt.datetime, _Both]
-# By the chain's version: the verdicts, and what followed from them.
-_last_judged = Memory[str, tuple[list[Verdict], list[Judged]]](1)
-
-
-# By all that their pairs follow from: of each session its key, when it ended, and its arms; and the reader's zone.
-_fitted = Memory[tuple[object, ...], Scale](8)
+# By a session, its last grade and the chain's version. Grades are only ever added, so that an entry holds until the
+# session has another grade. The bandit's page needs 1,000 of them: 25 ms of processor time with this cache, 445 ms
+# without it, most of it for decoding and redacting the evidence of their grades.
+_SessionKey = tuple[int, int, str]
+_cache = Memory[_SessionKey, _VerdictAndFallback | None](2 * MOST_SESSIONS)
+# A session, when it ended, and its verdict.
+_Judged = tuple[int, dt.datetime, _VerdictAndFallback]
 
 
 class Judgements:
@@ -167,30 +161,17 @@ class Judgements:
     """
 
     def __init__(self, now: dt.datetime) -> None:
-        found = _judged(now)
-        self.target = target = _target(Counter((both.model, both.rubric) for _key, _ended_at, both in found))
-        self._both = [
-            each
-            for each in found
-            if target is None or (each[2].model == target.model and each[2].rubric in target.rubrics)
+        judged = _judged(now)
+        self.target = target = _target(Counter((both.model, both.rubric) for _session, _ended_at, both in judged))
+        self._judged = [
+            (session, ended_at, both)
+            for session, ended_at, both in judged
+            if target is None or (both.model == target.model and both.rubric in target.rubrics)
         ]
 
     def pairs(self, bandit: Bandit) -> list[JudgedSession]:
-        """A pair of each of them for each arm of this bandit that has its reward. `bandit` as in `scale`."""
-        return self._pairs(self._arms_of(bandit))
-
-    def scale(self, bandit: Bandit) -> Scale:
-        """What these pairs show, remembered until one of them is another. `bandit` is to be fresh from the database."""
-        arms = self._arms_of(bandit)
-        said = tuple((key, ended_at, own) for (key, ended_at, _both), own in zip(self._both, arms, strict=True))
-        asked = bandit.pk, timezone.get_current_timezone_name(), said
-        found = _fitted.get(asked)
-        if found is None:
-            found = fit(self._pairs(arms), START)
-            _fitted.put(asked, found)
-        return found
-
-    def _pairs(self, arms: Iterable[Iterable[str]]) -> list[JudgedSession]:
+        """A pair of each of them for each arm of this bandit that has its reward."""
+        arms = _live_arms(bandit, [session for session, _ended_at, _both in self._judged])
         return [
             JudgedSession(
                 arm=arm,
@@ -199,35 +180,26 @@ class Judgements:
                 view=both.key[2],
                 fallback=both.fallback,
                 judge=both.judge,
-                day=day,
+                day=timezone.localdate(ended_at),
             )
-            for (_key, _ended_at, both), day, own in zip(self._both, self._days, arms, strict=True)
-            for arm in own
+            for session, ended_at, both in self._judged
+            for arm in arms[session]
         ]
 
-    @cached_property
-    def _days(self) -> list[dt.date]:
-        """When each of them ended."""
-        return [timezone.localdate(ended_at) for _key, ended_at, _both in self._both]
-
-    def _arms_of(self, bandit: Bandit) -> list[tuple[str, ...]]:
-        """The arms of this bandit that have the reward of each of them, by name."""
-        if not self._both:
-            return []
-        sessions = [session for (session, _last, _policy), _ended_at, _both in self._both]
-        arms = _live_arms(bandit, sessions)
-        return [tuple(sorted(arms[session])) for session in sessions]
+    def scale(self, bandit: Bandit) -> Scale:
+        """What these pairs show."""
+        return fit(self.pairs(bandit), START)
 
 
 def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, list[str]]:
-    """The names of the arms that have the reward of each session: one query for each CHUNK_SIZE sessions."""
+    """The names of the arms that have the reward of each session, in order. One query for each CHUNK_SIZE sessions."""
     arms: dict[int, list[str]] = {session: [] for session in sessions}
     for some in _in_chunks(sessions):
-        by_observation = {observation_of(session): arms[session] for session in some}
-        entries = ledger.live_entries_of(bandit.name, by_observation).values_list("observation", "arm__name")
-        for observation, arm in entries:
-            by_observation[observation].append(arm)
-    return arms
+        session_of_observation = {observation_of(session): session for session in some}
+        entries = ledger.live_entries_of(bandit.name, session_of_observation)
+        for observation, arm in entries.values_list("observation", "arm__name"):
+            arms[session_of_observation[observation]].append(arm)
+    return {session: sorted(names) for session, names in arms.items()}
 
 
 def _in_chunks(held: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -246,7 +218,7 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, Verdict]:
+def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime, int]]:
     """The verdicts given since then on sessions that ended since then, the latest first: the session, when it ended,
     its last grade. By the first of these the database leaves verdicts out before it looks for their sessions.
     """
@@ -258,50 +230,43 @@ def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, Verdict
 
 # Most sessions have one verdict.
 FEW, MANY = MOST_SESSIONS + MOST_SESSIONS // 10, 2 * MOST_SESSIONS
-_FEW: Prepared[Verdict] = Prepared(lambda *since: _verdicts(*since)[:FEW], dt.datetime, dt.datetime)
-_MANY: Prepared[Verdict] = Prepared(lambda *since: _verdicts(*since)[:MANY], dt.datetime, dt.datetime)
 
 
-def _judged(now: dt.datetime) -> list[Judged]:
-    """What was said of the sessions judged of late, and when they ended, the latest first, of those that have a verdict
-    which had read all there is.
-
-    Grades are only ever added, so that what is known of a session holds until it has another one.
-    """
+def _judged(now: dt.datetime) -> list[_Judged]:
+    """The sessions judged of late, the latest first, that have a verdict which had read all there is."""
     policy, since = rewards.policy(), (min(now, timezone.now()) - OLDEST, now - OLDEST)
-    verdicts = _FEW.rows(*since)
+    verdicts = list(_verdicts(*since)[:FEW])
     if len(verdicts) == FEW and len({session for session, *_ in verdicts}) < MOST_SESSIONS:
-        verdicts = _MANY.rows(*since)
-    held = _last_judged.get(policy.version)
-    if held is not None and held[0] == verdicts:
-        return held[1]
+        verdicts = list(_verdicts(*since)[:MANY])
     latest = {session: (ended_at, last) for session, ended_at, last in verdicts}
-    chosen = list(latest.items())[:MOST_SESSIONS]
-    keys = {(session, last, policy.version): ended_at for session, (ended_at, last) in chosen}
+    ended_at_by_key = {
+        (session, last, policy.version): ended_at for session, (ended_at, last) in list(latest.items())[:MOST_SESSIONS]
+    }
 
-    def make(unknown: list[SessionKey]) -> dict[SessionKey, _Both | None]:
-        said = _read([session for session, _last, _policy in unknown], policy)
-        return {key: said[key[0]] for key in unknown}
+    def read(missing: list[_SessionKey]) -> dict[_SessionKey, _VerdictAndFallback | None]:
+        both_by_session = _read([session for session, _last, _policy in missing], policy)
+        return {key: both_by_session[key[0]] for key in missing}
 
-    said = _known.of(keys, make)
-    found = [(key, ended_at, both) for key, ended_at in keys.items() if (both := said[key]) is not None]
-    _last_judged.put(policy.version, (verdicts, found))
-    return found
+    both_by_key = _cache.of(ended_at_by_key, read)
+    return [
+        (key[0], ended_at, both) for key, ended_at in ended_at_by_key.items() if (both := both_by_key[key]) is not None
+    ]
 
 
-def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _Both | None]:
-    said: dict[int, _Both | None] = {}
+def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _VerdictAndFallback | None]:
+    """By session; None where no verdict had read all there is. One query for each CHUNK_SIZE sessions."""
+    both_by_session: dict[int, _VerdictAndFallback | None] = {}
     for some in _in_chunks(sessions):
         rows = Grade.objects.chain().filter(session__in=some, source__in=MACHINES).order_by("session", "pk")
         grades: dict[int, list[Grade]] = {session: [] for session in some}
         for grade in rows:
             grades[grade.session_id].append(grade)
-        said |= {session: _said(own, policy) for session, own in grades.items()}
-    return said
+        both_by_session |= {session: _verdict_and_fallback(own, policy) for session, own in grades.items()}
+    return both_by_session
 
 
-def _said(grades: Sequence[Grade], policy: ChainPolicy) -> _Both | None:
-    """What these grades of one session say; None where there is no verdict that had read all there is."""
+def _verdict_and_fallback(grades: Sequence[Grade], policy: ChainPolicy) -> _VerdictAndFallback | None:
+    """Of the grades of one session; None where no verdict had read all there is."""
     views = rewards.views(grades)
     fresh = {view.id for view in views if not view.stale}
     first = (row for row in grades if row.source == Source.JUDGE and row.sample == 1 and row.value is not None)
@@ -309,7 +274,7 @@ def _said(grades: Sequence[Grade], policy: ChainPolicy) -> _Both | None:
     if verdict is None:
         return None
     row = fallback(views, policy)
-    return _Both(
+    return _VerdictAndFallback(
         key=key_of(grades, None if row is None else row.id),
         fallback=0.0 if row is None else row.value or 0.0,
         judge=verdict.value or 0.0,
@@ -318,26 +283,13 @@ def _said(grades: Sequence[Grade], policy: ChainPolicy) -> _Both | None:
     )
 
 
-_LATEST_MODEL: Prepared[tuple[str]] = Prepared(
-    lambda: Grade.objects.chain().verdicts().filter(yours()).order_by("-pk").values_list("model")[:1]
-)
-_ACTIVE_RUBRICS: Prepared[tuple[str]] = Prepared(
-    lambda: Rubric.objects.filter(is_active=True).order_by().values_list("sha256")
-)
-_VERDICTS: Prepared[tuple[int]] = Prepared(
-    lambda bandit: (
-        Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).order_by().values_list("pk")[:1]
-    ),
-    int,
-)
-
-
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     """The model that judges now, by the rubrics in force, where it gave enough verdicts; else the one that gave most,
     by all its rubrics.
     """
-    latest = next((model for (model,) in _LATEST_MODEL.rows()), None)
-    active = {sha256 for (sha256,) in _ACTIVE_RUBRICS.rows()}
+    latest_verdicts = Grade.objects.chain().verdicts().filter(yours()).order_by("-pk")
+    latest = latest_verdicts.values_list("model", flat=True).first()
+    active = set(Rubric.objects.filter(is_active=True).values_list("sha256", flat=True))
     now = {key: n for key, n in verdicts.items() if key[0] == latest and key[1] in active}
     if sum(now.values()) < ENOUGH:
         by_model = Counter[str]()
@@ -416,7 +368,7 @@ def _put(proposed: Proposed, *, version: int, by: str, accepted: bool, note: str
 
 def has_verdicts(bandit: Bandit) -> bool:
     """Whether any of its rewards is a judge's: at the start, only then is anything read through the scale."""
-    return bool(_VERDICTS.rows(bandit.pk))
+    return Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).exists()
 
 
 class ScaleReader:

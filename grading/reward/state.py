@@ -43,7 +43,7 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
     held: SessionState | None = getattr(session, "state", None)
     if held is None or _differing(held, row):
         if held is not None and held.category != row.category:
-            # What was added up by arms holds no more (`review.judged`).
+            # What was read of the bandit under its last revision holds no more.
             ledger.touch(Bandit.objects.named("category"))
         save([row])
         session.state = row

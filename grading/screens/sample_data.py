@@ -9,7 +9,6 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from bandit.models import LedgerEntry
-from bandit.prepared import Prepared
 from grading.agent import samples
 from grading.models import Session
 
@@ -29,25 +28,16 @@ class SamplesHeld:
         return self.count > 0
 
 
-_SAMPLES: Prepared[tuple[bool, int]] = Prepared(
-    lambda: (
-        Session.objects.samples()
-        .order_by()
-        .annotate(others=Exists(Session.objects.yours()))
-        .values_list("others")
-        .annotate(n=Count("pk"))
-    )
-)
-
-
 def held(request: HttpRequest) -> SamplesHeld:
     """One query a request."""
-    known: SamplesHeld | None = getattr(request, KEPT, None)
-    if known is None:
-        found = _SAMPLES.rows()
-        known = SamplesHeld(count=found[0][1], alone=not found[0][0]) if found else SamplesHeld()
-        setattr(request, KEPT, known)
-    return known
+    samples_held: SamplesHeld | None = getattr(request, KEPT, None)
+    if samples_held is None:
+        samples = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
+        samples_held = SamplesHeld()
+        for others, count in samples.values_list("others").annotate(n=Count("pk")):  # one row, or none
+            samples_held = SamplesHeld(count=count, alone=not others)
+        setattr(request, KEPT, samples_held)
+    return samples_held
 
 
 def show(request: HttpRequest) -> HttpResponse:

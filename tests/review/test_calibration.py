@@ -1,15 +1,20 @@
 """The judge against people: blind, on the random slice, one grader at a time."""
 
+from collections import defaultdict
+from random import Random
+
 import pytest
 from django.utils import timezone
 
+from bandit.models import Bandit
 from grading import monitoring, review
-from grading.models import Alarm, ReviewItem
+from grading.models import Alarm, Grade, ReviewItem, Session
 from grading.review import calibration
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
+ARMS = ("code", "cross-repo", "infra", None)
 GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
 
 
@@ -191,6 +196,33 @@ def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_la
     client.force_login(rita)
     html = flat(client.get("/calibration/"))
     assert "too few pairs: 7 more of 8 to come" in html
+
+
+def test_verdict_sums_count_one_verdict_of_each_grader_on_a_session(site):
+    """The latest that entered the chain, or else the latest, under the arm that the session has now."""
+    dice = Random(0)
+    sessions = [site.session(dice.choice(ARMS)).session for _ in range(6)]
+    for replicate in range(40):
+        grader = {"model": dice.choice("ab"), "rubric": dice.choice(("x" * 64, "y" * 64))}
+        verdict = {**grader, "parallel": dice.random() < 0.3, "replicate": replicate}
+        judged(site, dice.random(), session=dice.choice(sessions), **verdict)
+    moved = sessions[0]
+    moved.category = Bandit.objects.get(name="category").arms.get(name="infra")
+    moved.save(update_fields=["category"])
+    counted: dict[tuple[str, str, int], Grade] = {}
+    for grade in Grade.objects.verdicts().order_by("-parallel", "pk"):
+        counted[grade.model, grade.rubric, grade.session_id] = grade
+    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for (model, rubric, session), grade in counted.items():
+        category = Session.objects.get(pk=session).category
+        values[model, rubric, category.name if category else ""].append(grade.value)
+    sums = {
+        (grader.model, grader.rubric, arm): (each.n, each.s, each.q)
+        for (grader, arm), each in calibration.verdict_sums().items()
+    }
+    assert sums.keys() == values.keys()
+    for key, own in values.items():
+        assert sums[key] == pytest.approx((len(own), sum(own), sum(value * value for value in own)))
 
 
 def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(site, rita):

@@ -40,7 +40,6 @@ from grading.models import (
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
-from grading.monitoring.watch import _refresh_in_turn
 from grading.review import answers, bulk, calibration, recalibration
 from grading.review.progress import progress
 from grading.review.unheard import VOICES
@@ -231,7 +230,6 @@ def queries(ask: Callable[[], object]) -> int:
         return execute(sql, *rest)
 
     caches.drop_all()
-    _refresh_in_turn.cache_clear()  # it is the turn of alarms to be looked at
     with Site().rolled_back(), connection.execute_wrapper(note):
         response = ask()
         if isinstance(response, HttpResponseBase):

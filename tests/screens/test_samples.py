@@ -37,7 +37,7 @@ from grading.models.review import Answer, ItemState, Place
 from grading.models.sessions import Whose, yours
 from grading.monitoring import pairs
 from grading.review import exported, impact, trust
-from grading.review.judged import judged_sums
+from grading.review.calibration import verdict_sums
 from grading.review.progress import progress
 from grading.reward import rewards, state
 from grading.roles import OPERATOR
@@ -156,7 +156,7 @@ def said() -> dict[str, object]:
         "top bar": site_now().counts,
         "trust": trust.trust(now),
         "queue": review.count(),
-        "judged": {str(key): sums for key, sums in judged_sums().items()},
+        "judged": {str(key): sums for key, sums in verdict_sums().items()},
         "pairs": pairs.judged(now),
         "people": progress(now=now),
         "corrections": vars(impact.corrections()),

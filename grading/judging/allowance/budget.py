@@ -9,21 +9,16 @@ from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
-from bandit.prepared import Prepared
 from grading import clock
 from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
 from grading.judging.core.ratelimits import CallCost
 from grading.judging.judges import Judge
-from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeKeyTest, JudgePolicy, Session, Submission
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeKeyTest, JudgePolicy, Session
 from grading.models.judging import Purpose
 
 # One whose cost is not told counts as estimated; one that was not charged, as nothing.
 KNOWN_COST = Coalesce(F("cost_usd"), F("estimated_usd"), 0.0)
-
-FIRST_SUBMITTED: Prepared[Submission] = Prepared(
-    lambda key: Submission.objects.filter(session=key).order_by("pk").select_related("token").only("token")[:1], int
-)
 
 
 def spent_today(now: dt.datetime) -> float:
@@ -70,7 +65,7 @@ def payer(job: JudgeJob, session: Session) -> ApiToken | None:
     """
     if job.run_id is not None or job.purpose == Purpose.TRIAL:
         return None
-    first = FIRST_SUBMITTED.first(session.pk)
+    first = session.submissions.select_related("token").order_by("pk").first()
     return None if first is None else first.token
 
 

@@ -16,7 +16,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
-from bandit.prepared import Prepared
 from grading import clock, monitoring
 from grading.days import tomorrow
 from grading.judging import judges
@@ -27,7 +26,6 @@ from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState
-from grading.remembered import Memory
 from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
@@ -45,9 +43,6 @@ LONGEST_BY_STATE = {
 PROBED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
 # How often the limits that headers name are written down, at most.
 LIMITS_EVERY = dt.timedelta(seconds=5)
-HELD: Prepared[Quota] = Prepared(lambda key, model: Quota.objects.filter(key=key, model=model), str, str)
-# When this process last saw to that, by the judge's name.
-_limits_written: Memory[str, dt.datetime] = Memory(8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +62,7 @@ def current(judge: Judge | None = None) -> Quota:
     judge = judge or judges.first()
     if judge is None:
         raise LookupError("no judge yet: add a key in Settings, or set ANTHROPIC_API_KEY")
-    held = HELD.first(judge.fingerprint, judge.model)
-    return held or Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
+    return Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
 
 
 def rows() -> list[Quota]:
@@ -208,14 +202,10 @@ def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *
     """
     if not limits:
         return
-    written = _limits_written.get(judge.name)
-    if written is not None and written <= now < written + LIMITS_EVERY:
-        return
-    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
+    quotas = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
     if not is_answer:
-        seen = seen.exclude(limits_at=None)
-    seen.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.said(), limits_at=now)
-    _limits_written.put(judge.name, now)
+        quotas = quotas.exclude(limits_at=None)
+    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.said(), limits_at=now)
 
 
 # --- what operators do -----------------------------------------------------------------------------------------------

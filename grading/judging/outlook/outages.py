@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import Count, Max, Min, Q
 from django.db.models.functions import TruncHour
 
-from bandit.prepared import Prepared
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.quota import CLOSED_STATES, QuotaState
@@ -45,28 +44,16 @@ class Period:
         return Reason(self.row.reason).words or self.row.state.capitalize()
 
 
-_BEFORE: Prepared[QuotaTransition] = Prepared(
-    lambda quota, at: (
-        QuotaTransition.objects.select_related("by").filter(quota=quota, at__lte=at).order_by("-at", "-pk")[:1]
-    ),
-    int,
-    dt.datetime,
-)
-_SINCE: Prepared[QuotaTransition] = Prepared(
-    lambda quota, at: QuotaTransition.objects.select_related("by").filter(quota=quota, at__gt=at).order_by("at", "pk"),
-    int,
-    dt.datetime,
-)
-
-
 def periods(quota: Quota, start: dt.datetime) -> list[Period]:
     """The quota's states from `start` on, oldest first: two queries. It was open before anything was written."""
     if quota.pk is None:
         return []
-    found = [*reversed(_BEFORE.rows(quota.pk, start)), *_SINCE.rows(quota.pk, start)]
+    transitions = quota.transitions.select_related("by")
+    before = transitions.filter(at__lte=start).order_by("-at", "-pk")[:1]
+    rows = [*before, *transitions.filter(at__gt=start).order_by("at", "pk")]
     return [
         Period(row=row, since=max(row.at, start), until=None if after is None else after.at)
-        for row, after in pairwise([*found, None])
+        for row, after in pairwise([*rows, None])
         if row is not None and row.state != QuotaState.OPEN
     ]
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from bandit.prepared import Prepared
 from grading.judging import judges
 from grading.judging.allowance import limiter
 from grading.judging.judges import Judge
@@ -28,18 +27,15 @@ class JudgeStanding:
     quota: Quota
 
 
-_QUOTAS: Prepared[Quota] = Prepared(Quota.objects.all)
-
-
 def standings() -> dict[JudgeRole, JudgeStanding]:
     """Every configured judge, the first one first: one query. A judge never asked yet is open."""
     configured = judges.configured()
-    rows = {(row.key, row.model): row for row in _QUOTAS.rows()} if configured else {}
-    found: dict[JudgeRole, JudgeStanding] = {}
+    quotas = {(quota.key, quota.model): quota for quota in Quota.objects.all()} if configured else {}
+    standing_of: dict[JudgeRole, JudgeStanding] = {}
     for role, judge in configured.items():
-        row = rows.get((judge.fingerprint, judge.model)) or Quota(key=judge.fingerprint, model=judge.model)
-        found[role] = JudgeStanding(judge=judge, quota=row)
-    return found
+        key = judge.fingerprint, judge.model
+        standing_of[role] = JudgeStanding(judge=judge, quota=quotas.get(key) or Quota(key=key[0], model=key[1]))
+    return standing_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,19 @@
 """Rubrics as rows: saving a version, putting one in force, and what came of each."""
 
-import datetime as dt
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, F, Max, QuerySet, Sum
-from django.utils import timezone
+from django.db.models import Count, Sum
 
-from bandit.models import Erasure
-from grading.days import midnight
 from grading.judging.core.prompt import rubric_sha256
 from grading.judging.rubrics import examples
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Grade, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import JobState, Purpose
-from grading.remembered import Memory, remembered, upto
 from grading.vocabulary import Source, Status
-
-# A verdict is on record so long after its `created_at` at the latest.
-SETTLED = dt.timedelta(hours=1)
-# So many sessions are asked about by one query.
-CHUNK = 500
-# By rubric and session: the first verdict's id, and how far the latest is from the last word of people.
-Gaps = dict[tuple[str, int], tuple[int, float]]
-# By how often something was erased: up to which grade they are known, and they.
-_memory = Memory[int, tuple[int, Gaps]](1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,82 +71,41 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 
 def figures() -> dict[str, Figures]:
-    """What came of each rubric, by its hash: ten queries, and two for each 500 sessions that got another grade."""
-    latest = _gaps()
-    for rubric in Rubric.objects.exclude(examples=[]):  # an example's own session shows nothing
-        for example in rubric.examples:
-            latest.pop((rubric.sha256, example.get("session")), None)
-    gaps: dict[str, list[float]] = {}  # judge − human by rubric, for the latest verdict of each session
-    for (sha256, _), (_, gap) in sorted(latest.items(), key=lambda each: each[1][0]):
-        gaps.setdefault(sha256, []).append(gap)
+    """What came of each rubric, by its hash. Four queries."""
+    gaps = _gaps()
+    sums = verdicts().order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
     return {
         rubric: Figures(
             verdicts=n,
             mean=total / n,
-            pairs=len(gaps.get(rubric, [])),
-            error=_mean([abs(gap) for gap in gaps.get(rubric, [])]),
-            bias=_mean(gaps.get(rubric, [])),
+            pairs=len(gaps[rubric]),
+            error=_mean([abs(gap) for gap in gaps[rubric]]),
+            bias=_mean(gaps[rubric]),
         )
-        for rubric, (n, total) in _said(timezone.now()).items()
+        for rubric, n, total in sums
     }
 
 
-def _gaps() -> Gaps:
-    """As they are: read once, and from then on kept up with the grades, which are only ever added."""
-    key = Erasure.objects.count()
-    last, known = upto(Grade.objects.all()), _memory.get(key)
-    if known is None:
-        found = _gaps_of(_by_people().values_list("session", flat=True).distinct())
-    else:
-        before, held = known
-        since = Grade.objects.filter(pk__gt=before, source__in=[Source.HUMAN, Source.JUDGE])
-        moved = set(since.values_list("session", flat=True))
-        found = {of: gap for of, gap in held.items() if of[1] not in moved} | _gaps_of(moved)
-    _memory.put(key, (last, found))
-    return dict(found)
+def _gaps() -> dict[str, list[float]]:
+    """By rubric, how far its latest verdict on each session is above people's last grade of it. Three queries.
 
-
-def _gaps_of(sessions: Iterable[int]) -> Gaps:
-    """Those of these sessions."""
-    found: Gaps = {}
-    ordered = sorted(sessions)
-    for some in (ordered[at : at + CHUNK] for at in range(0, len(ordered), CHUNK)):
-        human = dict(_by_people().filter(session__in=some).order_by("pk").values_list("session", "value"))
-        rows = verdicts().filter(session__in=human).order_by("session", "pk")
-        for rubric, session, pk, value in rows.values_list("rubric", "session", "pk", F("value")):
-            first, _ = found.get((rubric, session), (pk, 0.0))
-            found[rubric, session] = first, value - human[session]
-    return found
-
-
-def _by_people() -> QuerySet[Grade]:
-    """What people said and did not take back; each of them has an author, by which an index finds them."""
-    held = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
-    return held.filter(author__isnull=False).order_by()
-
-
-def _said(now: dt.datetime) -> dict[str, tuple[int, float]]:
-    """How many verdicts were given by each rubric, and their sum. Those from before today are remembered: nothing is
-    ever added there, and what is erased leaves a record.
+    In the order of the sessions' first verdicts; without the sessions that the rubric itself shows as examples.
     """
-    settled = midnight(timezone.localdate(now)) - SETTLED
-    last = verdicts().filter(created_at__lt=settled).values_list("pk", flat=True).first() or 0
-    erased = Erasure.objects.aggregate(last=Max("pk"))["last"]
-    sums = dict(_said_until(last, erased))
-    for rubric, (n, total) in _summed(verdicts().filter(pk__gt=last)).items():
-        before = sums.get(rubric, (0, 0.0))
-        sums[rubric] = before[0] + n, before[1] + total
-    return sums
-
-
-@remembered(2)
-def _said_until(last: int, _erased: int | None) -> dict[str, tuple[int, float]]:
-    return _summed(verdicts().filter(pk__lte=last))
-
-
-def _summed(rows: QuerySet[Grade]) -> dict[str, tuple[int, float]]:
-    found = rows.order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
-    return {rubric: (n, total) for rubric, n, total in found}
+    # Every grade of a person has an author, and an index finds those that have one.
+    by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)
+    human = {session: value or 0.0 for session, value in by_people.order_by("pk").values_list("session", "value")}
+    latest: dict[tuple[str, int], float] = {}
+    judged = verdicts().filter(session__in=by_people.order_by().values("session")).order_by("pk")
+    for rubric, session, value in judged.values_list("rubric", "session", "value"):
+        if session in human:
+            latest[rubric, session] = value or 0.0
+    for row in Rubric.objects.exclude(examples=[]):
+        for example in row.examples:
+            latest.pop((row.sha256, example.get("session")), None)
+    gaps: dict[str, list[float]] = defaultdict(list)
+    for (rubric, session), value in latest.items():
+        gaps[rubric].append(value - human[session])
+    return gaps
 
 
 def _mean(values: list[float]) -> float | None:

@@ -2,18 +2,16 @@
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.eligibility import LATEST, bound_by
-from bandit.models import Arm, Bandit, Selection
-from bandit.prepared import Prepared
-from grading.remembered import remembered
+from bandit.models import Arm, Selection
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import UNJUDGED
@@ -40,27 +38,28 @@ def pieces(
         AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
         AdviceKind.JUDGE_MOVED: ("Calibration", reverse("admin:calibration")),
     }
-    found = []
+    linked = []
     for advice in advise(facts(belief, arms, log, at, pairs)):
         first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
         named = "" if first is None else first.name.partition("/")[0]
         link, url = places.get(advice.kind, ("Its rewards", ledger_of(first)))
         if named and advice.kind is AdviceKind.FALLBACK and bandit in FILTERS:
             link, url = f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit: named})}"
-        found.append({"advice": advice, "link": link, "url": url})
-    return found
+        linked.append({"advice": advice, "link": link, "url": url})
+    return linked
 
 
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
     jump = belief.reading.jumps
-    decided = decisions_until(belief.bandit, at.until)
     bound = {} if at.is_past else bound_by(row.eligible for row in log.counted[:LATEST])
-    found = []
-    for name, arm in belief.outlook.arms.items():
-        if arms[name].merged_into_id is not None:
-            continue
+    outlook_of = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
+    # Advice asks how often an arm was chosen only where it has no reward.
+    without_rewards = [arms[name] for name in outlook_of if not belief.rewarded(name)]
+    decisions = decisions_until(without_rewards, at.until)
+    arm_facts = []
+    for name, arm in outlook_of.items():
         fact = ArmFacts(
             name=str(arms[name]),
             live=name in chances,
@@ -72,42 +71,19 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
             fallback=sum(each.pseudo for each in arm.evidence if each.source in UNJUDGED),
             jump=jump[name],
             chance=chances.get(name, 0.0),
-            decisions=decided.get(name, 0),
+            decisions=decisions[name],
             unfinished=log.unfinished(name),
             unsupplied=bound.get(name, 0),
         )
-        found.append(fact)
+        arm_facts.append(fact)
     shifts = () if posterior.changes is None else posterior.changes.shifts
-    return BanditFacts(arms=found, decisions=LATEST, pairs=pairs, shifts=shifts)
+    return BanditFacts(arms=arm_facts, decisions=LATEST, pairs=pairs, shifts=shifts)
 
 
-def decisions_until(bandit: Bandit, until: dt.datetime) -> Counter[str]:
-    """How many decisions chose each arm until then. Those of whole days are remembered: no decision is ever made, or
-    taken back, in the past.
-    """
-    day = until.replace(hour=0, minute=0, second=0, microsecond=0)
-    return _decided(bandit.pk, day) + _counted(bandit.pk, day, until)
-
-
-@remembered(64)
-def _decided(bandit: int, until: dt.datetime) -> Counter[str]:
-    return _counted(bandit, None, until)
-
-
-def _counted(bandit: int, since: dt.datetime | None, until: dt.datetime) -> Counter[str]:
-    chosen = _CHOSEN.rows(bandit, until) if since is None else _CHOSEN_SINCE.rows(bandit, until, since)
-    return Counter(dict(chosen))
-
-
-def _chosen(bandit: int, until: dt.datetime, **since: dt.datetime) -> QuerySet[Any, tuple[str, int]]:
-    chosen = Selection.objects.filter(bandit=bandit, created__lte=until, **since).order_by()
-    return chosen.values_list("arm__name").annotate(n=Count("pk"))
-
-
-_CHOSEN: Prepared[tuple[str, int]] = Prepared(_chosen, int, dt.datetime)
-_CHOSEN_SINCE: Prepared[tuple[str, int]] = Prepared(
-    lambda bandit, until, since: _chosen(bandit, until, created__gt=since), int, dt.datetime, dt.datetime
-)
+def decisions_until(arms: Collection[Arm], until: dt.datetime) -> Counter[str]:
+    """How many decisions chose each of these arms until then, by the arm's name."""
+    selections = Selection.objects.filter(arm__in=[arm.pk for arm in arms], created__lte=until).order_by()
+    return Counter(dict(selections.values_list("arm__name").annotate(n=Count("pk"))))
 
 
 def ledger_of(arm: Arm | None) -> str:

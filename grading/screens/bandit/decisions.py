@@ -9,7 +9,6 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from bandit.models import Bandit, Selection
-from bandit.prepared import Prepared
 from bandit.selection import OPEN_FOR
 from grading.models import Session
 from grading.screens import charts
@@ -72,20 +71,10 @@ class DecisionLog:
         return count
 
 
-_LATEST: Prepared[Selection] = Prepared(
-    lambda bandit, until: (
-        Selection.objects.filter(bandit=bandit, created__lte=until)
-        .select_related("arm__merged_into", "executed_arm__merged_into")
-        .defer("explanation", "requested")[:COUNTED]
-    ),
-    int,
-    dt.datetime,
-)
-
-
 def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> DecisionLog:
     """The decisions made by `until`: two queries."""
-    counted = _LATEST.rows(bandit.pk, until)
+    selections = Selection.objects.filter(bandit=bandit, created__lte=until).defer("explanation", "requested")
+    counted = list(selections.select_related("arm__merged_into", "executed_arm__merged_into")[:COUNTED])
     finished = [row for row in counted if row.executed_arm_id][:FINISHED]
     differed = [row for row in finished if is_substituted(row)]
     return DecisionLog(

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from bandit.core.moves import ArmMove, moves
 from bandit.models import Arm, Bandit, BanditKind
-from bandit.prepared import Prepared
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
 from grading.screens import charts
@@ -29,8 +28,6 @@ from grading.screens.sample_data import held as samples_held
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
 
-_BANDITS: Prepared[Bandit] = Prepared(lambda: Bandit.objects.that_learn().select_related("baseline"))
-
 
 def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
     bandit = Bandit.objects.that_learn().first()
@@ -41,7 +38,7 @@ def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
 
 def show(request: HttpRequest, name: str) -> TemplateResponse:
     """What the bandit believes now; by the address, what it believed then, or would believe if."""
-    bandits = _BANDITS.rows()
+    bandits = list(Bandit.objects.that_learn().select_related("baseline"))
     bandit = next((each for each in bandits if each.name == name), None)
     if bandit is None:
         raise Http404(f"there is no bandit {name}")

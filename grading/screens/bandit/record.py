@@ -1,17 +1,14 @@
 """What stands behind each arm, side by side: how many rewards, what they were, and what never became one."""
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit
-from bandit.prepared import Prepared
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
 from grading.models.sessions import yours
@@ -60,29 +57,30 @@ class Record:
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: three queries."""
     productive = belief.reading.productive
-    died = infrastructure(belief.bandit, arms, at)
-    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
+    ended_by_infrastructure = infrastructure(belief.bandit, arms, at)
+    heard_arms = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
-    asked = {}
+    waiting = {}
     if belief.bandit.name == BANDIT:
-        asked = by_arm(arms, _UNHEARD.rows())
+        unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
+        waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for kind, (n, s, _, cost, costed) in belief.rewards.totals():
         sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
-            n=found["n"],
+            n=sum_of["n"],
             productive=productive.get(name, 0),
-            raw=found["s"] / found["n"] / MICRO if found["n"] else None,
+            raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
             as_read=belief.plain_means.get(name),
-            cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
-            costed=found["costed"],
-            infrastructure=died.get(name, 0),
+            cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
+            costed=sum_of["costed"],
+            infrastructure=ended_by_infrastructure.get(name, 0),
             ungraded=belief.ungraded.get(name, 0),
-            is_heard=name in known,
-            asked=asked.get(name, 0),
+            is_heard=name in heard_arms,
+            asked=waiting.get(name, 0),
         )
-        for name, found in sums.items()
+        for name, sum_of in sums.items()
     }
 
 
@@ -90,49 +88,26 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
     """Sessions that infrastructure ended, by the arm that ran."""
     if bandit.name not in COLUMNS:
         return {}
-    return by_arm(arms, _died(bandit.name).rows(at.until, at.known_by or at.now))
+    ended = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until).order_by()
+    received = ended.filter(received_at__lte=at.known_by or at.now)
+    return by_arm(arms, received.values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk")))
 
 
 def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
     """Verdicts still to come, by arm."""
-    return by_arm(arms, _waiting(bandit.name).rows()) if bandit.name in COLUMNS else {}
-
-
-_UNHEARD: Prepared[tuple[Any, ...]] = Prepared(
-    lambda: (
-        Flag.objects.open()
-        .filter(rule=UNHEARD)
-        .order_by()
-        .values_list("session__category__name")
-        .annotate(n=Count("pk"))
-    )
-)
-
-
-@cache
-def _died(bandit: str) -> Prepared[tuple[Any, ...]]:
-    died = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE).order_by()
-
-    def ask(until: dt.datetime, known: dt.datetime) -> QuerySet[Any, tuple[Any, ...]]:
-        rows = died.filter(ended_at__lte=until, received_at__lte=known)
-        return rows.values_list(*COLUMNS[bandit]).annotate(n=Count("pk"))
-
-    return Prepared(ask, dt.datetime, dt.datetime)
-
-
-@cache
-def _waiting(bandit: str) -> Prepared[tuple[Any, ...]]:
-    columns = [f"session__{column}" for column in COLUMNS[bandit]]
-    waiting = JudgeJob.objects.open().filter(yours()).order_by()
-    return Prepared(lambda: waiting.values_list(*columns).annotate(n=Count("pk")))
+    if bandit.name not in COLUMNS:
+        return {}
+    columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
+    jobs = JudgeJob.objects.open().filter(yours()).order_by()
+    return by_arm(arms, jobs.values_list(*columns).annotate(n=Count("pk")))
 
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
     """Counts by names of arms as counts by the arms that they stand for now; names that are no arm are left out."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for *names, count in rows:
         joined = "/".join(name for name in names if name)
         arm = arms.get(joined) or arms.get(names[0] or "")
         if arm is not None:
-            found[arm.current.name] += count
-    return dict(found)
+            counts[arm.current.name] += count
+    return dict(counts)

@@ -14,7 +14,6 @@ from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
-from bandit.prepared import Prepared
 from bandit.reading import BanditReading, InForce, in_force
 from bandit.selection import Outlook
 from grading import zones
@@ -220,25 +219,15 @@ def read(bandit: Bandit, at: Moments) -> Belief:
     return Belief(held=held, reading=reading, ungraded=reading.abstentions, outlook=outlook)
 
 
-_FIRST_DAY: Prepared[tuple[dt.date]] = Prepared(
-    lambda bandit: (
-        Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day").values_list("effective_day")[:1]
-    ),
-    int,
-)
-_FIRST_RECORDED: Prepared[tuple[dt.datetime]] = Prepared(
-    lambda bandit: LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").values_list("recorded_at")[:1],
-    int,
-)
-
-
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
     """How far back one may look, and the first judge's outages of that time."""
     today = timezone.localdate(now)
     # The first day of which anything is recorded, or on which anything was.
-    known = [day for (day,) in _FIRST_DAY.rows(bandit.pk)]
-    known += [timezone.localdate(moment) for (moment,) in _FIRST_RECORDED.rows(bandit.pk)]
-    begin = min(known, default=today)
+    days_with_rewards = Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day")
+    entries = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk")
+    first_days = list(days_with_rewards.values_list("effective_day", flat=True)[:1])
+    first_days += [timezone.localdate(moment) for moment in entries.values_list("recorded_at", flat=True)[:1]]
+    begin = min(first_days, default=today)
     days = min(max((today - begin).days, NEAREST), FARTHEST)
     since = midnight(today - days * DAY)
     marks = outage_marks(first, now, days + 1)
