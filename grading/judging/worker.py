@@ -172,8 +172,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
 def session_of(turn: Turn) -> Session:
     """The job's session with what building its prompt asks for, as all of it is now: nobody locks it for that."""
     sessions = Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted")
-    session = sessions.prefetch_related("evidence", "grades").get(pk=turn.job.session_id)
-    return session
+    return sessions.prefetch_related("evidence", "grades").get(pk=turn.job.session_id)
 
 
 def _ask(
