@@ -31,7 +31,7 @@ class ArmQuerySet(models.QuerySet["Arm"]):
     def resolve(self, bandit: str, text: str) -> "Arm":
         """The arm that `text` names, directly or by an alias, whatever its case, spaces and underscores.
 
-        One that was merged into another stands for that. Raises UnknownArm; never makes one (L13).
+        One that was merged into another stands for that. Raises UnknownArm; never makes one.
         """
         name = canonical(text)
         arms = self.of(bandit).filter(Q(name=name) | Q(aliases__alias=name))

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Grader(models.Model):
-    """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash (L14).
+    """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash.
 
     The rest divides one grader's rewards further: `stratum` in the caller's own way, such as those that look wrong;
     `context` by what a baseline is taken from them for, such as the category; `salience` by how much of the session

@@ -124,7 +124,7 @@ class Bucket(models.Model):
     In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million rewards a bucket. `cost`
     is Σ of the sessions' known costs in micro-dollars, and `costed` how many of the n are known. `productive` is how
     many of them are above PRODUCTIVE.
-    Integer sums commute, so that any order of arrival gives the same bits (L5).
+    Integer sums commute, so that any order of arrival gives the same bits.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="+", db_index=False)
