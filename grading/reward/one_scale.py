@@ -186,9 +186,10 @@ class Judgements:
             for arm in arms[session]
         ]
 
-    def scale(self, bandit: Bandit) -> Scale:
-        """What these pairs show."""
-        return fit(self.pairs(bandit), START)
+
+def scale_of(pairs: Sequence[JudgedSession]) -> Scale:
+    """What these pairs show."""
+    return fit(pairs, START)
 
 
 def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, list[str]]:
@@ -309,7 +310,7 @@ def proposal(name: str, now: dt.datetime, judged: Judgements | None = None, held
     """
     held = held or in_force(Bandit.objects.named(name))
     last, judged = held.calibration, judged or Judgements(now)
-    scale = judged.scale(held.bandit)
+    scale = scale_of(judged.pairs(held.bandit))
     base = calibrating.scale_of(calibrating.accepted(held.bandit))
     present, after, accepted = what_if_calibrated(held, [calibrating.scale_of(last), scale, base], now)
     return Proposed(

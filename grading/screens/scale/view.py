@@ -112,7 +112,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
         held = calibrating.latest(bandit)
         in_force = calibrating.scale_of(held)
         counts = in_force is not None and not in_force.is_start
-        shown = in_force if in_force is not None and counts else judged.scale(bandit)
+        shown = in_force if in_force is not None and counts else one_scale.scale_of(pairs)
         titles = {arm.name: str(arm) for arm in bandit.arms.all()}
         versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
         part = BanditScale(
