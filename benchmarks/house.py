@@ -138,7 +138,7 @@ def code_places(sources: Mapping[str, str]) -> dict[str, list[str]]:
     private = set(record["structure"]["private_django"]["names"].split())
     not_rows = record["structure"]["process_caches"]["not_counted"]
     places: dict[str, list[str]] = {"names.vague": [], "names.homonyms": []}
-    places |= {f"structure.{name}": [] for name in ("once_helpers", "private_django", "process_caches", "prepared")}
+    places |= {f"structure.{name}": [] for name in ("once_helpers", "private_django", "process_caches")}
     classes: dict[str, list[str]] = {}
     for path, text in sources.items():
         tree = ast.parse(text)
@@ -151,8 +151,6 @@ def code_places(sources: Mapping[str, str]) -> dict[str, list[str]]:
         ]
         caches = [f"{path}: {name}" for name in _process_caches(tree.body)]
         places["structure.process_caches"] += [cache for cache in caches if cache not in not_rows]
-        calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node) == "Prepared"]
-        places["structure.prepared"] += [f"{path}:{call.lineno}" for call in calls]
         for node in nodes:
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, []).append(path)
@@ -207,9 +205,8 @@ def _process_caches(body: Iterable[ast.stmt]) -> Iterator[str]:
         match node:
             case ast.ClassDef(body=own):
                 yield from _process_caches(own)
-            case ast.FunctionDef(name=name, decorator_list=decorators, returns=returns):
-                prepared = returns is not None and "Prepared" in ast.unparse(returns)
-                if not prepared and {_called(each) for each in decorators} & CACHE_DECORATORS:
+            case ast.FunctionDef(name=name, decorator_list=decorators):
+                if {_called(each) for each in decorators} & CACHE_DECORATORS:
                     yield name
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)

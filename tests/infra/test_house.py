@@ -107,7 +107,6 @@ CASES = [
     ("structure.process_caches", "policies: dict[str, int] = {}"),
     ("structure.process_caches", "policies = remembered.Memory[str, int](8)"),
     ("structure.process_caches", "class Page:\n    rows = {}"),
-    ("structure.prepared", "@cache\ndef query() -> Prepared[int]: return Prepared(rows, int)"),
     (None, "def fold(rows):\n    sums = {}\n    rows._meta = sums"),
     (None, "@cached_property\ndef finding(self): self.found_at = {'a': 1}"),
     (None, "class Meta: pass\nclass Options:\n    class Meta: pass"),

@@ -1,10 +1,8 @@
 """A verdict is the site's sum of what the judge gave, and final only where the judge had read what there is to read."""
 
-from importlib import import_module
 from random import Random
 
 import pytest
-from django.apps import apps
 
 from bandit import audit
 from bandit.models import LedgerEntry
@@ -12,8 +10,7 @@ from grading import judging
 from grading.intake import regrading
 from grading.judging import results, worker
 from grading.judging.core.verdict_score import SCORING
-from grading.migrations import _first_rubric as first_rubric
-from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation, Session
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
@@ -326,31 +323,3 @@ def test_the_page_strikes_out_a_verdict_that_was_passed_over(site, sim, client):
     shown = page(site, client, session)
     assert 'class="tile c-judge stale"' in shown
     assert "Judged before the transcript came, and asked again." in shown
-
-
-MIGRATION = import_module("grading.migrations.0023_verdicts")
-
-
-def in_force(sha256: str) -> Rubric:
-    """A rubric from before, in force in place of the one that a new site starts with."""
-    new = Rubric.objects.active()
-    Rubric.objects.filter(pk=new.pk).update(is_active=False)
-    return Rubric.objects.create(
-        sha256=sha256, title="Old", text="Grade it.", dimensions=new.dimensions, bands=new.bands, is_active=True
-    )
-
-
-def test_a_site_with_the_old_first_rubric_takes_the_new_one_over_and_can_go_back():
-    new = Rubric.objects.get(title=first_rubric.TITLE)
-    old = in_force(MIGRATION.WITHOUT_PARTIAL)
-    MIGRATION.take_over(apps, None)
-    assert Rubric.objects.active() == new
-    assert [row.rubric for row in RubricActivation.objects.order_by("pk")] == [old, new]
-    MIGRATION.take_over(apps, None)
-    assert RubricActivation.objects.count() == 2
-
-
-def test_a_site_that_edited_its_rubric_keeps_it():
-    edited = in_force("e" * 64)
-    MIGRATION.take_over(apps, None)
-    assert (Rubric.objects.active(), RubricActivation.objects.count()) == (edited, 0)

@@ -1,9 +1,7 @@
 """A rubric for each kind of work: who is judged by which, and that people change one without touching the others."""
 
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from bandit.models import Arm
 from grading import judging
@@ -14,7 +12,6 @@ from grading.judging.rubrics import plans, rejudge, verdicts, versions
 from grading.migrations import _first_rubric as first_rubric
 from grading.migrations._first_rubrics import FIRST, LOOKING, PRODUCTION, READING
 from grading.models import JudgeJob, JudgePolicy, Rubric, RubricActivation, Session
-from grading.models.judging import JobState
 from grading.reward.explain import weight
 from grading.vocabulary import WorkKind
 from tests.casts.page import flat
@@ -161,46 +158,3 @@ def test_people_grade_by_the_bands_of_the_sessions_own_kind(site, client):
     page = flat(client.get(f"/review/{session.pk}/"))
     assert "thorough" in page
     assert "useful" not in page
-
-
-# --- what a site takes over ------------------------------------------------------------------------------------------
-
-MIGRATION = import_module("grading.migrations.0025_readings_and_kinds")
-
-
-def as_before() -> Rubric:
-    """A site from before: one rubric, the first one, in force."""
-    JudgeJob.objects.all().delete()
-    Rubric.objects.exclude(title=first_rubric.TITLE).delete()
-    Rubric.objects.update(is_active=True)
-    return Rubric.objects.get()
-
-
-def test_a_site_that_has_judged_goes_on_by_its_own_words_and_is_offered_the_better_ones(site):
-    old = as_before()
-    site.session().judged(0.5, rubric=old.sha256)
-    MIGRATION.add_rubrics(apps, None)
-    offered = titled(PRODUCTION.title)
-    assert (Rubric.objects.active(), offered.is_active, offered.parent) == (old, False, old)
-    assert set(Rubric.objects.in_force()) == set(WorkKind)
-    assert (old.text, old.sha256) == (first_rubric.TEXT, Rubric.objects.get(pk=old.pk).sha256)
-
-
-def test_a_site_that_has_not_judged_begins_with_the_better_ones_and_so_does_its_queue(site):
-    old = as_before()
-    waiting = {
-        category: JudgeJob.objects.create(session=site.session(category).session, rubric=old) for category in CATEGORIES
-    }
-    MIGRATION.add_rubrics(apps, None)
-    assert Rubric.objects.active().title == PRODUCTION.title
-    assert {name: JudgeJob.objects.get(pk=job.pk).rubric.kind for name, job in waiting.items()} == CATEGORIES
-    MIGRATION.add_rubrics(apps, None)
-    assert Rubric.objects.count() == 4
-
-
-def test_a_site_whose_people_chose_a_rubric_keeps_it(site, olga):
-    old = as_before()
-    RubricActivation.objects.create(rubric=old, by=olga)
-    running = JudgeJob.objects.create(session=site.session("code").session, rubric=old, state=JobState.QUEUED)
-    MIGRATION.add_rubrics(apps, None)
-    assert (Rubric.objects.active(), JudgeJob.objects.get(pk=running.pk).rubric) == (old, old)

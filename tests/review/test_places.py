@@ -1,11 +1,9 @@
 """Of ten places in the queue three are by chance, whatever is flagged, filtered, skipped or assigned."""
 
 import datetime as dt
-from importlib import import_module
 
 import pytest
 import time_machine
-from django.apps import apps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,16 +166,6 @@ def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(site, sett
     settings.REVIEW_SLICE = 0
     queue.recheck(session)
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.SLICE)
-
-
-def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(site, rita):
-    held = item(site.session(external_id=name(inside=True)).judged(0.5).recheck())
-    answered(rita, held, claim())
-    ReviewItem.objects.update(rank=0.0)
-    import_module("grading.migrations.0027_random_order").fill(apps, None)
-    assert item(held.session).rank == held.rank > 0
-    random_slice.take_turns(NOW)
-    assert ReviewAnswer.objects.blind().drawn().count() == 1
 
 
 # ---- a long queue

@@ -1,16 +1,13 @@
 """How sessions come before a person, in which order, and how they leave by themselves."""
 
 import datetime as dt
-import hashlib
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.http import QueryDict
 
 from bandit.models import Bandit
 from bandit.reading import version_of
-from grading import review, tasks
+from grading import tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
@@ -305,38 +302,6 @@ def test_the_count_says_how_many_wait_why_and_since_when(site, rita, omar):
 def test_an_item_wants_one_person_at_least():
     with pytest.raises(ValueError, match="at least"):
         queue.require_answers(item(flagged()), 0)
-
-
-# --- a site that was there before ------------------------------------------------------------------------------------
-
-
-def test_a_site_with_sessions_gets_its_queue_once(site, rita):
-    # Membership was a plain hash then.
-    def public_hash(name):
-        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
-
-    inside = [each for each in (f"s{i}" for i in range(100)) if public_hash(f"review/bob/{each}") < 0.2]
-    outside = next(each for each in (f"s{i}" for i in range(100)) if not public_hash(f"review/bob/{each}") < 0.2)
-    kept = {
-        "flag": flagged(ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
-        "slice": site.session(external_id=inside[0], ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
-        "old": site.session(external_id=inside[1], ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC))
-        .judged(0.5)
-        .recheck(),
-        "graded": site.session(external_id=inside[2], ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
-        "outside": site.session(external_id=outside, ended_at=dt.datetime.now(dt.UTC)).judged(0.5).recheck(),
-    }
-    review.record_correction(kept["graded"], rita, value=0.5)
-    ReviewItem.objects.all().delete()
-    fill = import_module("grading.migrations.0012_first_items").fill
-    fill(apps, None)
-    fill(apps, None)
-    assert dict(ReviewItem.objects.values_list("session", "entered_as")) == {
-        kept["flag"].pk: "rule",
-        kept["slice"].pk: "slice",
-    }
-    assert item(kept["slice"]).slice_probability == 0.2
-    assert item(kept["flag"]).why == Flag.objects.get().detail
 
 
 def test_the_samples_fill_a_queue_of_their_own():
