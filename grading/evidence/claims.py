@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from grading.evidence import owner_rule
 from grading.evidence.owner_rule import PREFIX, Claimant
@@ -167,16 +167,20 @@ def claimant(session: Session) -> Claimant:
 
 def foreign(session: Session) -> Foreign:
     """What the session claims, itself or by its subagents, and another one owns: it is to be left out of its grades."""
-    mine = Q(session=session) | Q(session__log__part_of=session)
-    rows = Artifact.objects.filter(mine, kind__in=LINKS, owned_by__isnull=False).exclude(owned_by=session)
-    found = set(rows.values_list("kind", "key"))
+    rows = [row for row in session.artifacts.all() if row.kind in LINKS and row.owned_by_id not in (None, session.pk)]
+    elsewhere = {(row.kind, row.key) for row in rows}
+    if session.parts.all():
+        others = Artifact.objects.filter(session__log__part_of=session, kind__in=LINKS, owned_by__isnull=False)
+        elsewhere |= set(others.exclude(owned_by=session).values_list("kind", "key"))
     return Foreign(
-        commits=frozenset(key for kind, key in found if kind == ArtifactKind.COMMIT),
-        pull_requests=frozenset(key for kind, key in found if kind == ArtifactKind.PULL_REQUEST),
+        commits=frozenset(key for kind, key in elsewhere if kind == ArtifactKind.COMMIT),
+        pull_requests=frozenset(key for kind, key in elsewhere if kind == ArtifactKind.PULL_REQUEST),
     )
 
 
 def contended(session: Session) -> list[Artifact]:
     """The session's claims of what another agent's session owns; people are to look at both."""
+    if all(row.owned_by_id is None for row in session.artifacts.all()):
+        return []
     rows = session.artifacts.filter(kind__in=LINKS, owned_by__isnull=False)
     return list(rows.exclude(owned_by__agent=session.agent_id).select_related("owned_by__agent").order_by("pk"))

@@ -58,7 +58,8 @@ class _Family:
 
     def __init__(self, asked: set[int], *, has_kin: bool = True) -> None:
         """`has_kin`: other sessions may hold records of those asked for. Their parts are loaded in any case."""
-        whole = _with_parts(asked)
+        self.logs = _logs_with_parts(asked)
+        whole = asked | self.logs.keys()
         has_kin, asked = has_kin or whole != asked, whole
         # For each of these sessions, the others that have an anchor in common with it.
         holders: dict[int, list[int]] = defaultdict(list)
@@ -72,9 +73,9 @@ class _Family:
             for key in asked.intersection(sessions):
                 self._near[key].update(sessions[:MAX_KIN])
         everybody = asked.union(*self._near.values())
-        everybody = everybody if everybody == asked else _with_parts(everybody)
-        rows = SessionLog.objects.filter(pk__in=everybody).select_related("session")
-        self.logs: dict[int, SessionLog] = {row.pk: row for row in rows}
+        if everybody != asked:
+            self.logs = _logs_with_parts(everybody)
+            everybody |= self.logs.keys()
         self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
         self._parts: dict[int, list[SessionLog]] = defaultdict(list)
         for log in self.logs.values():
@@ -132,8 +133,11 @@ class _Family:
         return self._held[key]
 
 
-def _with_parts(asked: set[int]) -> set[int]:
-    """These sessions with those that they are part of, and all parts of both."""
-    roots = SessionLog.objects.filter(pk__in=asked, part_of__isnull=False).values_list("part_of", flat=True)
-    whole = asked.union(roots)
-    return whole.union(SessionLog.objects.filter(part_of__in=whole).values_list("pk", flat=True))
+def _logs_with_parts(asked: set[int]) -> dict[int, SessionLog]:
+    """The logs of these sessions, of those that they are part of, and of all parts of both, by session."""
+    rows = SessionLog.objects.select_related("session")
+    logs = {row.pk: row for row in rows.filter(pk__in=asked)}
+    roots = {log.part_of_id for log in logs.values() if log.part_of_id is not None}
+    if roots - logs.keys():
+        logs |= {row.pk: row for row in rows.filter(pk__in=roots - logs.keys())}
+    return logs | {row.pk: row for row in rows.filter(part_of__in=asked | roots).exclude(pk__in=logs)}

@@ -17,12 +17,16 @@ def part_of(session: Session) -> Session | None:
 
 def parts(session: Session) -> Iterable[SessionLog]:
     """The logs of the session's subagents, in an order that has nothing to do with when they came."""
-    held = SessionLog.objects.filter(part_of=session).select_related("session")
-    return held.order_by("session__ended_at", "session__external_id")
+    if not session.parts.all():
+        return []
+    rows = session.parts.select_related("session")
+    return rows.order_by("session__ended_at", "session__external_id")
 
 
-def relink(session: Session) -> set[int]:
-    """Find the root of the session and of all that it started, directly or not; the keys of those that it changes."""
+def relink(session: Session, own: SessionLog | None) -> set[int]:
+    """Find the root of the session, whose log is its `own`, and of all that it started, directly or not. Returns the
+    keys of the sessions that this changes.
+    """
     started: dict[int, SessionLog] = {}
     names = [session.external_id]
     for _depth in range(MAX_DEPTH):
@@ -35,8 +39,7 @@ def relink(session: Session) -> set[int]:
         started |= {row.pk: row for row in new}
         names = [row.session.external_id for row in new]
     touched: set[int] = set()
-    own = SessionLog.objects.filter(session=session)
-    for log in [*own, *list(started.values())[:MAX_PARTS]]:
+    for log in [*filter(None, [own]), *list(started.values())[:MAX_PARTS]]:
         root = _root(session.agent_id, log)
         if log.part_of_id != root:
             touched |= {log.session_id, *filter(None, [log.part_of_id, root])}

@@ -5,23 +5,25 @@ from grading.evidence.records import MAX_ANCHORS, Records
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
 
 
-def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
-    """Choose the session's logs that count and keep what they are; they, and whether others count than before."""
+def read(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
+    """Choose the session's logs that count and store their summary. Returns that, the logs, and whether others count
+    than before.
+    """
     chosen, parent = _choose(session)
     before = SessionLog.objects.filter(session=session).first()
     if before is None and not chosen:
-        return [], False
-    held = before or SessionLog(session=session)
-    files = [row.sha256 for row, _found in chosen]
-    if held.receipt and (held.files, held.parent) == (files, parent):
-        return chosen, False
-    held.files, held.parent = files, parent
-    held.size = len(chosen[0][1].ids) if chosen else 0
-    held.resumed = any(found.resumed for _row, found in chosen)
-    held.receipt = held.receipt or min((row.pk for row, _found in chosen), default=0)
+        return None, [], False
+    log = before or SessionLog(session=session)
+    files = [row.sha256 for row, _records in chosen]
+    if log.receipt and (log.files, log.parent) == (files, parent):
+        return log, chosen, False
+    log.files, log.parent = files, parent
+    log.size = len(chosen[0][1].ids) if chosen else 0
+    log.resumed = any(found.resumed for _row, found in chosen)
+    log.receipt = log.receipt or min((row.pk for row, _records in chosen), default=0)
     # As it is while no other session has some of the records, and none is part of this one.
-    held.total = len({record for _row, found in chosen for record in found.ids})
-    held.save(force_insert=before is None)
+    log.total = len({record for _row, found in chosen for record in found.ids})
+    log.save(force_insert=before is None)
     anchors = set(sorted({anchor for _row, found in chosen for anchor in found.anchors})[:MAX_ANCHORS])
     kept = {row.record for row in session.anchors.all()}
     if kept - anchors:
@@ -30,7 +32,7 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
         RecordAnchor.objects.bulk_create(
             RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)
         )
-    return chosen, True
+    return log, chosen, True
 
 
 def tells(session: Session, row: Evidence) -> bool:

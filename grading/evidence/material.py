@@ -106,6 +106,8 @@ def facts_of(session: Session) -> ObservedFacts:
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
     """The session's own facts that it is graded by: none from a weaker witness than its log's."""
     least = 0 if transcript is None else Witness(transcript.witness).strength
+    if not any(row.origin == Origin.FACTS for row in session.artifacts.all()):
+        return []
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key")
     return [row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= least]
 

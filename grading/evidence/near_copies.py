@@ -47,15 +47,18 @@ def of(session: Session) -> frozenset[DatedSketch]:
 
 
 def weighed(
-    session: Session, found: Sequence[FoundArtifact], received_at: dt.datetime | None
+    session: Session,
+    found: Sequence[FoundArtifact],
+    received_at: dt.datetime | None,
+    before: Collection[DatedSketch],
 ) -> tuple[list[FoundArtifact], dict[Sketch, DatedSketch]]:
     """The artifacts found in a session, those that say what another session had said before left out; and what each of
     them says.
 
     `received_at` is when the site received what they were found in; None: with the session. A text that the session had
-    already keeps the time at which it came.
+    already, one of `before`, keeps the time at which it came.
     """
-    first = {said.sketch: said.received_at for said in of(session)}
+    first = {said.sketch: said.received_at for said in before}
     came = received_at or session.received_at
     said = {
         item.sketch: DatedSketch(

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import PurePath
 
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 
 from grading.evidence import logs, reading, store, transcripts
 from grading.evidence.reading import EvidenceReading, SessionClaim
@@ -101,6 +102,7 @@ def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
         row.problem, row.detail = read.problem, read.detail
         transaction.on_commit(partial(transcripts.announce, row))
     Evidence.objects.bulk_create([file.row for file in new])
+    prefetch_related_objects([session], "evidence")  # from here on nothing is added
     shared_with, telling = [], EvidenceReading()
     for row, read in ((file.row, file.reading) for file in new):
         if row.kind == EvidenceKind.TRANSCRIPT and not read.problem:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from grading.evidence import claims, copies, links, logs, store
-from grading.models import Artifact, Evidence, Session
+from grading.models import Artifact, Evidence, Session, SessionLog
 from grading.models.evidence import LINKS, EvidenceKind
 
 
@@ -11,8 +11,10 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
     """Derive again which logs of these sessions count, whose part they are, and who owns what they and others claim.
 
     `new_claims` are claims from facts, not saved yet. Returns the keys of the sessions whose grades may change by it,
-    of these and of others. Load these again before grading them. Runs in the caller's transaction, after `alone`.
+    of these and of others, and leaves each of these with its `log` as it is now. Runs in the caller's transaction,
+    after `alone`.
     """
+    sessions = list(sessions)
     touched: set[int] = set()
     new, dropped = list(new_claims), []
     asked: dict[int, Session] = {}
@@ -20,16 +22,19 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
         asked |= {each.pk: each for each in (session, *_sharers(session))}
     probes = copies.anchors(asked)
     for session in asked.values():
-        found, has_changed = logs.read(session)
+        log, chosen, has_changed = logs.read(session)
         if has_changed:
             touched.add(session.pk)
-            made, gone = claims.replaced(session, claims.of_logs(session, found))
+            made, gone = claims.replaced(session, claims.of_logs(session, chosen))
             new += made
             dropped += gone
-        touched |= links.relink(session)
+        touched |= links.relink(session, log)
     if touched or probes:
         touched |= copies.settle(touched | asked.keys(), probes)
-    return touched | claims.decide(claims.lookups(touched | asked.keys()), new, dropped)
+    touched |= claims.decide(claims.lookups(touched | asked.keys()), new, dropped)
+    for log in SessionLog.objects.filter(session__in=sessions):
+        log.session = asked[log.pk]
+    return touched
 
 
 def _sharers(session: Session) -> list[Session]:

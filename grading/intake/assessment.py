@@ -4,7 +4,9 @@ Whoever changes what counts for a session ends here: an intake, an erasure, new 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from django.db.models import prefetch_related_objects
 
 from grading import judging, review
 from grading.evidence import ownership
@@ -15,11 +17,10 @@ from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed:
-    """The session that was assessed; `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
+    """What came of an assessment: `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
 
-    session: Session
-    copies: Sequence[Session] = ()
-    flagged: bool = False
+    copies: Sequence[Session]
+    flagged: bool
 
 
 def assess(
@@ -30,19 +31,22 @@ def assess(
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
-    """Grade, settle and inspect a session of `Session.objects.for_grading()`; where nothing changed, write nothing.
+    """Grade, settle and inspect a session that the caller has locked; where nothing changed, write nothing.
 
     `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge where it has not read everything. `is_new`
     as in `judging.enqueue`. `alarms`: check the alarms at once.
     """
+    # Grading adds no facts, claims or parts; what it adds to the artifacts is read again where that matters.
+    prefetch_related_objects([session], "evidence", "artifacts", "parts")
     copies = sources.grade(session, parsed)
     if ask:
         judging.enqueue(session, is_new=is_new)
-    rewards.settle(session)
+    prefetch_related_objects([session], "grades")  # from here on nothing is added
+    rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
     if ask and judging.read_again(session) is not None:
         rewards.settle(session)
-    return Assessed(session=session, copies=copies, flagged=flagged)
+    return Assessed(copies=copies, flagged=flagged)
 
 
 def assess_with_affected(
@@ -52,16 +56,15 @@ def assess_with_affected(
     *,
     is_new: bool = False,
     alarms: bool = True,
-) -> Assessed:
+) -> bool:
     """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
 
-    `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns the session as it
-    was graded, and whether a flag of any session went up or down. Runs in the caller's transaction, after
-    `ownership.alone`.
+    `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns whether a flag of
+    any session went up or down. Runs in the caller's transaction, after `ownership.alone`.
     """
-    affected = ownership.update([session], new_claims) | {session.pk}
-    graded, *others = sorted(ownership.locked(affected), key=lambda each: each.pk != session.pk)
-    own = assess(graded, parsed, is_new=is_new, alarms=alarms)
+    affected = ownership.update([session], new_claims) - {session.pk}
+    others = ownership.locked(affected)
+    own = assess(session, parsed, is_new=is_new, alarms=alarms)
     others += [copy for copy in own.copies if copy.pk not in affected]
     flagged = [assess(other, alarms=alarms).flagged for other in others]
-    return replace(own, flagged=own.flagged or any(flagged))
+    return own.flagged or any(flagged)

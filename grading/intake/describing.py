@@ -13,7 +13,7 @@ from grading.evidence.reading import COST, EvidenceReading
 from grading.intake import naming
 from grading.intake.categories import given
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import Session
+from grading.models import CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
 from grading.vocabulary import Outcome
 from grading.witness import Witness
@@ -64,9 +64,12 @@ def describe(
     found = {bandit: arm for (bandit, _name), arm in arms.items()}
     session.model_arm = found.get(naming.BANDIT)
     session.harness = found.get("harness", session.harness)
-    if (category := found.get("category")) is not None and _is_first(session, origin, outranks=outranks):
-        given.say(session, origin, category, by=by, why="" if by is None else "adopted from what the agent said later")
-    given.take_in(session, transcript.traits)
+    words = list(session.category_words.select_related("category"))
+    if (category := found.get("category")) is not None and _is_first(session, origin, words, outranks=outranks):
+        given.say(
+            session, origin, category, words, by=by, why="" if by is None else "adopted from what the agent said later"
+        )
+    given.take_in(session, transcript.traits, words)
     problems = [
         unknown(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != transcript.format)
         for bandit, name in refused
@@ -74,7 +77,7 @@ def describe(
     ]
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
-        problems += _selection(session, said, is_known=not unknown_to_runner)
+        problems += _selection(session, said, words, is_known=not unknown_to_runner)
     changed = before != _state(session)
     if changed:
         session.save()
@@ -115,15 +118,17 @@ def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
-def _is_first(session: Session, origin: CategoryOrigin, *, outranks: bool) -> bool:
+def _is_first(session: Session, origin: CategoryOrigin, words: list[CategoryWord], *, outranks: bool) -> bool:
     """Whether a word on the category is heard: a person's and a runner's always, the graded's own the first time."""
     if outranks:
         return True
     is_from_before = session.category is not None and not session.category_from
-    return not is_from_before and not any(word.origin == origin for word in given.words_of(session))
+    return not is_from_before and not any(word.origin == origin for word in words)
 
 
-def _selection(session: Session, said: SubmittedSession, *, is_known: bool) -> Iterator[Problem]:
+def _selection(
+    session: Session, said: SubmittedSession, words: list[CategoryWord], *, is_known: bool
+) -> Iterator[Problem]:
     """Close the decision with the arm that ran: the one chosen, unless a runner or a person said another.
 
     A category of theirs that nobody knows is not taken for the one chosen.
@@ -141,7 +146,7 @@ def _selection(session: Session, said: SubmittedSession, *, is_known: bool) -> I
     # One that another session closed says nothing of this one.
     is_free = chosen.completed_at is None or chosen.observation == session.observation
     if is_free and is_known:
-        given.say(session, CategoryOrigin.DECISION, chosen.arm, why=f"decision {chosen.decision_id}")
+        given.say(session, CategoryOrigin.DECISION, chosen.arm, words, why=f"decision {chosen.decision_id}")
     if is_free and session.category is None:
         return
     executed = chosen.arm if session.category is None else session.category

@@ -266,7 +266,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
     """
     with transaction.atomic():
         ownership.alone()
-        session = Session.objects.for_grading().get(pk=proposal.session_id)
+        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=proposal.session_id)
         open_ = Proposal.objects.filter(pk=proposal.pk, answered_at=None)
         if not open_.update(answered_at=timezone.now(), answered_by=by, adopted=adopt):
             return False

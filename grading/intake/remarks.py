@@ -35,7 +35,7 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
             todo="nothing, if that session made it; else have a person look at both",
         )
-    left_out = [row for row in session.artifacts.all() if row.left_out]
+    left_out = list(session.artifacts.exclude(left_out=""))
     rest = len(left_out) - NAMED
     for place, row in enumerate(left_out[:NAMED], start=1):
         more = f" ({rest:,} more are on the session's page)" if place == NAMED and rest > 0 else ""

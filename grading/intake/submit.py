@@ -6,7 +6,7 @@ receipt says what was expected, what came and what to do.
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils import timezone
@@ -18,7 +18,7 @@ from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, facts, first_word, history, lessons
-from grading.intake.assessment import Assessed, assess_with_affected
+from grading.intake.assessment import assess_with_affected
 from grading.intake.facts import FactsFile
 from grading.intake.first_word import Speaker
 from grading.intake.remarks import remarks
@@ -27,31 +27,25 @@ from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.review import shares
 from grading.reward import rewards
-from grading.reward.sources import ParsedFiles
+from grading.reward.sources import ParsedFiles, parse_files
 from grading.vocabulary import Reason
 from grading.witness import Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedFiles:
-    """The files of a submission that could be kept, by kind, with what is wrong with any, and the facts that came."""
+    """The files of a submission that could be kept, by kind, with what is wrong with any; what its file of facts says;
+    and what grading needs of the others.
+    """
 
     by_kind: Mapping[EvidenceKind, ReceivedFile]
-    problems: tuple[Problem, ...] = ()
-    facts: FactsFile = field(default_factory=FactsFile)
+    problems: tuple[Problem, ...]
+    facts: FactsFile
+    parsed: ParsedFiles
 
     @property
     def log(self) -> ReceivedFile | None:
         return self.by_kind.get(EvidenceKind.TRANSCRIPT)
-
-    @property
-    def parsed(self) -> ParsedFiles:
-        """What was read from the files that may be used."""
-        readings = {file.row.sha256: file.usable for file in self.by_kind.values()}
-        return ParsedFiles(
-            signals={sha256: each.signals for sha256, each in readings.items() if each.signals is not None},
-            patches={sha256: each.changes for sha256, each in readings.items() if each.changes is not None},
-        )
 
 
 def submit(
@@ -116,7 +110,8 @@ def receive_files(
             problems.append(evidence_problem(kind, file.reading.problem, file.reading.detail))
     facts_file = by_kind.get(EvidenceKind.FACTS)
     facts_said = FactsFile() if facts_file is None else facts.read(facts_file.row)
-    return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=facts_said)
+    parsed = parse_files({kind: (file.row, file.usable) for kind, file in by_kind.items()})
+    return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=facts_said, parsed=parsed)
 
 
 @retry_once_on_deadlock
@@ -167,17 +162,18 @@ def store_session(
     )
     adopted = first_word.adopted_by(session, metadata) if speaker.witness.is_runner else 0
 
-    assessed = Assessed(session=session)
+    flagged = False
     if created or attached.kinds or fields_changed or lessons_changed or split.proposed or adopted:
-        assessed = assess_with_affected(session, new_claims, received.parsed, is_new=bool(attached.kinds), alarms=False)
-    problems += remarks(assessed.session, received.facts, has_log=log is not None)
+        flagged = assess_with_affected(session, new_claims, received.parsed, is_new=bool(attached.kinds), alarms=False)
+    problems += remarks(session, received.facts, has_log=log is not None)
+    session.refresh_from_db()  # drops the rows that grading loaded
     return Receipt(
-        session=assessed.session,
+        session=session,
         created=created,
         added=attached.kinds,
         problems=tuple(problems),
-        reward=rewards.live(assessed.session),
-        flagged=assessed.flagged,
+        reward=rewards.live(session),
+        flagged=flagged,
     )
 
 
@@ -191,7 +187,7 @@ def find_or_create(
     is_sample: bool,
 ) -> tuple[Session, bool]:
     """The agent's session of that name, locked, and whether it was created now. Takes turns by `ownership.alone`."""
-    session = Session.objects.for_settling().filter(agent=agent, external_id=metadata.session_id).first()
+    session = Session.objects.select_for_update().filter(agent=agent, external_id=metadata.session_id).first()
     if session is not None:
         return session, False
     ended_at = claimed_end(metadata, log, now)

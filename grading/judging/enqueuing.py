@@ -1,6 +1,7 @@
 """Asking for a verdict: a job row, unless one is open or nothing new could come of it (L7)."""
 
 import datetime as dt
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -42,8 +43,8 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     """
     jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
     open_job = jobs[0] if jobs else None
-    held = judgeable(session)
-    verdict, unread = rewards.verdict_of(session)
+    held, grades = judgeable(session), list(session.grades.all())
+    verdict, unread = rewards.verdict_and_unread([grade for grade in grades if not grade.parallel])
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
         queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
@@ -65,7 +66,7 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     elif not is_new and verdict is None and not skipped and came_without_judge(session):
         said = _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
     if said is not None:
-        record(session, said)
+        _record(session, grades, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
@@ -184,7 +185,14 @@ def _skipped(reason: Reason, detail: str) -> SourceGrade:
 
 def record(session: Session, said: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
     """Append what a judge says without a score, where it does not say so already."""
-    rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
+    return _record(session, list(session.grades.all()), said, parallel=parallel, **identity)
+
+
+def _record(
+    session: Session, grades: Iterable[Grade], said: SourceGrade, *, parallel: bool = False, **identity: Any
+) -> Grade | None:
+    """As `record`, for a session with these grades."""
+    rows = [row for row in grades if row.source == Source.JUDGE and row.parallel == parallel]
     if rows and (rows[-1].status, rows[-1].reason) == (said.status, said.reason):
         return None
     made = Grade(

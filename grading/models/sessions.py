@@ -119,12 +119,8 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def for_settling(self) -> "SessionQuerySet":
         """Locked, with the rows that settling reads but never adds to."""
-        names = ("agent", "category__merged_into", "harness__merged_into", "model_arm__merged_into")
-        return (
-            self.select_for_update(of=("self",))
-            .select_related(*names, "log__part_of", "state")
-            .prefetch_related("lessons__arm__merged_into")
-        )
+        names = ("agent", "category", "harness", "model_arm", "log", "state")
+        return self.select_for_update(of=("self",)).select_related(*names).prefetch_related("lessons__arm__merged_into")
 
     def for_grading(self) -> "SessionQuerySet":
         """Locked, with the rows that grading and settling read.

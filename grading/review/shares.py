@@ -4,6 +4,8 @@ Nobody who is graded can foresee or choose a draw, and no other share, key or ha
 drawn: the sessions of a share stay a random sample of all.
 """
 
+from typing import Any
+
 from django.conf import settings
 
 from bandit.chance import chance, key_id
@@ -14,23 +16,26 @@ SLICE = "review slice"
 
 
 def draw(session: Session) -> SessionShares:
-    """Draw for a session that has just arrived; what was drawn before stays."""
+    """Draw for a session that has just arrived."""
+    return SessionShares.objects.create(session=session, **_drawn(session))
+
+
+def _drawn(session: Session) -> dict[str, Any]:
     policy = JudgePolicy.objects.current()
     # Nobody asks the judge about a sample but people, once each.
     shares = (0.0, 0.0) if session.is_sample else (policy.repeat_share, policy.second_share)
-    drawn = {
+    return {
         "review_slice": _of(session, SLICE, settings.REVIEW_SLICE),
         "repeat": _of(session, Purpose.REPEAT, shares[0]),
         "second": _of(session, Purpose.SECOND, shares[1]),
         "key_id": key_id(),
     }
-    return SessionShares.objects.get_or_create(session=session, defaults=drawn)[0]
 
 
 def of(session: Session) -> SessionShares:
     """What was drawn for a session; it is drawn now where that was never done."""
     drawn: SessionShares | None = getattr(session, "shares", None)
-    return drawn or draw(session)
+    return drawn or SessionShares.objects.get_or_create(session=session, defaults=_drawn(session))[0]
 
 
 def number(purpose: str, agent: str, name: str) -> float:

@@ -7,6 +7,7 @@ from functools import partial
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from bandit import ledger
@@ -94,7 +95,11 @@ def verdict_of(session: Session) -> tuple[Grade | None, str]:
     """The judge's latest first reading; and the fingerprint of the evidence that the verdict which holds has not read,
     empty where it is fresh or there is none.
     """
-    grades = chain_of(session)
+    return verdict_and_unread(chain_of(session))
+
+
+def verdict_and_unread(grades: list[Grade]) -> tuple[Grade | None, str]:
+    """As `verdict_of`, from the session's grades that the chain reads."""
     judge, now = current(views(grades)).get(Source.JUDGE), shown(grades)
     unread = now.fingerprint if judge is not None and judge.stale and now is not None else ""
     return verdict_among(grades), unread
@@ -179,30 +184,35 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
     """
     with transaction.atomic(savepoint=False):
-        locked = Session.objects.for_settling().get(pk=session.pk)
-        grades, flags = chain_of(locked), _open_flags(locked)
-        resolution = _resolved(locked, grades)
-        log: SessionLog | None = getattr(locked, "log", None)
-        parent = None if log is None else log.part_of
-        if parent is not None and resolution.source is not Source.HUMAN:
-            # No reward for a subagent's session: the one that started it has its work.
-            resolution = replace(
-                resolution,
-                value=None,
-                source=None,
-                final=True,
-                weight=0.0,
-                sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
-                reason=Reason.CARRIED,
-                grade=None,
-                basis=digest(resolution.basis, parent.pk),
-            )
-        if not locked.is_sample:
-            name_engine(locked)
-        settlement = _append(locked, resolution)
-        credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-        _record(locked, settlement, credit, renew=renew)
-        state.write(locked, settlement, verdict_among(grades), len(flags))
+        return settle_locked(Session.objects.for_settling().get(pk=session.pk), renew=renew)
+
+
+def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
+    """`settle` a session that the caller's transaction has locked, and whose columns, log and state are as they are."""
+    prefetch_related_objects([session], "lessons__arm__merged_into")
+    grades, flags = chain_of(session), _open_flags(session)
+    resolution = _resolved(session, grades)
+    log: SessionLog | None = getattr(session, "log", None)
+    parent = None if log is None else log.part_of
+    if parent is not None and resolution.source is not Source.HUMAN:
+        # No reward for a subagent's session: the one that started it has its work.
+        resolution = replace(
+            resolution,
+            value=None,
+            source=None,
+            final=True,
+            weight=0.0,
+            sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+            reason=Reason.CARRIED,
+            grade=None,
+            basis=digest(resolution.basis, parent.pk),
+        )
+    if not session.is_sample:
+        name_engine(session)
+    settlement = _append(session, resolution)
+    credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
+    _record(session, settlement, credit, renew=renew)
+    state.write(session, settlement, verdict_among(grades), len(flags))
     return settlement
 
 

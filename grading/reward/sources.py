@@ -14,8 +14,9 @@ from typing import Any
 from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
+from grading.evidence.reading import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
-from grading.models.evidence import LINKS, ArtifactKind, Origin
+from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
 from grading.reward import consumption, journal, outcomes, trajectory
@@ -56,14 +57,50 @@ class ArtifactRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactSearch:
+    """What the artifacts found in a session follow from: the site's rules, its patch, its signals, its root folder."""
+
+    rules: tuple[ArtifactDefinition, ...]
+    patch_sha256: str
+    signals_version: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFiles:
-    """What was read from files before the transaction that grades by them, by the SHA-256 of each file."""
+    """What was made of files before the transaction that grades by them, so that no other writer waits for it.
+
+    Signals and patches by the SHA-256 of their file; artifacts by what they follow from.
+    """
 
     signals: Mapping[str, Signals] = field(default_factory=dict)
     patches: Mapping[str, Patch] = field(default_factory=dict)
+    found_artifacts: Mapping[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = field(default_factory=dict)
 
 
 NOTHING_PARSED = ParsedFiles()
+
+
+def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> ParsedFiles:
+    """What `grade` needs of a session that has these files, one of a kind, each as it was read. Nothing is written."""
+    log, log_reading = files.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
+    patch_row, patch_reading = files.get(EvidenceKind.PATCH, (None, EvidenceReading()))
+    signals, changes = log_reading.signals, patch_reading.changes
+    search = ArtifactSearch(
+        rules=artifact_rules().definitions,
+        patch_sha256="" if patch_row is None else patch_row.sha256,
+        signals_version="" if log is None or signals is None else _signals_version(log),
+        root=str(log_reading.report.get("cwd", "")),
+    )
+    try:
+        found = {search: artifacts.find(search.rules, patch=changes, signals=signals, root=search.root)}
+    except Exception:  # noqa: BLE001 - the grader breaks on it as well, and says so
+        found = {}
+    return ParsedFiles(
+        signals={log.sha256: signals} if log is not None and signals is not None else {},
+        patches={patch_row.sha256: changes} if patch_row is not None and changes is not None else {},
+        found_artifacts=found if (patch_row is None) == (changes is None) else {},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +145,23 @@ class GradingInput:
 def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Session]:
     """Grade the session with every computed source; store the grades that changed, and how the session ended.
 
-    The session is one of `Session.objects.for_grading()`. A file that is not among the `parsed` is read here, in the
-    caller's transaction: a tenth of a second for a patch of two megabytes. Returns the other sessions that win or lose
-    a text by it, and are to be graded again.
+    The session is locked, and its columns and log are as they are. A file that is not among the `parsed` is read here,
+    in the caller's transaction: a tenth of a second for a patch of two megabytes. Returns the other sessions that win
+    or lose a text by it, and are to be graded again.
     """
     try:
         seen = look(session, parsed)
+        sketches_before = near_copies.of(session)
         found: list[artifacts.FoundArtifact] = []
         said: dict[Sketch, near_copies.DatedSketch] = {}
         answers = [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
             _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material.journal)),
-            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found, said)),
+            _guarded(
+                Source.CONSUMPTION,
+                consumption.VERSION,
+                lambda: _consumption(seen, parsed, found, said, sketches_before),
+            ),
         ]
     except store.Gone:  # nothing can be read any more, and what was said of it holds
         return []
@@ -130,7 +172,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted.save(force_insert=held is None)
     outcomes.conclude(session, seen.signals, seen.material.witness)
     _append(session, answers)
-    return _keep_artifacts(session, seen.material, found, said)
+    return _keep_artifacts(session, seen.material, found, said, sketches_before)
 
 
 def _kept(found: Signals) -> dict[str, Any]:
@@ -281,8 +323,10 @@ def _vouched(answer: SourceGrade, witness: Witness, *inputs: str) -> Answer:
 
 def _consumption(
     seen: GradingInput,
+    parsed: ParsedFiles,
     found: list[artifacts.FoundArtifact],
     said: dict[Sketch, near_copies.DatedSketch],
+    sketches_before: frozenset[near_copies.DatedSketch],
 ) -> Answer:
     """The grade; and into `found` the artifacts that it counts, and those that it leaves out with the reason, into
     `said` what they say.
@@ -300,9 +344,19 @@ def _consumption(
     rules = seen.rules.definitions
     if seen.rules.error:
         raise artifacts.InvalidRule(seen.rules.error)
-    left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
+    search = ArtifactSearch(
+        rules=rules,
+        patch_sha256="" if held.patch is None else held.patch.sha256,
+        signals_version=seen.signals_version,
+        root=seen.root,
+    )
+    left = parsed.found_artifacts.get(search)
+    if left is None:
+        left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
     found_in = held.patch or held.transcript
-    weighed, texts = near_copies.weighed(seen.session, left, found_in.received_at if found_in else None)
+    weighed, texts = near_copies.weighed(
+        seen.session, left, found_in.received_at if found_in else None, sketches_before
+    )
     found.extend(weighed)
     said.update(texts)
     category = seen.session.category
@@ -383,6 +437,7 @@ def _keep_artifacts(
     seen: Material,
     found: Iterable[artifacts.FoundArtifact],
     said: Mapping[Sketch, near_copies.DatedSketch],
+    before: frozenset[near_copies.DatedSketch],
 ) -> list[Session]:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone.
 
@@ -393,7 +448,6 @@ def _keep_artifacts(
     rows = {(row.kind, row.key, row.origin): row.left_out for row in held}
     reasons = {key: plain_text(redact(item.left_out), LEFT_OUT) for key, item in now.items()}
     texts = {said[item.sketch] for item in now.values() if item.sketch}
-    before = near_copies.of(session)
     if rows == reasons and before == texts:
         return []
     if held:

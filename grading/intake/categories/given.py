@@ -59,11 +59,14 @@ def holding(words: list[CategoryWord]) -> CategoryWord | None:
     return min((word for word in words if word.undone_at is None), key=strength, default=None)
 
 
-def say(session: Session, origin: CategoryOrigin, category: Arm, **said: Any) -> bool:
+def say(
+    session: Session, origin: CategoryOrigin, category: Arm, words: list[CategoryWord] | None = None, **said: Any
+) -> bool:
     """Keep that `origin` said so of a session that the caller has locked; whether its columns changed, which the caller
-    saves. The same word again, but for a person's, adds none. `said`: `why`, `by`, `rule`, `change`.
+    saves. The same word again, but for a person's, adds none. `words` are all of the session's, to which the new one is
+    added; they are loaded where the caller has not. `said`: `why`, `by`, `rule`, `change`.
     """
-    words = words_of(session)
+    words = words_of(session) if words is None else words
     if not words and session.category is not None and not session.category_from:
         before = {"origin": _origin_before(session), "category": session.category, "said_at": session.received_at}
         words.append(_append(session, why=BEFORE, **before))
@@ -81,19 +84,19 @@ def hold(session: Session, words: list[CategoryWord]) -> bool:
     return before != (session.category_id, session.category_from)
 
 
-def by_rules(session: Session, traits: Traits) -> bool:
+def by_rules(session: Session, traits: Traits, words: list[CategoryWord]) -> bool:
     """Let the rules say what they say of a session whose log came; whether its columns changed.
 
     A session that has a category is asked about only by rules that were there when it came. What a rule once said of it
     stands, and what was taken back isn't said again.
     """
     rules = Rules.in_force(before=None if session.category is None else session.received_at)
-    if not rules or any(word.origin == CategoryOrigin.RULE for word in words_of(session)):
+    if not rules or any(word.origin == CategoryOrigin.RULE for word in words):
         return False
     found = rules.first(traits)
     if found is None:
         return False
-    return say(session, CategoryOrigin.RULE, found.rule.category.current, why=found.why, rule=found.rule)
+    return say(session, CategoryOrigin.RULE, found.rule.category.current, words, why=found.why, rule=found.rule)
 
 
 def ask_again(session: Session, traits: Traits) -> bool:
@@ -119,11 +122,11 @@ def ask_again(session: Session, traits: Traits) -> bool:
     return hold(session, words)
 
 
-def take_in(session: Session, traits: Traits | None) -> bool:
+def take_in(session: Session, traits: Traits | None, words: list[CategoryWord]) -> bool:
     """Keep what a session's log shows, where one came, and let the rules speak; whether its columns changed."""
     if traits is None:
         return False
-    return by_rules(session, reading.keep(session, traits))
+    return by_rules(session, reading.keep(session, traits), words)
 
 
 def _append(session: Session, **said: Any) -> CategoryWord:

@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 def keep(session: Session, traits: Traits) -> Traits:
     """Keep a session's traits without their secrets, and give them back as they are kept."""
     data = redact_json(plain_json(traits.as_dict()))
-    SessionTraits.objects.update_or_create(session=session, defaults={"data": data})
+    row = SessionTraits(session=session, data=data)
+    SessionTraits.objects.bulk_create([row], update_conflicts=True, unique_fields=["session"], update_fields=["data"])
     return Traits.from_dict(data)
 
 
