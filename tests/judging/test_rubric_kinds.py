@@ -1,6 +1,5 @@
 """A rubric for each kind of work: who is judged by which, and that people change one without touching the others."""
 
-
 import pytest
 
 from bandit.models import Arm
