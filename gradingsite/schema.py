@@ -84,8 +84,8 @@ def require_current() -> None:
     if lacking := _missing(executor):
         raise SchemaMismatch(
             f"This code is newer than the database, which lacks {_list_names(lacking)}. Stop the site and run "
-            "`make run`, which makes a backup and migrates; or make a backup with the version that ran before, and run "
-            "manage.py migrate."
+            "`make run`, which copies the database and migrates it; or make a backup with the version that ran before, "
+            "and run manage.py migrate."
         )
 
 

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 
 from django.conf import settings
 from django.core.management import call_command
@@ -37,7 +38,7 @@ def migrate(say: Say) -> None:
     with programs_stopped():
         require_no_other_user()
         require_free_space()
-        say(f"Upgrading the database: {len(missing)} migrations.")
+        say(f"Upgrading the database. Migrations to apply: {len(missing)}.")
         copy = copy_database(settings.STATE_DIR / COPIES / "-".join(missing[0]))
         say(f"A copy of the database as it is now: {copy}")
         say(how_to_go_back(copy))
@@ -117,7 +118,8 @@ def how_to_go_back(copy: Path) -> str:
     """The commands that bring back the site as it was before the upgrade."""
     if connection.vendor == "sqlite":
         name = connection.settings_dict["NAME"]
-        commands = f"rm -f {name}-wal {name}-shm && cp {copy} {name}"
+        old, wal, shm = (quote(f"{name}{ending}") for ending in ("", "-wal", "-shm"))
+        commands = f"rm -f {wal} {shm} && cp {quote(str(copy))} {old}"
     else:
-        commands = f"pg_restore --clean --if-exists --no-owner --dbname=THE-DATABASE {copy}"
+        commands = f"pg_restore --clean --if-exists --no-owner --dbname=THE-DATABASE {quote(str(copy))}"
     return f"To go back: stop the site, check out the version that ran before, and run: {commands}"

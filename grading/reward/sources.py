@@ -401,11 +401,6 @@ def artifact_rules() -> ArtifactRules:
     return ArtifactRules(definitions=by_glob, error=problem)
 
 
-def globs() -> list[str]:
-    """The globs of the files that the consumption grade counts."""
-    return artifact_rules().globs
-
-
 def _append(session: Session, answers: Iterable[Answer]) -> None:
     """A row for each answer that differs from the source's last one."""
     held, new = list(session.grades.all()), list[Grade]()

@@ -79,9 +79,9 @@ def test_a_pattern_that_cannot_be_is_refused_with_words(client, olga):
 
 
 def test_a_pattern_from_before_that_cannot_be_is_said_and_breaks_nothing(client, olga):
-    before = sources.globs()
+    before = sources.artifact_rules().globs
     ArtifactRule.objects.filter(kind="idea").update(line_pattern=r"(idea)\1")
-    assert sources.globs() == before
+    assert sources.artifact_rules().globs == before
     session = judge_cast.session()
     sources.grade(session)
     grade = Grade.objects.filter(session=session, source=Source.CONSUMPTION).latest("pk")

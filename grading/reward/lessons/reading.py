@@ -417,7 +417,7 @@ def _credit(bandit: Bandit, arms: Iterable[Arm], floor: float) -> dict[int, tupl
     totals = buckets.values_list("arm__name", "arm_id", "grader__salience").annotate(total=Sum("n"))
     found: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
-    for _name, pk, salience, total in sorted(totals.values_list("arm__name", "arm_id", "grader__salience", "total")):
+    for _name, pk, salience, total in sorted(totals):
         n = int(total)
         lesson = (own[pk].merged_into_id if pk in own else None) or pk
         found[lesson] += n

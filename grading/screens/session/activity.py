@@ -108,7 +108,7 @@ def rows(
         patch=patch,
         foreign=ownership.foreign(session),
         root=str(log.row.report.get("cwd", "")) if log.row else "",
-        artifacts=sources.globs(),
+        artifacts=sources.artifact_rules().globs,
     )
     things = by_kind(production.things)
     found: list[ActivityRow] = []
