@@ -68,9 +68,9 @@ SABOTAGES = (
     Sabotage(
         name="ledger outside the transaction",
         file="grading/reward/rewards.py",
-        before="        _record(locked, settlement, credit, renew=renew)",
-        after="        import time\n        transaction.on_commit(lambda: time.sleep(0.5))\n"
-        "        transaction.on_commit(lambda: _record(locked, settlement, credit, renew=renew))",
+        before="    _record(session, settlement, credit, renew=renew)",
+        after="    import time\n    transaction.on_commit(lambda: time.sleep(0.5))\n"
+        "    transaction.on_commit(lambda: _record(session, settlement, credit, renew=renew))",
         phases=("workers killed",),
     ),
     # Each way to a reward locks the session first, and settling does so again: one lock less changes nothing.
