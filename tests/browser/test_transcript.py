@@ -1,6 +1,7 @@
 """A transcript of 50,000 events in a real Chromium: open at once, steady, by keyboard, and without script."""
 
 import io
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -136,6 +137,39 @@ def test_citations_jump_by_click_and_by_key(desk, indexed):
     assert desk.inner_text("[data-transcript-say]") == "Event 118, citation 2 of 3"
     desk.keyboard.press("]")
     desk.wait_for_selector("#e49004:focus")
+
+
+def test_a_page_asked_for_before_a_jump_and_answered_after_it_is_dropped(desk, indexed):
+    """It belongs beside events that are no longer shown."""
+    waiting = {}
+
+    def hold(route) -> None:
+        first = parse_qs(urlsplit(route.request.url).query)["from"][0]
+        if first in {"1", "118", "49004", "48901"}:
+            waiting[first] = route
+        else:
+            route.continue_()
+
+    desk.route("**/events/?*", hold)
+
+    def answer(first: int) -> None:
+        for _ in range(200):
+            if str(first) in waiting:
+                break
+            desk.wait_for_timeout(20)
+        waiting.pop(str(first)).continue_()
+
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript#e118")
+    answer(118)
+    desk.wait_for_selector("#e118:focus")
+    desk.click("a.cite:text-is('49004')")
+    answer(1)
+    answer(49004)
+    desk.wait_for_selector("#e49004:focus")
+    answer(1)
+    answer(48901)
+    desk.wait_for_selector("#e48901", state="attached")
+    assert desk.evaluate("document.querySelector('.room').offsetHeight") > 100_000
 
 
 @pytest.mark.slow

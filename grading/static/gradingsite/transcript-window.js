@@ -139,12 +139,14 @@ function holder(number) {
 
 // Shows event `number`, or the next that is shown; gives its row, or nothing where it was overtaken or cannot be.
 export async function jump(number, focus, said) {
-  const mine = ++turn;
+  let mine = ++turn;
   try {
     while (!holder(number)) {
       const block = await load(number);
       if (mine !== turn) return null;
       replace(block);
+      // A page on its way to fill() belongs beside events that are gone.
+      mine = ++turn;
       if (isReading(block)) await pause(POLL);
       if (mine !== turn) return null;
     }
