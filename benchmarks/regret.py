@@ -14,6 +14,7 @@ stay the same, drift, break and change places, with ten sessions a day, with thi
 those faults; in each, today's regret beside version 0.1.0's.
 
     python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--workers N] [--reads N] [--days N]
+                                [--first-seed N]
 """
 
 import json
@@ -100,10 +101,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
     parser.add_argument("--reads", type=int, default=1, choices=[n for n in range(1, A_DAY + 1) if A_DAY % n == 0])
     parser.add_argument("--days", type=int, help="of a run")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the runs; each takes the next")
     parser.add_argument("--policies", action="store_true", help="compare policies in changing worlds instead")
     given = parser.parse_args()
     usual_runs, usual_days = SIZES[given.size]
-    seeds, days = range(given.runs or usual_runs), given.days or usual_days
+    seeds = range(given.first_seed, given.first_seed + (given.runs or usual_runs))
+    days = given.days or usual_days
     if given.policies:
         compared = policies.contests(seeds, days=days, workers=given.workers)
         print(policies.report(compared))
