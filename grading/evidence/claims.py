@@ -17,6 +17,8 @@ from grading.signals.facts import Foreign
 from grading.witness import Witness
 
 SEEN_AT = 300
+# The columns of a session that `claimant` reads.
+CLAIMANT_COLUMNS = ("agent", "external_id", "ended_at", "is_sample", "log__receipt", "log__resumed", "log__size")
 
 
 def claim(
@@ -94,6 +96,8 @@ def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Arti
         Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
     rows = [*at(where).order_by("pk"), *new]
     claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
+    # With all columns of both sessions, this query alone takes a tenth of an upload's time.
+    claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS))
     roots: dict[int, Session] = {}
     for each in claiming:
         log: SessionLog | None = getattr(each, "log", None)

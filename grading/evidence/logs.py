@@ -25,12 +25,12 @@ def read(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Reco
     log.total = len({record for _row, found in chosen for record in found.ids})
     log.save(force_insert=before is None)
     anchors = set(sorted({anchor for _row, found in chosen for anchor in found.anchors})[:MAX_ANCHORS])
-    kept = {row.record for row in session.anchors.all()}
-    if kept - anchors:
-        session.anchors.filter(record__in=kept - anchors).delete()
-    if anchors - kept:
+    stored = set() if before is None else {row.record for row in session.anchors.all()}
+    if stored - anchors:
+        session.anchors.filter(record__in=stored - anchors).delete()
+    if anchors - stored:
         RecordAnchor.objects.bulk_create(
-            RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)
+            RecordAnchor(session=session, record=record) for record in sorted(anchors - stored)
         )
     return log, chosen, True
 

@@ -88,12 +88,13 @@ def row_of(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -> E
     return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
 
 
-def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
+def add(session: Session, files: Collection[ReceivedFile], *, is_new: bool = False) -> AddedEvidence:
     """Add the files that the session does not have yet, in the caller's transaction, after `ownership.alone`.
 
-    Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does.
+    Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does. `is_new`: the
+    session was created in this transaction and has no evidence.
     """
-    known = strongest_by_hash(session.evidence.all())
+    known = strongest_by_hash(() if is_new else session.evidence.all())
     for file in files:
         file.row.pk = None  # where the transaction begins anew, it had one
     new = [file for file in files if not is_known(file.row, known)]

@@ -41,7 +41,7 @@ def assess(
     copies = sources.grade(session, parsed)
     if ask:
         judging.enqueue(session, is_new=is_new)
-    prefetch_related_objects([session], "grades")  # from here on nothing is added
+    prefetch_related_objects([session], "grades", "flags")  # no more grades are added; flags only by the rules
     rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
     if ask and judging.read_again(session) is not None:

@@ -78,10 +78,10 @@ def describe(
     if said.selection_id and session.selection is None:
         unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
         problems += _selection(session, said, words, is_known=not unknown_to_runner)
-    changed = before != _state(session)
+    changed = [name for name, value in _state(session).items() if before[name] != value]
     if changed:
-        session.save()
-    return changed, problems
+        session.save(update_fields=changed)
+    return bool(changed), problems
 
 
 def is_cost_from_log(session: Session) -> bool:

@@ -127,7 +127,7 @@ def store_session(
     now, log = timezone.now(), received.log
     session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
     columns_before = describing.columns(session)
-    attached = receiving.add(session, received.by_kind.values())
+    attached = receiving.add(session, received.by_kind.values(), is_new=created)
     problems = list(received.problems)
     if attached.shared_with:
         detail = f"the same bytes as the log of {', '.join(attached.shared_with)[:200]}"

@@ -69,7 +69,7 @@ def recheck(session: Session, *, alarms: bool = True) -> bool:
     transaction. Whether a flag went up or down; `alarms` as in `monitoring.inspect`.
     """
     flagged = monitoring.inspect(session, alarms=alarms)
-    sync_item(session)
+    sync_item(Session.objects.get(pk=session.pk) if flagged else session)  # its flags may have been prefetched
     return flagged
 
 

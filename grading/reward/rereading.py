@@ -57,10 +57,12 @@ def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
 
 def due(session: Session) -> NextReading | None:
     """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
-    if session.is_sample or not (settings.JUDGE_MODEL and JudgeKey.objects.access().api_key):
+    if session.is_sample or not settings.JUDGE_MODEL:
         return None
     grades = rewards.chain_of(session)
     if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):
+        return None
+    if not JudgeKey.objects.access().api_key:
         return None
     views, policy = rewards.views(grades), rewards.policy()
     decision = decide(views, policy, judge_open=False, outcome=Outcome(session.outcome))
@@ -70,7 +72,7 @@ def due(session: Session) -> NextReading | None:
     grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
     read = None if grade is None else one_scale.of(session, grade)
     rules = read.value if read is not None and read.pairs else None
-    flagged = any(flag.rule == DISAGREEMENT and flag.cleared_at is None for flag in session.flags.all())
+    flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
     why = why_again(decision, rules=rules, flagged=flagged)
     if not why:
         return None
