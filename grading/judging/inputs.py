@@ -27,7 +27,7 @@ def inputs_sha256(held: dict[str, str]) -> str:
 
 def shown(session: Session) -> dict[str, Any]:
     """What the session's evidence shows now, as `Shown` writes it; empty where that is not known."""
-    said = rewards.shown(session.grades.all())
+    said = rewards.latest_evidence(session.grades.all())
     return {} if said is None else said.as_dict()
 
 
@@ -78,7 +78,7 @@ def _log(row: Evidence, *, is_last: bool) -> LogBytes:
 
 def case(session: Session, *, with_events: bool = True) -> Case:
     """What there is to judge of a session, with its events (which can be read once) or without."""
-    seen = sources.look(session)
+    seen = sources.load_input(session)
     failed: list[str] = []
     others: list[str] = []
     for row in counted_facts(session, seen.material.transcript):

@@ -1,4 +1,4 @@
-"""A decision in words: one step a source (the tiles of the chain) and one sentence. The only explanation there is."""
+"""Explains a decision: one step per source (the tiles of the chain) and one sentence. Every page uses these texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from grading.vocabulary import Outcome, Reason, Source, Status
 
 
 class StepState(StrEnum):
-    """What became of a source: it decides, was not needed or beaten, has not read what there is now, abstained, failed,
-    was not reached, or may still come.
+    """What became of a source. STALE: it has not read the current evidence; BEATEN: scored, but another one decides;
+    SKIPPED: not reached or not needed; WAITING: it may still come.
     """
 
     DECIDES = "decides"
@@ -27,8 +27,8 @@ class StepState(StrEnum):
 class ChainStep:
     """One tile of the chain.
 
-    `headline` stands where there is no value; `why` is one sentence; `join` is the rule that ties it to what came
-    before (else, max, overrides, or empty for the first); `grade` is the row's id.
+    `headline` is shown if there is no value; `why` explains the state; `join` is the rule that combines the source with
+    those before it (else, max, overrides; empty for the first); `grade` is the grade's primary key.
     """
 
     source: Source
@@ -95,10 +95,10 @@ def failed_checks(vetoes: Sequence[str]) -> str:
     ('the mandatory check ci failed', 'the mandatory checks ci and lint failed')
     """
     more = [f"{len(vetoes) - NAMED} more"] if len(vetoes) > NAMED else []
-    *most, last = [*vetoes[:NAMED], *more]
-    if not most:
+    *first, last = [*vetoes[:NAMED], *more]
+    if not first:
         return f"the mandatory check {last} failed"
-    return f"the mandatory checks {', '.join(most)} and {last} failed"
+    return f"the mandatory checks {', '.join(first)} and {last} failed"
 
 
 def steps(decision: Decision) -> tuple[ChainStep, ...]:
@@ -114,47 +114,49 @@ def sentence(decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         if decision.value is None:
             return "No reward, final. A person excluded this session."
-        told = f"Reward {number(decision.value)}, final. A person graded it."
-        over = f" It overrides the {decision.production_by}'s {number(decision.production)}."
-        return told if decision.production is None else told + over
+        text = f"Reward {number(decision.value)}, final. A person graded it."
+        if decision.production is not None:
+            text += f" It overrides the {decision.production_by}'s {number(decision.production)}."
+        return text
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
         trajectory = decision.holds.get(Source.TRAJECTORY)
         why = f"Not graded yet (floor {number(decision.value)}). No source could score it"
         if trajectory is not None and trajectory.reason in ABSTAINS:
             why = f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
-        return f"{why}; it {effect}.{_veto(decision)}{_hope(decision)}"
+        return f"{why}; it {effect}.{_veto(decision)}{_what_may_change(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
-    told = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
+    text = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
     if decision.stale:
-        told += f" The judge's {number(value_of(decision.holds, Source.JUDGE))}"
-        told += " was" if decision.production_by is Source.JUDGE else " does not count: it was"
-        told += f" given before {decision.stale}."
-    return f"{told}{_veto(decision)}{_claim(decision)}{_hope(decision)}"
+        text += f" The judge's {number(value_of(decision.holds, Source.JUDGE))}"
+        text += " was" if decision.production_by is Source.JUDGE else " does not count: it was"
+        text += f" given before {decision.stale}."
+    return f"{text}{_veto(decision)}{_claim(decision)}{_what_may_change(decision)}"
 
 
 def _decided(decision: Decision, decider: Source) -> str:
-    weighs, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
+    """Who decides and how the number comes about: for a machine other than the floor."""
+    used_weight, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
     if consumption is None or decision.production is None or _is_claim_left_aside(decision):
-        return f"{DECIDERS[decider]} decides, at weight {weighs}."
+        return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
         return (
             f"What the session left behind would be worth {number(consumption)}, {number(decision.gap)} more than the "
-            f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {weighs}."
+            f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {used_weight}."
         )
     if decision.is_held:
-        *most, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
+        *first, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
         return (
-            f"The judge read it three times and agrees with itself ({', '.join(most)} and {last}; median "
+            f"The judge read it three times and agrees with itself ({', '.join(first)} and {last}; median "
             f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
-            f"at most {number(ADDED_AT_MOST)} to that, at weight {weighs}."
+            f"at most {number(ADDED_AT_MOST)} to that, at weight {used_weight}."
         )
-    # What was produced, and what that is taken for beside what was left behind, where it is another number.
+    # The grade of what was produced; and the number it is compared as, if that is another one.
     produced, by = number(decision.production), decision.production_by
-    taken = decision.production if by is None else decision.policy.compared(by, decision.production)
-    if taken != decision.production:
-        produced += f" taken for {number(taken)}"
-    joined = f"max({produced}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
+    compared_as = decision.production if by is None else decision.policy.compared(by, decision.production)
+    if compared_as != decision.production:
+        produced += f" taken for {number(compared_as)}"
+    joined = f"max({produced}, {number(consumption)}) = {number(decision.joined)}, at weight {used_weight}."
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
@@ -170,16 +172,17 @@ def _claim(decision: Decision) -> str:
     if decision.standing == CLAIMED:
         what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
         return f" Only the agent itself vouches for what {what}."
-    left = value_of(decision.holds, Source.CONSUMPTION)
-    if not _is_claim_left_aside(decision) or left is None or left <= (decision.production or 0):
+    claimed = value_of(decision.holds, Source.CONSUMPTION)
+    if not _is_claim_left_aside(decision) or claimed is None or claimed <= (decision.production or 0):
         return ""
     return (
-        f" What it left behind would be worth {number(left)}, but only the agent itself vouches for that, and a claim "
-        "lifts no verdict."
+        f" What it left behind would be worth {number(claimed)}, but only the agent itself vouches for that, and a "
+        "claim lifts no verdict."
     )
 
 
 def _veto(decision: Decision) -> str:
+    """What failed mandatory checks do to the reward; empty without any."""
     if not decision.vetoes:
         return ""
     cap, why = number(decision.policy.veto_cap), failed_checks(decision.vetoes)
@@ -188,7 +191,8 @@ def _veto(decision: Decision) -> str:
     return f" Machines can give at most {cap}: {why}."
 
 
-def _hope(decision: Decision) -> str:
+def _what_may_change(decision: Decision) -> str:
+    """What could still change a reward that is not final; empty for one that is."""
     if decision.is_final:
         return ""
     if decision.is_contested:
@@ -275,8 +279,8 @@ def _state(grade: GradeView, decision: Decision) -> StepState:
 
 
 def _nothing_there(grade: GradeView) -> bool:
-    """Whether there was nothing to read. What a session left behind is looked for in evidence of which others tell the
-    trouble, so that its own answer is none, unless the looking broke.
+    """Whether there was nothing to read. Evidence that cannot be read is reported by the other sources: for the search
+    for artifacts it is nothing, unless the search itself failed.
     """
     return grade.reason in NOTHING_THERE or (
         grade.source is Source.CONSUMPTION and grade.status is Status.UNSCORED and grade.reason is Reason.UNREADABLE
@@ -284,8 +288,14 @@ def _nothing_there(grade: GradeView) -> bool:
 
 
 def _is_passed_over(grade: GradeView, decision: Decision) -> bool:
-    """Whether a stale verdict is no part of the reward, since something that it has not read is."""
+    """Whether a stale verdict does not count: the reward comes from evidence that the judge has not read."""
     return bool(grade.stale) and decision.production_by is not grade.source
+
+
+def _is_beaten(grade: GradeView, decision: Decision) -> bool:
+    """Whether a source has a score that counts, and another one decides."""
+    has_lost = grade.value is not None and decision.decider not in (None, grade.source)
+    return has_lost and not _is_passed_over(grade, decision)
 
 
 def _headline(grade: GradeView) -> str:
@@ -299,26 +309,33 @@ def _headline(grade: GradeView) -> str:
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
-    said = grade.detail or grade.reason.words or "It has a score"
-    if grade.samples:
-        apart = f", {number(grade.spread)} apart" if not grade.is_answered else ""
-        said = f"The median of {', '.join(map(number, grade.samples))}{apart}. {said}"
+    """Why a source counts as it does, then its grader's own words: the text of its tile."""
+    sentences = []
+    is_decider = grade.source is decision.decider
+    if decision.is_capped and is_decider:
+        sentences.append(f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}")
+    elif _is_beaten(grade, decision):
+        sentences.append(_not_used(grade, decision))
+    if grade.source is Source.CONSUMPTION and (note := _consumption_note(decision)):
+        sentences.append(note)
     if grade.stale:
-        again = ", and asked again" if decision.judge_open else ""
-        said = f"Judged before {grade.stale}{again}. {said}"
-    if grade.source is Source.CONSUMPTION and decision.is_contested:
-        said = f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}. {said}"
-    elif grade.source is Source.CONSUMPTION and decision.is_held:
-        most = f"it adds at most {number(ADDED_AT_MOST)}"
-        said = f"Held at {number(decision.joined)}: three readings agree, and {most}. {said}"
-    elif grade.source is Source.CONSUMPTION and decision.standing == CLAIMED:
-        said = f"Only the agent itself vouches for it. {said}"
-    if decision.is_capped and grade.source is decision.decider:
-        return f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}. {said}"
-    plain = grade.value is None or grade.source is decision.decider or decision.decider is None
-    if plain or _is_passed_over(grade, decision):
-        return said
-    return ". ".join(part for part in (_not_used(grade, decision), said) if part)
+        asked_again = ", and asked again" if decision.judge_open else ""
+        sentences.append(f"Judged before {grade.stale}{asked_again}")
+    if grade.samples:
+        spread = f", {number(grade.spread)} apart" if not grade.is_answered else ""
+        sentences.append(f"The median of {', '.join(map(number, grade.samples))}{spread}")
+    sentences.append(grade.detail or grade.reason.words or "It has a score")
+    return ". ".join(sentences)
+
+
+def _consumption_note(decision: Decision) -> str:
+    """What is special about the grade of what the session left behind; empty where nothing is."""
+    if decision.is_contested:
+        return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
+    if decision.is_held:
+        limit = f"it adds at most {number(ADDED_AT_MOST)}"
+        return f"Held at {number(decision.joined)}: three readings agree, and {limit}"
+    return "Only the agent itself vouches for it" if decision.standing == CLAIMED else ""
 
 
 def _not_used(grade: GradeView, decision: Decision) -> str:

@@ -68,8 +68,8 @@ MAX_THINGS = 3_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """One confirmed thing. `key` is its identity within its kind; `at` the transcript's event, None where it was only
-    seen elsewhere; `seen_in` says where: facts, transcript, patch.
+    """One confirmed result. `key` is its identity within its kind; `seen_in` names the sources that show it (facts,
+    transcript, patch); `at` is the number of the transcript's event, None if only the others show it.
     """
 
     kind: str
@@ -154,36 +154,38 @@ def collect(
     Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
     """
     facts, signals = facts or ObservedFacts(), signals or Signals()
-    found = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]
-    found += [
+    things = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]
+    things += [
         Thing(kind=effect.kind.value, key=effect.key, seen_in=(TRANSCRIPT,), at=effect.at)
         for effect in signals.effects
         if effect.kind is not EffectKind.PR_OPENED
     ]
-    found += _files(signals, patch, root, artifacts)
-    return Production(things=tuple(found[:MAX_THINGS]))
+    things += _files(signals, patch, root, artifacts)
+    return Production(things=tuple(things[:MAX_THINGS]))
 
 
 def _commits(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
-    told = dict.fromkeys(facts.commits)
+    """The commits of the transcript, then those that only the facts name; each once, none of another session."""
+    only_in_facts = dict.fromkeys(facts.commits)
     for commit in signals.commits:
-        same = [hash_ for hash_ in told if commit.is_same(hash_)]
-        for hash_ in same:
-            del told[hash_]
+        same = [sha for sha in only_in_facts if commit.is_same(sha)]
+        for sha in same:
+            del only_in_facts[sha]
         if not _is_foreign(commit.hash, foreign):
             kind = "bookkeeping_commit" if is_bookkeeping(commit.paths) else "commit"
-            yield Thing(kind=kind, key=commit.hash, seen_in=_seen(TRANSCRIPT, FACTS if same else ""), at=commit.at)
-    for hash_ in told:
-        if not _is_foreign(hash_, foreign) and not any(hash_.startswith(short) for short in signals.undone):
-            yield Thing(kind="commit", key=hash_, seen_in=(FACTS,))
+            yield Thing(kind=kind, key=commit.hash, seen_in=_sources(TRANSCRIPT, FACTS if same else ""), at=commit.at)
+    for sha in only_in_facts:
+        if not _is_foreign(sha, foreign) and not any(sha.startswith(short) for short in signals.undone):
+            yield Thing(kind="commit", key=sha, seen_in=(FACTS,))
 
 
-def _is_foreign(hash_: str, foreign: Foreign) -> bool:
-    return any(hash_.startswith(other) or other.startswith(hash_) for other in foreign.commits)
+def _is_foreign(sha: str, foreign: Foreign) -> bool:
+    """Whether another session owns the commit; either hash may be abbreviated."""
+    return any(sha.startswith(other) or other.startswith(sha) for other in foreign.commits)
 
 
 def _pull_requests(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
-    told = dict.fromkeys(facts.pull_requests)
+    in_facts = dict.fromkeys(facts.pull_requests)
     opened: dict[str, int] = {}
     for effect in signals.effects:
         if effect.kind is not EffectKind.PR_OPENED:
@@ -193,26 +195,28 @@ def _pull_requests(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> 
         except ValueError:
             address = effect.key
         opened.setdefault(address, effect.at)
-    for url in [*opened, *(url for url in told if url not in opened)]:
+    for url in [*opened, *(url for url in in_facts if url not in opened)]:
         if url not in foreign.pull_requests:
-            seen = _seen(TRANSCRIPT if url in opened else "", FACTS if url in told else "")
-            yield Thing(kind="pr_opened", key=url, seen_in=seen, at=opened.get(url))
+            sources = _sources(TRANSCRIPT if url in opened else "", FACTS if url in in_facts else "")
+            yield Thing(kind="pr_opened", key=url, seen_in=sources, at=opened.get(url))
 
 
 def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
-    shown, patches = signals.files, patch.files if patch else ()
-    left = matching({change.path for change in (*shown, *patches)}, artifacts, root) if artifacts else set()
+    """The changed files, each once, without those that count as artifacts."""
+    patch_files = patch.files if patch else ()
+    all_paths = {change.path for change in (*signals.files, *patch_files)}
+    artifact_paths = matching(all_paths, artifacts, root) if artifacts else set()
     changed: dict[str, int] = {}
-    for change in shown:
-        if change.path not in left:
+    for change in signals.files:
+        if change.path not in artifact_paths:
             changed.setdefault(_relative(change.path, root), change.at)
-    patched = dict.fromkeys(_relative(change.path, root) for change in patches if change.path not in left)
+    patched = dict.fromkeys(_relative(change.path, root) for change in patch_files if change.path not in artifact_paths)
     paths = [*changed, *(path for path in patched if path not in changed)]
     bookkeeping = _bookkeeping(paths)
     for path in paths:
         kind = "bookkeeping_file" if path in bookkeeping else "file"
-        seen = _seen(TRANSCRIPT if path in changed else "", PATCH if path in patched else "")
-        yield Thing(kind=kind, key=path, seen_in=seen, at=changed.get(path))
+        sources = _sources(TRANSCRIPT if path in changed else "", PATCH if path in patched else "")
+        yield Thing(kind=kind, key=path, seen_in=sources, at=changed.get(path))
 
 
 def is_bookkeeping(paths: Sequence[str]) -> bool:
@@ -226,8 +230,8 @@ def _bookkeeping(paths: Sequence[str]) -> set[str]:
     return scratch | (matching(others, BOOKKEEPING) if others else set())
 
 
-def _seen(*places: str) -> tuple[str, ...]:
-    return tuple(place for place in places if place)
+def _sources(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name)
 
 
 def _relative(path: str, root: str) -> str:

@@ -40,7 +40,7 @@ LATE_BY = dt.timedelta(hours=6)
 
 
 def policy() -> ChainPolicy:
-    """The chain policy in force; its version changes with any of its numbers."""
+    """The site's chain policy. Its version contains all of its numbers."""
     weights = settings.EVIDENCE_WEIGHTS
     numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
     floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
@@ -57,9 +57,11 @@ def policy() -> ChainPolicy:
 
 
 def views(grades: Iterable[Grade]) -> list[GradeView]:
-    """All grade rows of a session as the pure chain sees them: a verdict is stale by what the latest trajectory saw."""
+    """A session's grades as the pure chain reads them. `stale` names what a verdict has not read of the evidence that
+    the latest trajectory grade saw.
+    """
     grades = list(grades)
-    now = shown(grades)
+    evidence_now = latest_evidence(grades)
     return [
         GradeView(
             id=grade.pk,
@@ -71,7 +73,7 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
             view=view_of(grade),
-            stale=unread(EvidenceState.from_dict(grade.evidence.get("read")), now)
+            stale=unread(EvidenceState.from_dict(grade.evidence.get("read")), evidence_now)
             if grade.source == Source.JUDGE and grade.value is not None
             else "",
             witness=witness_of(grade),
@@ -82,7 +84,7 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
 
 
 def holding(session: Session) -> Holds:
-    """The grade that holds for each source."""
+    """The current grade of each source."""
     return current(views(chain_of(session)))
 
 
@@ -92,47 +94,47 @@ def chain_of(session: Session) -> list[Grade]:
 
 
 def verdict_of(session: Session) -> tuple[Grade | None, str]:
-    """The judge's latest first reading; and the fingerprint of the evidence that the verdict which holds has not read,
-    empty where it is fresh or there is none.
+    """The judge's latest first reading, and the fingerprint of the evidence if the current verdict has not read all of
+    it; else an empty string.
     """
     return verdict_and_unread(chain_of(session))
 
 
 def verdict_and_unread(grades: list[Grade]) -> tuple[Grade | None, str]:
     """As `verdict_of`, from the session's grades that the chain reads."""
-    judge, now = current(views(grades)).get(Source.JUDGE), shown(grades)
-    unread = now.fingerprint if judge is not None and judge.stale and now is not None else ""
-    return verdict_among(grades), unread
+    judge, evidence_now = current(views(grades)).get(Source.JUDGE), latest_evidence(grades)
+    is_stale = judge is not None and bool(judge.stale)
+    return verdict_among(grades), evidence_now.fingerprint if is_stale and evidence_now is not None else ""
 
 
 def view_of(grade: Grade) -> str:
-    """What of the session a grade has seen; empty where it does not say."""
+    """Which view of the session a grade rests on (`EvidenceView`); empty if it does not say."""
     return str(grade.evidence.get("view", ""))
 
 
 def witness_of(grade: Grade) -> Witness:
-    """Who vouches for what a grade rests on."""
+    """The witness of the evidence that a grade rests on."""
     return Witness.of(grade.evidence.get("witness"))
 
 
-def shown(grades: Iterable[Grade]) -> EvidenceState | None:
-    """What a session's evidence shows today, as its latest trajectory grade has it; None where that is not known."""
-    seen = [grade for grade in grades if grade.source == Source.TRAJECTORY]
-    latest = max(seen, key=lambda grade: grade.pk, default=None)
+def latest_evidence(grades: Iterable[Grade]) -> EvidenceState | None:
+    """The state of a session's evidence when its trajectory was last graded; None if it never was."""
+    trajectories = [grade for grade in grades if grade.source == Source.TRAJECTORY]
+    latest = max(trajectories, key=lambda grade: grade.pk, default=None)
     return None if latest is None else EvidenceState.from_dict(latest.evidence.get("shown"))
 
 
 def vetoes(session: Session) -> list[str]:
-    """The mandatory checks that the caller saw fail, by name."""
+    """The names of the mandatory checks that the session's caller reported as failed, in order."""
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     return list(failed.order_by("key").values_list("key", flat=True))
 
 
 def learners(session: Session) -> tuple[Learner, ...]:
-    """The arms that learn from a session: `arms_of`, where it is the site's own.
+    """The arms that learn from a session; none for a sample.
 
-    From a sample none does, unless an earlier version of this program let it into the ledger: there it is as exact as
-    any other session, and it leaves when somebody removes the samples, not by an upgrade.
+    Earlier versions let samples into the ledger. Those stay there, and are corrected like any other session, until
+    somebody removes the samples: an upgrade must not change a posterior.
     """
     if session.is_sample and not ledger.history(session.observation).exists():
         return ()
@@ -140,23 +142,23 @@ def learners(session: Session) -> tuple[Learner, ...]:
 
 
 def arms_of(session: Session) -> tuple[Learner, ...]:
-    """The arms that ran in a session, as far as they are known."""
+    """The arms that ran in a session: its category, its harness with its model, and each of its lessons."""
     category = None if session.category is None else session.category.current
     context = "" if category is None else category.name
-    found = [] if category is None else [Learner(bandit="category", arm=category)]
+    arms = [] if category is None else [Learner(bandit="category", arm=category)]
     if (engine := engine_of(session)) is not None:
-        found.append(Learner(bandit="harness", arm=engine, context=context))
+        arms.append(Learner(bandit="harness", arm=engine, context=context))
     lessons: dict[Arm, Learner] = {}
     for row in session.lessons.all():
         if row.taken:
             salience = 100 if row.salience is None else round(100 * row.salience)
             arm = row.arm.current
             lessons.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
-    return (*found, *lessons.values())
+    return (*arms, *lessons.values())
 
 
 def engine_of(session: Session) -> Arm | None:
-    """The arm of harness and model together; the harness alone where the model has no name yet."""
+    """The arm of the harness with its model; the harness's own arm if the model is not known."""
     if session.harness is None or session.model_arm is None:
         return session.harness and session.harness.current
     harness = session.harness.current
@@ -165,50 +167,36 @@ def engine_of(session: Session) -> Arm | None:
     return harness if both is None else both.current
 
 
-def name_engine(session: Session) -> None:
-    """See that the session's harness and model together are an arm: both are names that people gave.
-
-    A new one begins on probation.
-    """
+def ensure_engine_arm(session: Session) -> None:
+    """Create the arm for the session's harness with its model, if there is none yet; it starts on probation."""
     if session.harness is not None and session.model_arm is not None:
         harness, model = session.harness.current, session.model_arm.current
-        made = {"title": f"{harness} × {model}", "probation": True}
-        Arm.objects.get_or_create(bandit_id=harness.bandit_id, name=f"{harness.name}/{model.name}", defaults=made)
+        defaults = {"title": f"{harness} × {model}", "probation": True}
+        Arm.objects.get_or_create(bandit_id=harness.bandit_id, name=f"{harness.name}/{model.name}", defaults=defaults)
 
 
 def settle(session: Session, *, renew: bool = False) -> Settlement:
     """Resolve the session's grades; append a settlement and move the bandits where the result differs.
 
-    Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once. To be called
-    wherever a grade, a failed check or an open flag of the session came or went. With `renew` a reward from before the
-    ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
+    Runs in the caller's transaction or its own, with the session locked. Settling twice records once. Call it after
+    every change of the session's grades, failed checks or open flags. `renew`: a ledger entry of an earlier version,
+    whose key says less than today's, is replaced by one with the full key; by default it stays.
     """
     with transaction.atomic(savepoint=False):
         return settle_locked(Session.objects.for_settling().get(pk=session.pk), renew=renew)
 
 
 def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
-    """`settle` a session that the caller's transaction has locked, and whose columns, log and state are as they are."""
+    """`settle` a session that the caller's transaction has locked and loaded after that, with its `log` and `state`."""
     prefetch_related_objects([session], "lessons__arm__merged_into")
     grades, flags = chain_of(session), _open_flags(session)
-    resolution = _resolved(session, grades)
+    resolution = _resolve(session, grades)
     log: SessionLog | None = getattr(session, "log", None)
     parent = None if log is None else log.part_of
     if parent is not None and resolution.source is not Source.HUMAN:
-        # No reward for a subagent's session: the one that started it has its work.
-        resolution = replace(
-            resolution,
-            value=None,
-            source=None,
-            final=True,
-            weight=0.0,
-            sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
-            reason=Reason.CARRIED,
-            grade=None,
-            basis=digest(resolution.basis, parent.pk),
-        )
+        resolution = _carried_by(parent, resolution)
     if not session.is_sample:
-        name_engine(session)
+        ensure_engine_arm(session)
     settlement = _append(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
     _record(session, settlement, credit, renew=renew)
@@ -216,8 +204,23 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
     return settlement
 
 
-def _resolved(session: Session, grades: list[Grade]) -> Resolution:
-    """What these grades of the session come to."""
+def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
+    """The resolution of a subagent's session: no reward, as the session that started it has its work."""
+    return replace(
+        resolution,
+        value=None,
+        source=None,
+        final=True,
+        weight=0.0,
+        sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+        reason=Reason.CARRIED,
+        grade=None,
+        basis=digest(resolution.basis, parent.pk),
+    )
+
+
+def _resolve(session: Session, grades: list[Grade]) -> Resolution:
+    """Resolve these grades of the session by the site's policy."""
     coming = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
     return resolve(
         views(grades),
@@ -234,26 +237,26 @@ def _open_flags(session: Session) -> list[str]:
     return [flag.rule for flag in session.flags.all() if flag.cleared_at is None]
 
 
-def would_teach(session: Session) -> tuple[tuple[Learner, ...], Credit | None]:
-    """The arms that ran and what the bandits would be told of them, were the session no sample: nothing is recorded.
-    The credit is None where they would be told nothing.
+def preview_credit(session: Session) -> tuple[tuple[Learner, ...], Credit | None]:
+    """For a sample: the arms that ran and the credit that they would get if it were a session of the site's own. Writes
+    nothing. The credit is None if the bandits would learn nothing.
     """
     settlement, grades = live(session), chain_of(session)
     if settlement is None:
         return (), None
-    standing = _resolved(session, grades).standing
+    standing = _resolve(session, grades).standing
     return arms_of(session), _credit(session, settlement, standing, grades, is_flagged=is_doubted(_open_flags(session)))
 
 
 def live(session: Session) -> Settlement | None:
-    """The settlement that holds, or None for a session that was never settled."""
+    """The session's current settlement; None if it was never settled."""
     return Settlement.objects.filter(session=session).order_by("-revision").first()
 
 
 def verdict_among(grades: Iterable[Grade]) -> Grade | None:
-    """The judge's latest first reading among these."""
-    read = (row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1)
-    return max(read, key=lambda row: row.pk, default=None)
+    """The judge's latest first reading among these grades."""
+    readings = (row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1)
+    return max(readings, key=lambda row: row.pk, default=None)
 
 
 def credited_day(session: Session) -> dt.date:
@@ -262,33 +265,34 @@ def credited_day(session: Session) -> dt.date:
 
 
 def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
-    """The day of the bandits on which each session's reward counts, by key: that on which it ended.
+    """The day on which each session's reward counts in the bandits, by primary key: the day on which it ended.
 
-    Where whoever is graded has dated it, not before the day on which the site received it, or six hours earlier: what
-    one agent can move is limited by day, and who chose the days would have a week's limits in an hour. A date that was
-    adopted holds. At most two queries.
+    If the graded agent dated it, not before the day on which the site received it, less six hours: what one agent can
+    move is limited by day, and an agent that chose the days could use a week's limits in an hour. A date that a person
+    or the runner adopted counts as it is. At most two queries.
     """
-    found, early = {}, {}
+    days, early = {}, {}
     for session in sessions:
-        found[session.pk] = timezone.localdate(session.ended_at)
+        days[session.pk] = timezone.localdate(session.ended_at)
         earliest = timezone.localdate(session.received_at - LATE_BY)
-        if found[session.pk] < earliest:
+        if days[session.pk] < earliest:
             early[session.pk] = earliest
     if not early:
-        return found
-    said = Submission.objects.filter(session__in=early).order_by("-pk").values_list("session", "witness")
-    first = dict(said)  # the earliest of each session is the last to be set
+        return days
+    submissions = Submission.objects.filter(session__in=early).order_by("-pk").values_list("session", "witness")
+    first = dict(submissions)  # the earliest of each session is the last to be set
     adopted = Proposal.objects.filter(session__in=early, field=ProposedField.DATES, adopted=True)
     dated = set(adopted.values_list("session", flat=True))
     bound = {key: day for key, day in early.items() if key in first and Witness(first[key]).binds and key not in dated}
-    return found | bound
+    return days | bound
 
 
 def _append(session: Session, resolution: Resolution) -> Settlement:
-    held = live(session)
+    """Store the resolution as the session's next settlement; return the current one if it says the same."""
+    last = live(session)
     settlement = Settlement(
         session=session,
-        revision=1 if held is None else held.revision + 1,
+        revision=1 if last is None else last.revision + 1,
         value=resolution.value,
         source=resolution.source or "",
         final=resolution.final,
@@ -300,8 +304,8 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         policy_id=ledger.policy_text_id(policy().version),
         basis=resolution.basis,
     )
-    if held is not None and _is_same(held, settlement, resolution):
-        return held
+    if last is not None and _is_same(last, settlement, resolution):
+        return last
     settlement.save(force_insert=True)
     if not session.is_sample:
         label = settlement.source or settlement.reason
@@ -323,7 +327,7 @@ def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> boo
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
-    """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
+    """Make the session's live ledger entries, at most one per bandit, say what the settlement says (law L4)."""
     ledger.set_rewards(
         learners(session),
         credit,
@@ -342,32 +346,31 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
 def _credit(
     session: Session, settlement: Settlement, standing: str, grades: list[Grade], *, is_flagged: bool
 ) -> Credit | None:
-    """What the bandits are told: nothing where there is no reward, or where its source carries no evidence; where
-    no source could grade the session, that it is so.
+    """The credit that the bandits record for the settlement; None without a reward, or if its source has no weight.
 
-    A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more. One
-    that counts nothing while it is contested is told all the same, and how far it is: what it counts is read from that.
+    A session that no source could grade is recorded as an abstention. A machine's reward of a session with open flags
+    is recorded in a stratum of its own, as its error is likely to be larger. A contested reward is recorded although it
+    has no weight yet: its standing says how far apart the grades are, and its weight is derived from that.
     """
     if settlement.value is None:
         return None
-    said = GraderKey(
+    key = GraderKey(
         source=settlement.source, witness=Witness.UNKNOWN.value, standing=standing, agent=session.agent.name
     )
     if settlement.weight == 0 and not standing.startswith(CONTESTED):
         if settlement.source != Source.FLOOR:
             return None
-        # That nobody could grade the session, and why: what the trajectory says, which looks at every one. It is kept
-        # so that silence can be read at what such sessions were worth where somebody judged them; it has no value and
-        # no weight, and a grade that comes takes its place.
+        # An abstention, with the trajectory's reason: it has no weight, and the first grade replaces it. It is recorded
+        # so that such sessions can be valued at what similar ones were worth when somebody judged them.
         version, reason = abstained(grades)
-        silent = replace(said, source=ABSTAINED, version=version, view=reason)
-        return Credit(value=0.0, grader=silent, cost_usd=session.cost_usd)
+        abstention = replace(key, source=ABSTAINED, version=version, view=reason)
+        return Credit(value=0.0, grader=abstention, cost_usd=session.cost_usd)
     stratum = FLAGGED if is_flagged and settlement.source != Source.HUMAN else ""
     grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
-    said = replace(said, stratum=stratum)
+    key = replace(key, stratum=stratum)
     if grade is not None:
-        said = replace(
-            said,
+        key = replace(
+            key,
             model=grade.model,
             route=grade.route,
             rubric=grade.rubric,
@@ -375,25 +378,25 @@ def _credit(
             version=grade.version,
             view=view_of(grade),
         )
-    return Credit(value=settlement.value, grader=said, cost_usd=session.cost_usd)
+    return Credit(value=settlement.value, grader=key, cost_usd=session.cost_usd)
 
 
 def abstained(grades: Iterable[Grade]) -> tuple[str, str]:
-    """By which version, and why, nobody could grade a session with these grades, as the ledger's keys say it."""
+    """The version and the reason of the trajectory's abstention, as they go into the ledger's keys."""
     rows = {grade.pk: grade for grade in grades}
-    holds = current(views(rows.values())).get(Source.TRAJECTORY)
-    if holds is None:
+    trajectory = current(views(rows.values())).get(Source.TRAJECTORY)
+    if trajectory is None:
         return "", Reason.NO_EVIDENCE.value
-    return rows[holds.id].version, rows[holds.id].reason or Reason.NO_EVIDENCE.value
+    return rows[trajectory.id].version, rows[trajectory.id].reason or Reason.NO_EVIDENCE.value
 
 
 def is_flagged(session: Session) -> bool:
-    """Whether a rule's or a person's flag on the session waits for somebody, and speaks against a machine's word."""
+    """Whether the session has an open flag that casts doubt on a machine's grade."""
     return is_doubted(Flag.objects.open().filter(session=session).values_list("rule", flat=True))
 
 
 def is_doubted(flags: Iterable[str]) -> bool:
-    """Whether one of these rules' open flags speaks against what a machine says of a session. One that repeats what the
-    agent says of itself does not: it would choose its own stratum by it.
+    """Whether a flag of one of these rules casts doubt on a machine's grade. Flags on what the agent claims itself do
+    not: by them, an agent could choose the stratum of its rewards.
     """
     return any(rule not in OWN_WORDS for rule in flags)

@@ -150,55 +150,55 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     or lose a text by it, and are to be graded again.
     """
     try:
-        seen = look(session, parsed)
+        inputs = load_input(session, parsed)
         sketches_before = near_copies.of(session)
-        found: list[artifacts.FoundArtifact] = []
-        said: dict[Sketch, near_copies.DatedSketch] = {}
+        matches: list[artifacts.FoundArtifact] = []
+        sketches: dict[Sketch, near_copies.DatedSketch] = {}
         answers = [
-            _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
-            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material.journal)),
+            _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(inputs)),
+            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(inputs.material.journal)),
             _guarded(
                 Source.CONSUMPTION,
                 consumption.VERSION,
-                lambda: _consumption(seen, parsed, found, said, sketches_before),
+                lambda: _consumption(inputs, parsed, matches, sketches, sketches_before),
             ),
         ]
-    except store.Gone:  # nothing can be read any more, and what was said of it holds
+    except store.Gone:  # the files have expired: the last grades stay current
         return []
-    held: SessionSignals | None = getattr(session, "extracted", None)
-    if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
-        data = None if seen.signals is None else _kept(seen.signals)
-        session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
-        session.extracted.save(force_insert=held is None)
-    outcomes.conclude(session, seen.signals, seen.material.witness)
+    stored: SessionSignals | None = getattr(session, "extracted", None)
+    if stored is None or stored.version != inputs.signals_version or (stored.data is None) != (inputs.signals is None):
+        data = None if inputs.signals is None else _without_secrets(inputs.signals)
+        session.extracted = SessionSignals(session=session, version=inputs.signals_version, data=data)
+        session.extracted.save(force_insert=stored is None)
+    outcomes.conclude(session, inputs.signals, inputs.material.witness)
     _append(session, answers)
-    return _keep_artifacts(session, seen.material, found, said, sketches_before)
+    return _store_artifacts(session, inputs.material, matches, sketches, sketches_before)
 
 
-def _kept(found: Signals) -> dict[str, Any]:
-    """Signals as the session's row keeps them: without secrets. Ones that lost some by that are shown to people only;
-    to grade by, they are extracted again.
+def _without_secrets(signals: Signals) -> dict[str, Any]:
+    """The signals as JSON, without secrets. If any was removed they are marked `HIDDEN`: good to show, but for grading
+    the signals are extracted from the log again.
     """
-    said = plain_json(found.as_dict())
-    kept: dict[str, Any] = redact_json(said)
-    return kept if kept == said else {**kept, HIDDEN: True}
+    data = plain_json(signals.as_dict())
+    redacted: dict[str, Any] = redact_json(data)
+    return redacted if redacted == data else {**redacted, HIDDEN: True}
 
 
 Answer = tuple[SourceGrade, str]
 
 
-def look(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
+def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
     """Load and parse what a session is graded by; see `grade`. Nothing is written."""
-    held = material.of(session)
-    transcript, log = held.transcript, held.log
+    session_material = material.of(session)
+    transcript, log = session_material.transcript, session_material.log
     signals, version, fault = None, "", ""
     if transcript is not None:
         version = _signals_version(transcript, log)
         signals, fault = _signals(session, transcript, version, log, parsed)
-    changes, patch_fault = _patch(held.patch, parsed)
+    changes, patch_fault = _patch(session_material.patch, parsed)
     return GradingInput(
         session=session,
-        material=held,
+        material=session_material,
         signals=signals,
         signals_version="" if signals is None else version,
         changes=changes,
@@ -208,15 +208,15 @@ def look(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput
     )
 
 
-def produced(seen: GradingInput) -> Production:
+def produced(inputs: GradingInput) -> Production:
     """What the session's evidence confirms that it brought about."""
     return collect(
-        seen.own_signals,
-        facts=seen.material.facts,
-        patch=seen.changes,
-        foreign=seen.material.foreign,
-        root=seen.root,
-        artifacts=seen.rules.globs,
+        inputs.own_signals,
+        facts=inputs.material.facts,
+        patch=inputs.changes,
+        foreign=inputs.material.foreign,
+        root=inputs.root,
+        artifacts=inputs.rules.globs,
     )
 
 
@@ -239,9 +239,9 @@ def _signals(
     session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: ParsedFiles
 ) -> tuple[Signals | None, str]:
     """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
-    held: SessionSignals | None = getattr(session, "extracted", None)
-    if held is not None and held.data is not None and held.version == version and HIDDEN not in held.data:
-        return Signals.from_dict(held.data), ""
+    stored: SessionSignals | None = getattr(session, "extracted", None)
+    if stored is not None and stored.data is not None and stored.version == version and HIDDEN not in stored.data:
+        return Signals.from_dict(stored.data), ""
     is_whole = log is None or not log.digest  # one log counts, with all of its records
     if is_whole and transcript.sha256 in parsed.signals:
         return parsed.signals[transcript.sha256], ""
@@ -275,114 +275,118 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
     return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
 
 
-def _trajectory(seen: GradingInput) -> Answer:
-    held, files = seen.material, [*seen.logs, *seen.patches]
-    if seen.fault:
+def _trajectory(inputs: GradingInput) -> Answer:
+    """The trajectory's grade, with what the evidence shows by now (`shown`) beside it."""
+    material, files = inputs.material, [*inputs.logs, *inputs.patches]
+    if inputs.fault:
         failed = unscored(
-            Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=seen.fault
+            Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=inputs.fault
         )
         return failed, _digest(*files)
-    absent, why = (Reason.CARRIED, held.carried) if held.carried else (held.absent, held.why)
-    category = seen.session.category
+    absent, why = (Reason.CARRIED, material.carried) if material.carried else (material.absent, material.why)
+    category = inputs.session.category
     looking = category is not None and category.current.is_looking
-    production = produced(seen)
+    production = produced(inputs)
     answer = trajectory.grade(
         trajectory.TrajectoryInput(
-            signals=seen.own_signals,
+            signals=inputs.own_signals,
             production=production,
-            facts=held.facts,
+            facts=material.facts,
             absent=absent,
             why=why,
             looking=looking,
         )
     )
-    shown = EvidenceState.of(
+    evidence_state = EvidenceState.of(
         production,
-        transcript="" if held.transcript is None or held.carried else held.transcript.sha256,
+        transcript="" if material.transcript is None or material.carried else material.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
-        source=_digest(*files, repr(held.facts), repr(held.foreign)),
+        source=_digest(*files, repr(material.facts), repr(material.foreign)),
     )
-    kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
-    witness = held.beside.alone if answer.evidence.get("view") == EvidenceView.FACTS else held.witness
-    inputs = *files, absent, str(looking), repr(held.facts), repr(held.foreign), *seen.rules.globs
-    return _vouched(kept, witness, *inputs)
+    answer = replace(answer, evidence={**answer.evidence, "shown": evidence_state.as_dict()})
+    witness = material.beside.alone if answer.evidence.get("view") == EvidenceView.FACTS else material.witness
+    globs = inputs.rules.globs
+    return _attested(
+        answer, witness, *files, absent, str(looking), repr(material.facts), repr(material.foreign), *globs
+    )
 
 
 def _journal(row: Evidence | None) -> Answer:
     if row is None:
         return journal.grade(None), _digest("")
-    return _vouched(journal.grade(store.text_of(row)), Witness(row.witness), row.sha256)
+    return _attested(journal.grade(store.text_of(row)), Witness(row.witness), row.sha256)
 
 
-def _vouched(answer: SourceGrade, witness: Witness, *inputs: str) -> Answer:
-    """The answer with who vouches for what it rests on, where that is known, and the hash of what it follows from."""
+def _attested(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
+    """The answer with the witness of its evidence, if known, and the digest of the parts that it was computed from."""
     if witness is Witness.UNKNOWN:
-        return answer, _digest(*inputs)
-    return replace(answer, evidence={**answer.evidence, "witness": witness.value}), _digest(*inputs, witness.value)
+        return answer, _digest(*parts)
+    return replace(answer, evidence={**answer.evidence, "witness": witness.value}), _digest(*parts, witness.value)
 
 
 def _consumption(
-    seen: GradingInput,
+    inputs: GradingInput,
     parsed: ParsedFiles,
-    found: list[artifacts.FoundArtifact],
-    said: dict[Sketch, near_copies.DatedSketch],
+    matches: list[artifacts.FoundArtifact],
+    sketches: dict[Sketch, near_copies.DatedSketch],
     sketches_before: frozenset[near_copies.DatedSketch],
 ) -> Answer:
-    """The grade; and into `found` the artifacts that it counts, and those that it leaves out with the reason, into
-    `said` what they say.
+    """The grade by what the session left behind. Adds to `matches` the artifacts that count, and those left out with
+    the reason; to `sketches` the sketches of their texts.
     """
-    held = seen.material
-    if seen.patch_fault:
+    material = inputs.material
+    if inputs.patch_fault:
         failed = unscored(
             Source.CONSUMPTION,
             Reason.UNREADABLE,
             version=consumption.VERSION,
             status=Status.FAILED,
-            detail=seen.patch_fault,
+            detail=inputs.patch_fault,
         )
-        return failed, _digest(*seen.patches)
-    rules = seen.rules.definitions
-    if seen.rules.error:
-        raise artifacts.InvalidRule(seen.rules.error)
+        return failed, _digest(*inputs.patches)
+    rules = inputs.rules.definitions
+    if inputs.rules.error:
+        raise artifacts.InvalidRule(inputs.rules.error)
     search = ArtifactSearch(
         rules=rules,
-        patch_sha256="" if held.patch is None else held.patch.sha256,
-        signals_version=seen.signals_version,
-        root=seen.root,
+        patch_sha256="" if material.patch is None else material.patch.sha256,
+        signals_version=inputs.signals_version,
+        root=inputs.root,
     )
-    left = parsed.found_artifacts.get(search)
-    if left is None:
-        left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
-    found_in = held.patch or held.transcript
-    weighed, texts = near_copies.weighed(
-        seen.session, left, found_in.received_at if found_in else None, sketches_before
-    )
-    found.extend(weighed)
-    said.update(texts)
-    category = seen.session.category
+    candidates = parsed.found_artifacts.get(search)
+    if candidates is None:
+        candidates = artifacts.find(rules, patch=inputs.changes, signals=inputs.signals, root=inputs.root)
+    origin = material.patch or material.transcript
+    received_at = origin.received_at if origin else None
+    weighed, texts = near_copies.weighed(inputs.session, candidates, received_at, sketches_before)
+    matches.extend(weighed)
+    sketches.update(texts)
+    category = inputs.session.category
     is_consumption = category is not None and category.is_consumption
     # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
-    readable = held.patch is not None or (seen.signals is not None and seen.signals.calls > 0)
-    if seen.signals is not None:
+    readable = material.patch is not None or (inputs.signals is not None and inputs.signals.calls > 0)
+    if inputs.signals is not None:
         why = "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
     else:
-        reason = held.absent if held.transcript is None else Reason.UNREADABLE
+        reason = material.absent if material.transcript is None else Reason.UNREADABLE
         why = f"No patch, and no transcript to go by: {reason.words}"
-    answer = consumption.grade(found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why)
-    left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
-    witness = held.witness
-    if held.patch is not None and not _is_borne_out(found, seen.own_signals):
-        witness = Witness(held.patch.witness).alone
-    inputs = *seen.patches, *seen.logs, str(is_consumption), str(readable), repr(rules), repr(left_out)
-    return _vouched(answer, witness, *inputs)
+    answer = consumption.grade(
+        matches, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
+    )
+    left_out = [(item.kind, item.key, item.left_out) for item in matches if item.left_out]
+    witness = material.witness
+    if material.patch is not None and not _is_confirmed_by_log(matches, inputs.own_signals):
+        witness = Witness(material.patch.witness).alone
+    files = [*inputs.patches, *inputs.logs]
+    return _attested(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
 
 
-def _is_borne_out(found: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
+def _is_confirmed_by_log(matches: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
     """Whether the session's own log shows a change of every file in its patch that counts."""
     changed = {change.path for change in signals.files} if signals is not None else set()
     return all(
         any(path == item.path or path.endswith(f"/{item.path}") for path in changed)
-        for item in found
+        for item in matches
         if item.origin == Origin.PATCH and not item.left_out
     )
 
@@ -402,16 +406,16 @@ def artifact_rules() -> ArtifactRules:
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
-    """A row for each answer that differs from the source's last one."""
-    held, new = list(session.grades.all()), list[Grade]()
-    for answer, inputs in answers:
-        rows = [row for row in held if row.source == answer.source]
+    """Store a grade for each answer that differs from the source's last one."""
+    stored, new = list(session.grades.all()), list[Grade]()
+    for answer, inputs_sha256 in answers:
+        rows = [row for row in stored if row.source == answer.source]
         if rows:
             last = rows[-1]
-            said = (last.status, last.value, last.reason, last.version, last.inputs_sha256)
-            if said == (answer.status, answer.value, answer.reason, answer.version, inputs):
+            last_answer = (last.status, last.value, last.reason, last.version, last.inputs_sha256)
+            if last_answer == (answer.status, answer.value, answer.reason, answer.version, inputs_sha256):
                 continue
-        replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
+        replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs_sha256, answer.version)]
         grade = Grade(
             session=session,
             source=answer.source,
@@ -419,7 +423,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             value=answer.value,
             reason=answer.reason,
             version=answer.version,
-            inputs_sha256=inputs,
+            inputs_sha256=inputs_sha256,
             replicate=len(replicates),
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
@@ -427,33 +431,33 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
     Grade.objects.bulk_create(new)
 
 
-def _keep_artifacts(
+def _store_artifacts(
     session: Session,
-    seen: Material,
-    found: Iterable[artifacts.FoundArtifact],
-    said: Mapping[Sketch, near_copies.DatedSketch],
-    before: frozenset[near_copies.DatedSketch],
+    material: Material,
+    matches: Iterable[artifacts.FoundArtifact],
+    sketches: Mapping[Sketch, near_copies.DatedSketch],
+    sketches_before: frozenset[near_copies.DatedSketch],
 ) -> list[Session]:
-    """Make the artifacts that rules found those that they find now. Facts and claims are left alone.
+    """Replace the artifacts that rules matched before by those that they match now. Facts and claims stay.
 
     Returns the other sessions that win or lose a text by it.
     """
-    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
-    held = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
-    rows = {(row.kind, row.key, row.origin): row.left_out for row in held}
+    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in matches if item.kind in KINDS}
+    stored = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
+    stored_reasons = {(row.kind, row.key, row.origin): row.left_out for row in stored}
     reasons = {key: plain_text(redact(item.left_out), LEFT_OUT) for key, item in now.items()}
-    texts = {said[item.sketch] for item in now.values() if item.sketch}
-    if rows == reasons and before == texts:
+    sketches_now = {sketches[item.sketch] for item in now.values() if item.sketch}
+    if stored_reasons == reasons and sketches_before == sketches_now:
         return []
-    if held:
+    if stored:
         session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS).delete()
-    # The patch's artifacts are vouched for by whoever sent it, the log's by whoever sent that.
-    vouched = {
+    # An artifact has the witness of the file that it was found in.
+    witnesses = {
         origin.value: row.witness
-        for origin, row in ((Origin.PATCH, seen.patch), (Origin.TRANSCRIPT, seen.transcript))
+        for origin, row in ((Origin.PATCH, material.patch), (Origin.TRANSCRIPT, material.transcript))
         if row is not None
     }
-    made = Artifact.objects.bulk_create(
+    rows = Artifact.objects.bulk_create(
         Artifact(
             session=session,
             kind=kind,
@@ -462,13 +466,13 @@ def _keep_artifacts(
             seen_at=plain_text(item.where, 300),
             rule=item.rule[:64],
             left_out=reasons[kind, key, origin],
-            witness=vouched.get(origin, Witness.UNKNOWN),
+            witness=witnesses.get(origin, Witness.UNKNOWN),
         )
         for (kind, key, origin), item in now.items()
     )
-    pairs = zip(made, now.values(), strict=True)
-    near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
-    return near_copies.losers(session, before)
+    pairs = zip(rows, now.values(), strict=True)
+    near_copies.keep(session, [(row, sketches[item.sketch]) for row, item in pairs if item.sketch])
+    return near_copies.losers(session, sketches_before)
 
 
 def _digest(*parts: str) -> str:

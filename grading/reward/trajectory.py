@@ -20,12 +20,12 @@ VERSION = "trajectory/2"
 # A category of looking (triage, monitoring, review): looked, found nothing to do, without trouble. A start, until
 # judges have said what such sessions are worth.
 LOOKED = 0.35
-LEAST_READS = 3
-TROUBLE = 0.25
+MIN_READS = 3
+MAX_ERROR_RATE = 0.25
 # A session without any effect that was seen to fail is worth no more than this.
 FAILED_AT_MOST = 0.2
-# From here on the journal has nothing to add: one commit, or evidence of failure.
-STANDS = 1.0
+# With so many commit-equivalents, or with evidence of failure, the journal has nothing to add.
+CONCLUSIVE_UNITS = 1.0
 
 
 class EvidenceView(StrEnum):
@@ -40,10 +40,10 @@ class EvidenceView(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryInput:
-    """What there is to grade a session by.
+    """What a session is graded by.
 
-    `signals` None: there is no transcript that may be used, and `absent` with `why` says so. `looking`: the category is
-    one where finding nothing to do is a right outcome.
+    `signals` is None if no transcript may be used; `absent` and `why` then say why not. `looking`: in the session's
+    category, finding nothing to do is a right outcome.
     """
 
     signals: Signals | None = None
@@ -54,46 +54,46 @@ class TrajectoryInput:
     looking: bool = False
 
 
-def grade(seen: TrajectoryInput) -> SourceGrade:
-    """What can be said of a session, decided in this order.
+def grade(inputs: TrajectoryInput) -> SourceGrade:
+    """Grade a session. Decided in this order:
 
     The log was cut by its infrastructure: unscored. Something was confirmed: a score, from the log, or from facts and
     patch alone where the log cannot be used. Nothing was, but a failure was observed: a low score. The log cannot be
     read: unscored. A category of looking that looked and found nothing to do: 0.35. Else unscored: nothing observable.
     """
-    log = seen.signals
+    log = inputs.signals
     if log is not None and was_cut(log):
         detail = f"An API error ended the log ({log.cut or ', '.join(sorted(log.api_errors))}); its work is not graded"
-        return _abstain(seen, Reason.INFRASTRUCTURE, detail)
-    unusable, why = _unusable(seen)
-    usable = None if unusable else log
-    failures = list(_failures(usable, seen.facts))
-    if seen.production.is_work:
+        return _abstain(inputs, Reason.INFRASTRUCTURE, detail)
+    log_problem, why = _log_problem(inputs)
+    usable = None if log_problem else log
+    failures = list(_failures(usable, inputs.facts))
+    if inputs.production.is_work:
         view = EvidenceView.FACTS
         if usable:
             view = EvidenceView.PART if usable.truncated or usable.unreadable_calls else EvidenceView.FULL
-        told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
+        detail = f"{inputs.production.words}: {inputs.production.units:.1f} commit-equivalents"
         if why:
-            told += f", from facts and patch alone ({why[:1].lower()}{why[1:]})"
+            detail += f", from facts and patch alone ({why[:1].lower()}{why[1:]})"
         # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
-        least = LOOKED if usable and seen.looking and has_looked(usable) and not failures else LOWEST
-        return _scored(seen, view, failures, _weighed(seen, usable, least=least), told)
+        lowest = LOOKED if usable and inputs.looking and has_looked(usable) and not failures else LOWEST
+        return _scored(inputs, view, failures, _score(inputs, usable, lowest=lowest), detail)
     if failures:
-        found = _weighed(seen, usable, most=FAILED_AT_MOST)
-        return _scored(seen, EvidenceView.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
-    if unusable or usable is None:
-        return _abstain(seen, unusable, why)
-    if seen.looking and has_looked(usable):
+        detail = f"Nothing was brought about: {'; '.join(failures)}"
+        return _scored(inputs, EvidenceView.FAILED, failures, _score(inputs, usable, highest=FAILED_AT_MOST), detail)
+    if log_problem or usable is None:
+        return _abstain(inputs, log_problem, why)
+    if inputs.looking and has_looked(usable):
         detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
-        return _scored(seen, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
+        return _scored(inputs, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
     # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
-    withheld = _weighed(seen, usable)
+    withheld = _score(inputs, usable)
     detail = "No effect and no failure to see: it answered without a tool call"
     if usable.calls:
         opaque = f", {usable.opaque_calls} of them of tools that the site does not know" if usable.opaque_calls else ""
         calls = _counted(usable.calls, "tool call")
         detail = f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
-    return _abstain(seen, Reason.NOTHING_OBSERVABLE, detail, withheld=round(withheld.value, 6))
+    return _abstain(inputs, Reason.NOTHING_OBSERVABLE, detail, withheld=round(withheld.value, 6))
 
 
 def was_cut(log: Signals) -> bool:
@@ -106,23 +106,23 @@ def was_cut(log: Signals) -> bool:
 
 
 def has_finished(log: Signals) -> bool:
-    """Whether a session had brought its work to an end: a final message, a merge, or its own last tests passed."""
+    """Whether a session had finished its work: it has a final message, a merge, or its own last tests passed."""
     return log.concluded or log.count(EffectKind.PR_MERGED) > 0 or log.last_tests is True
 
 
 def has_looked(log: Signals) -> bool:
     """Whether a session read several things without trouble and reported."""
-    return log.reads >= LEAST_READS and log.error_rate < TROUBLE and log.concluded
+    return log.reads >= MIN_READS and log.error_rate < MAX_ERROR_RATE and log.concluded
 
 
-def _unusable(seen: TrajectoryInput) -> tuple[Reason, str]:
-    """Why the log cannot be graded by; an empty reason where it can."""
-    log = seen.signals
+def _log_problem(inputs: TrajectoryInput) -> tuple[Reason, str]:
+    """Why the log cannot be used for grading, as a reason and in words; Reason.NONE if it can."""
+    log = inputs.signals
     if log is None:
-        return seen.absent, seen.why or seen.absent.words
+        return inputs.absent, inputs.why or inputs.absent.words
     if not log.has_model_turn:
         return Reason.STUB_NO_TOOL_CALLS, "Neither an answer nor a tool call in the log; expected the whole transcript"
-    if log.calls == 0 and (seen.facts.show_work or seen.production.is_work):
+    if log.calls == 0 and (inputs.facts.show_work or inputs.production.is_work):
         return Reason.STUB_NO_TOOL_CALLS, f"{Reason.STUB_NO_TOOL_CALLS.words}; not graded from this log"
     if log.is_blind:
         return Reason.FORMAT_BLIND, blindness(log)
@@ -143,7 +143,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
-    """What was seen to go wrong, in words. An error on the way is no failure of the session."""
+    """The failures observed in a session, in words. An error that it recovered from is not one."""
     for name in facts.failed_checks:
         yield f"the mandatory check {name} failed"
     if log is None:
@@ -157,41 +157,43 @@ def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
         yield f"the user refused {log.rejected} of its calls"
 
 
-def _weighed(
-    seen: TrajectoryInput, log: Signals | None, *, least: float = LOWEST, most: float = 1.0
+def _score(
+    inputs: TrajectoryInput, log: Signals | None, *, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
-    observed = Observed.of(log, units=seen.production.units, did_something=seen.production.is_work)
-    return score(observed, least=least, most=most)
+    observed = Observed.of(log, units=inputs.production.units, did_something=inputs.production.is_work)
+    return score(observed, lowest=lowest, highest=highest)
 
 
 def _scored(
-    seen: TrajectoryInput, view: EvidenceView, failures: list[str], found: TrajectoryScore, detail: str
+    inputs: TrajectoryInput, view: EvidenceView, failures: list[str], result: TrajectoryScore, detail: str
 ) -> SourceGrade:
-    log = None if view is EvidenceView.FACTS else seen.signals
+    """The grade, with everything that its page shows of how it came about."""
+    log_problem, _why = _log_problem(inputs)
+    graded_log = None if view is EvidenceView.FACTS else inputs.signals
     return scored(
         Source.TRAJECTORY,
-        found.value,
+        result.value,
         version=VERSION,
         detail=detail,
-        weighed=[row.as_dict() for row in found.contributions],
+        weighed=[row.as_dict() for row in result.contributions],
         view=view.value,
-        log=_unusable(seen)[0].value,
+        log=log_problem.value,
         failures=failures,
-        stands=seen.production.units >= STANDS or bool(failures),
-        **_sum(seen.production),
-        **({} if log is None else _conduct(log)),
+        stands=inputs.production.units >= CONCLUSIVE_UNITS or bool(failures),
+        **_production_evidence(inputs.production),
+        **({} if graded_log is None else _conduct_evidence(graded_log)),
     )
 
 
-def _abstain(seen: TrajectoryInput, reason: Reason, detail: str, **more: Any) -> SourceGrade:
-    log = seen.signals
-    said = _sum(seen.production) | ({} if log is None else _conduct(log)) | more
-    return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **said)
+def _abstain(inputs: TrajectoryInput, reason: Reason, detail: str, **more: Any) -> SourceGrade:
+    log = inputs.signals
+    evidence = _production_evidence(inputs.production) | ({} if log is None else _conduct_evidence(log)) | more
+    return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **evidence)
 
 
-def _sum(production: Production) -> dict[str, Any]:
+def _production_evidence(production: Production) -> dict[str, Any]:
     return {"terms": [term.as_dict() for term in production.terms], "units": round(production.units, 6)}
 
 
-def _conduct(log: Signals) -> dict[str, Any]:
+def _conduct_evidence(log: Signals) -> dict[str, Any]:
     return {"error_rate": round(log.error_rate, 6)}

@@ -112,9 +112,9 @@ WEIGHTS = Weights()
 
 
 def score(
-    observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWEST, most: float = 1.0
+    observed: Observed, weights: Weights = WEIGHTS, *, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
-    """The grade of a session by what was observed of it, between `least` and `most`: a row says where those decide.
+    """The sum of the formula, limited to [`lowest`, `highest`]; if a limit applies, a row of kind `limit` says so.
 
     What was not observed adds 0, and its row says so.
     """
@@ -123,33 +123,45 @@ def score(
         for kind, words, factor in _factors(observed)
     )
     total = math.fsum(row.adds for row in rows)
-    value = min(max(total, least), most)
+    value = min(max(total, lowest), highest)
     if value != total:
-        words = f"at most {most} here" if value < total else f"at least {least} here"
+        words = f"at most {highest} here" if value < total else f"at least {lowest} here"
         rows = (*rows, Contribution(kind="limit", words=words, factor=1.0, weight=value - total))
     return TrajectoryScore(value=value, contributions=rows)
 
 
-def _factors(seen: Observed) -> tuple[tuple[str, str, float], ...]:
-    """(the weight's name, what was observed in words, the factor) of each row."""
+def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
+    """The rows of the sum as (name of the weight, what was observed in words, factor)."""
     tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
     work = (
         ("base", "what every session begins with", 1.0),
-        ("tests", *tests[seen.last_tests]),
-        ("units", f"{seen.units:.1f} commit-equivalents of confirmed work", -math.expm1(-seen.units / HALF_LIFE)),
-        ("did_something", "did something" if seen.did_something else "no work was seen", float(seen.did_something)),
+        ("tests", *tests[observed.last_tests]),
+        (
+            "units",
+            f"{observed.units:.1f} commit-equivalents of confirmed work",
+            -math.expm1(-observed.units / HALF_LIFE),
+        ),
+        (
+            "did_something",
+            "did something" if observed.did_something else "no work was seen",
+            float(observed.did_something),
+        ),
     )
-    if not seen.has_log:
+    if not observed.has_log:
         unseen = ("few_turns", "got_going", "errors", "empty_results", "repeats")
         return (*work, *((kind, "not known without a log", 0.0) for kind in unseen))
-    turns = max(1, seen.user_turns)
+    turns = max(1, observed.user_turns)
     return (
         *work,
-        ("few_turns", f"{seen.user_turns} user turn{'s' * (seen.user_turns != 1)}", 1 / (1 + (turns - 1) / HALF_TURNS)),
-        ("got_going", "dead start" if seen.dead_start else "got going", float(not seen.dead_start)),
-        ("errors", *_share(seen.failed_calls, seen.known_results, "results are failures")),
-        ("empty_results", *_share(seen.empty_results, seen.must_print, "results are empty that cannot be")),
-        ("repeats", *_share(seen.repeats, seen.repeatable, "calls were made again for nothing")),
+        (
+            "few_turns",
+            f"{observed.user_turns} user turn{'s' * (observed.user_turns != 1)}",
+            1 / (1 + (turns - 1) / HALF_TURNS),
+        ),
+        ("got_going", "dead start" if observed.dead_start else "got going", float(not observed.dead_start)),
+        ("errors", *_share(observed.failed_calls, observed.known_results, "results are failures")),
+        ("empty_results", *_share(observed.empty_results, observed.must_print, "results are empty that cannot be")),
+        ("repeats", *_share(observed.repeats, observed.repeatable, "calls were made again for nothing")),
     )
 
 

@@ -67,7 +67,7 @@ def test_every_upload_goes_by_the_rules_as_they_are(site, settings):
     session = site.upload("after", logs.claude("after", logs.COMMIT), category=None).session
     assert (session.category.name, session.category_from) == ("triage", "rule")
     assert (session.shares.repeat, session.shares.second) == (1, 1)
-    assert sources.look(session).rules.definitions == ()
+    assert sources.load_input(session).rules.definitions == ()
     assert audit.audit() == []
 
 

@@ -94,7 +94,7 @@ def test_rewording_explanations_settles_nothing(site, monkeypatch):
 
 @pytest.mark.django_db
 def test_a_session_that_was_never_settled_would_teach_nothing(site):
-    assert rewards.would_teach(site.session().session) == ((), None)
+    assert rewards.preview_credit(site.session().session) == ((), None)
 
 
 @pytest.mark.django_db

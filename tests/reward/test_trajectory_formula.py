@@ -77,8 +77,8 @@ def test_repeats_take_away_at_most_their_weight(observed: Observed):
 
 @given(seen)
 def test_limits_hold_and_keep_the_order(observed: Observed):
-    assert score(observed, most=0.2).value == min(score(observed).value, 0.2)
-    assert score(observed, least=0.35).value == max(score(observed).value, 0.35)
+    assert score(observed, highest=0.2).value == min(score(observed).value, 0.2)
+    assert score(observed, lowest=0.35).value == max(score(observed).value, 0.35)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_was_not_observed_adds_nothing():
 
 
 def test_a_limit_is_a_row_of_its_own():
-    found = score(DONE, most=0.2)
+    found = score(DONE, highest=0.2)
     last = found.contributions[-1]
     assert (last.kind, last.words) == ("limit", "at most 0.2 here")
     assert sum(row.adds for row in found.contributions) == pytest.approx(0.2)
@@ -178,7 +178,7 @@ def test_without_a_log_every_row_of_conduct_says_so():
 
 
 def test_a_limit_says_on_which_side_it_is():
-    low, high = score(Observed(), least=0.5), score(DONE, most=0.25)
+    low, high = score(Observed(), lowest=0.5), score(DONE, highest=0.25)
     assert (low.contributions[-1].words, high.contributions[-1].words) == ("at least 0.5 here", "at most 0.25 here")
     assert low.contributions[-1].factor == 1.0
     assert low.contributions[-1].adds == pytest.approx(0.165)
@@ -187,4 +187,4 @@ def test_a_limit_says_on_which_side_it_is():
 def test_a_sum_between_its_limits_has_no_row_of_a_limit():
     assert [row.kind for row in score(DONE).contributions if row.kind == "limit"] == []
     exact = score(DONE).value
-    assert len(score(DONE, most=exact, least=exact).contributions) == len(asdict(WEIGHTS))
+    assert len(score(DONE, highest=exact, lowest=exact).contributions) == len(asdict(WEIGHTS))

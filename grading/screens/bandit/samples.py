@@ -51,7 +51,7 @@ def sample_rewards() -> list[SampleReward]:
     days = rewards.credited_days(sessions)
     found = []
     for session in sessions:
-        learners, credit = rewards.would_teach(session)
+        learners, credit = rewards.preview_credit(session)
         if credit is not None:
             found.append(SampleReward(session=session.pk, learners=learners, credit=credit, day=days[session.pk]))
     return found
