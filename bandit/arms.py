@@ -1,4 +1,4 @@
-"""What people do to arms: each act one function, in the bandit's turn, that leaves an event with who and why."""
+"""What people do to arms. Each function locks the bandit and records an event that says who did it and why."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,116 +12,118 @@ from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
 from bandit.names import canonical, nearest
 
 Act = ArmEvent.Act
-LONGEST, WHY = 100, 500
+MAX_NAME, MAX_WHY = 100, 500
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
 def near(bandit: str, name: str) -> str | None:
-    """The arm or alias that `name` looks like, where it may be another spelling of it; None where it is one, or not."""
+    """The arm or alias that `name` may be a misspelling of; None if it is the name of one, or resembles none."""
     names = {*Arm.objects.of(bandit).values_list("name", flat=True)}
     names |= {*ArmAlias.objects.filter(bandit__name=bandit).values_list("alias", flat=True)}
     return None if canonical(name) in names else nearest(name, names)
 
 
 def add(bandit: str, name: str, *, by: str, why: str = "", **fields: Any) -> Arm:
-    """A new arm. `fields`: title, is_consumption, is_low_stakes, probation.
+    """Create an arm. `fields`: title, is_consumption, is_low_stakes, probation.
 
-    Raises UnknownBandit, or ValueError for a name that is blank, too long, unprintable, or some arm's already.
+    Raises UnknownBandit, or ValueError for a name that is blank, too long, unprintable or taken.
     """
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         arm = Arm.objects.create(bandit=row, name=_free_name(row, name), **fields)
-        return done(arm, Act.ADDED, by=by, why=why)
+        return record_event(arm, Act.ADDED, by=by, why=why)
 
 
 def rename(arm: Arm, title: str, *, by: str, why: str = "") -> Arm:
-    """Give the arm another title. Its name stays: records and callers know it by that."""
-    with in_turn(arm) as held:
-        said = title.strip()
-        if len(said) > LONGEST or not said.isprintable():
-            raise ValueError(f"a title has up to {LONGEST} printable characters; got {said[:50]!r}, {len(said)} long")
-        reason = f"{held} is now {said or held.name}. {why}".strip()
-        return done(held, Act.RENAMED, by=by, why=reason, title=said)
+    """Change the arm's title; an empty one falls back to its name. The name itself never changes: callers use it."""
+    with locked_arm(arm) as current:
+        title = title.strip()
+        if len(title) > MAX_NAME or not title.isprintable():
+            raise ValueError(
+                f"a title has up to {MAX_NAME} printable characters; got {title[:50]!r}, {len(title)} long"
+            )
+        reason = f"{current} is now {title or current.name}. {why}".strip()
+        return record_event(current, Act.RENAMED, by=by, why=reason, title=title)
 
 
 def add_alias(arm: Arm, alias: str, *, by: str, why: str = "") -> ArmAlias:
-    """Another spelling of the arm. Raises ValueError as `add`."""
-    with in_turn(arm) as held:
-        made = ArmAlias.objects.create(bandit=held.bandit, alias=_free_name(held.bandit, alias), arm=held)
-        done(held, Act.RENAMED, by=by, why=f"Also called {made.alias}. {why}".strip())
-        return made
+    """Add another spelling of the arm's name. Raises ValueError as `add`."""
+    with locked_arm(arm) as current:
+        row = ArmAlias.objects.create(bandit=current.bandit, alias=_free_name(current.bandit, alias), arm=current)
+        record_event(current, Act.RENAMED, by=by, why=f"Also called {row.alias}. {why}".strip())
+        return row
 
 
 def remove_alias(arm: Arm, alias: str, *, by: str, why: str = "") -> Arm:
-    """Take a spelling away; what came under it stays. Raises ValueError where the arm has no such alias."""
-    with in_turn(arm) as held:
-        if not held.aliases.filter(alias=canonical(alias)).delete()[0]:
-            raise ValueError(f"{held.name} is not called {alias!r}; nothing was changed")
-        return done(held, Act.RENAMED, by=by, why=f"No longer called {canonical(alias)}. {why}".strip())
+    """Remove an alias; sessions that came under it keep the arm. Raises ValueError if the arm has no such alias."""
+    with locked_arm(arm) as current:
+        if not current.aliases.filter(alias=canonical(alias)).delete()[0]:
+            raise ValueError(f"{current.name} is not called {alias!r}; nothing was changed")
+        return record_event(current, Act.RENAMED, by=by, why=f"No longer called {canonical(alias)}. {why}".strip())
 
 
 # --- states ----------------------------------------------------------------------------------------------------------
 
 
 def pause(arm: Arm, *, by: str, why: str = "") -> Arm:
-    """Not chosen until resumed. Raises ValueError where it is paused already."""
-    with in_turn(arm) as held:
-        _require(not held.paused, held, "paused already")
-        return done(held, Act.PAUSED, by=by, why=why, paused=True)
+    """Exclude the arm from choices until it is resumed. Raises ValueError if it is paused already."""
+    with locked_arm(arm) as current:
+        _require(not current.paused, current, "paused already")
+        return record_event(current, Act.PAUSED, by=by, why=why, paused=True)
 
 
 def resume(arm: Arm, *, by: str, why: str = "") -> Arm:
-    with in_turn(arm) as held:
-        _require(held.paused, held, "not paused")
-        return done(held, Act.RESUMED, by=by, why=why, paused=False)
+    with locked_arm(arm) as current:
+        _require(current.paused, current, "not paused")
+        return record_event(current, Act.RESUMED, by=by, why=why, paused=False)
 
 
 def retire(arm: Arm, *, by: str, why: str = "") -> Arm:
-    """Not chosen any more. Its record stays, and what still comes for it is recorded."""
-    with in_turn(arm) as held:
-        _require(held.retired_at is None, held, "retired already")
-        return done(held, Act.RETIRED, by=by, why=why, retired_at=timezone.now())
+    """Exclude the arm from choices for good. Its rewards stay, and those that still come are recorded."""
+    with locked_arm(arm) as current:
+        _require(current.retired_at is None, current, "retired already")
+        return record_event(current, Act.RETIRED, by=by, why=why, retired_at=timezone.now())
 
 
 def bring_back(arm: Arm, *, by: str, why: str = "") -> Arm:
-    with in_turn(arm) as held:
-        _require(held.retired_at is not None, held, "not retired")
-        return done(held, Act.RETURNED, by=by, why=why, retired_at=None)
+    with locked_arm(arm) as current:
+        _require(current.retired_at is not None, current, "not retired")
+        return record_event(current, Act.RETURNED, by=by, why=why, retired_at=None)
 
 
 def put_on_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
-    """Few sessions a day, in low-stakes work, until some have earned a reward."""
-    with in_turn(arm) as held:
-        _require(not held.probation, held, "on probation already")
-        return done(held, Act.TRIED, by=by, why=why, probation=True)
+    """Limit the arm to a few sessions a day in low-stakes contexts, until enough of them have a reward."""
+    with locked_arm(arm) as current:
+        _require(not current.probation, current, "on probation already")
+        return record_event(current, Act.TRIED, by=by, why=why, probation=True)
 
 
 def end_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
-    with in_turn(arm) as held:
-        _require(held.probation, held, "not on probation")
-        return done(held, Act.PASSED, by=by, why=why, probation=False)
+    with locked_arm(arm) as current:
+        _require(current.probation, current, "not on probation")
+        return record_event(current, Act.PASSED, by=by, why=why, probation=False)
 
 
 # --- inside ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def in_turn(arm: Arm) -> Iterator[Arm]:
-    """The arm as it is now, while nobody else writes to its bandit."""
+def locked_arm(arm: Arm) -> Iterator[Arm]:
+    """The arm, freshly loaded, with its bandit locked until the block ends."""
     with transaction.atomic():
         Bandit.objects.locked(arm.bandit.name)
         yield Arm.objects.select_related("bandit", "merged_into").get(pk=arm.pk)
 
 
-def done(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = None, **fields: Any) -> Arm:
-    """Change the arm's fields, and say who did what to it."""
+def record_event(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = None, **fields: Any) -> Arm:
+    """Set the arm's fields and store an event that says who did what to it, and why."""
     for name, value in fields.items():
         setattr(arm, name, value)
     if fields:
         arm.save(update_fields=list(fields))
-    ArmEvent.objects.create(arm=arm, act=act, other=other, by=by, why=why[:WHY])
+    ArmEvent.objects.create(arm=arm, act=act, other=other, by=by, why=why[:MAX_WHY])
     ledger.touch(arm.bandit)
     return arm
 
@@ -134,10 +136,10 @@ def _require(holds: bool, arm: Arm, otherwise: str) -> None:  # noqa: FBT001 - w
 
 
 def _free_name(bandit: Bandit, text: str) -> str:
-    """The canonical spelling of a name that nothing has yet."""
+    """The canonical spelling of a name that neither an arm nor an alias has. Raises ValueError otherwise."""
     name = canonical(text)
-    if not name or len(name) > LONGEST or not name.isprintable():
-        raise ValueError(f"a name has 1 to {LONGEST} printable characters; got {text[:50]!r}, {len(text)} long")
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        raise ValueError(f"a name has 1 to {MAX_NAME} printable characters; got {text[:50]!r}, {len(text)} long")
     if bandit.arms.filter(name=name).exists():
         raise ValueError(f"{name!r} is an arm of {bandit.name} already; nothing was changed")
     alias = ArmAlias.objects.filter(bandit=bandit, alias=name).select_related("arm").first()

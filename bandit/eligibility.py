@@ -64,7 +64,7 @@ def is_on_probation(arm: Arm, rewards: int, version: PolicyVersion) -> bool:
 
 
 def out_of_use(arm: Arm) -> str:
-    """Why nobody may choose or draw the arm, whatever else holds; empty if somebody may."""
+    """Why the arm is out of use, whatever the circumstances; empty if it is in use."""
     if arm.retired_at:
         return f"retired on {arm.retired_at:%Y-%m-%d}"
     return "paused" if arm.paused else ""
@@ -106,7 +106,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
 
 
 def used_up(used: int, limit: int | None, what: str) -> str:
-    """That a day's limit is reached, in words; empty where it is not, or there is none."""
+    """A sentence that says that a day's limit is used up; empty if it is not, or there is none."""
     return "" if limit is None or used < limit else f"{used} of {limit} {what} used today"
 
 
@@ -116,35 +116,38 @@ def circumstances(
     today: date,
     *,
     agent: str,
-    aside: Collection[str] = (),
+    exempt_agents: Collection[str] = (),
     supply: Mapping[str, int] | None,
     context: Arm | None,
 ) -> Circumstances:
-    """As they are for this agent on the day `today`: at most seven queries.
+    """The circumstances for this agent on the day `today`: at most seven queries.
 
-    What all agents share is never used up by those `aside`, nor by what an agent insisted on.
+    Decisions of `exempt_agents`, and overrides, do not count against limits that all agents share.
     """
     bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
-    made = _of_day(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
-    decisions = list(made.values_list("arm", "ran", "agent", "is_drawn"))
+    today_only = _of_day(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
+    decisions = list(today_only.values_list("arm", "ran", "agent", "is_drawn"))
     own: Counter[int] = Counter()
     fleet: Counter[int] = Counter()
     runs: dict[int, list[int]] = {}
-    for chosen, by, asked_by, is_drawn in decisions:
-        arm = chosen if by is None else by
-        fleet[arm] += is_drawn and asked_by not in aside
-        if asked_by == agent:
+    for chosen, executed, decided_for, is_drawn in decisions:
+        arm = chosen if executed is None else executed
+        if is_drawn and decided_for not in exempt_agents:
+            fleet[arm] += 1
+        if decided_for == agent:
             own[arm] += 1
-            if by is not None:
-                runs.setdefault(chosen, []).append(by)
-    last = {arm: by[-SUBSTITUTED:] for arm, by in runs.items()}
-    substituted = {arm: by[-1] for arm, by in last.items() if len(by) == SUBSTITUTED and arm not in by}
+            if executed is not None:
+                runs.setdefault(chosen, []).append(executed)
+    last = {arm: executed[-SUBSTITUTED:] for arm, executed in runs.items()}
+    substituted = {
+        arm: executed[-1] for arm, executed in last.items() if len(executed) == SUBSTITUTED and arm not in executed
+    }
     names: dict[int, str] = {}
     if substituted:
         names = dict(Arm.objects.filter(pk__in=substituted.values()).values_list("pk", "name"))
     read_own = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
-    read_all = consumption_of_all(bandit, today, aside) if version.consumption_per_day is not None else 0
+    read_all = consumption_of_all(bandit, today, exempt_agents) if version.consumption_per_day is not None else 0
     return Circumstances(
         version=version,
         supply=supply,
@@ -152,7 +155,7 @@ def circumstances(
         rewarded=rewarded,
         own=DayUse(consumption=read_own, decided=own),
         fleet=DayUse(consumption=read_all, decided=fleet),
-        substitutes={arm: names[by] for arm, by in substituted.items()},
+        substitutes={arm: names[substitute] for arm, substitute in substituted.items()},
     )
 
 
@@ -163,14 +166,14 @@ def is_unfinished(arm: Arm) -> bool:
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """The arms that had no work in most of the latest decisions, and in how many of LATEST: a greater chance brings
-    them nothing.
+    """The arms that had no work in most of the LATEST decisions, with the number of those: better odds would not help
+    them.
     """
     return bound_by(bandit.selections.values_list("eligible", flat=True)[:LATEST])
 
 
 def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The same of what was `eligible` in the latest decisions."""
+    """`supply_bound`, from the `eligible` columns of the latest decisions."""
     missing = Counter(arm for eligible in latest for arm, why in eligible.items() if why in {NO_WORK, NOT_OFFERED})
     return {arm: n for arm, n in missing.items() if n >= BOUND}
 
@@ -181,22 +184,21 @@ def _of_day(bandit: Bandit, today: date) -> QuerySet[Selection]:
 
 
 def consumption_of(bandit: Bandit, today: date, agent: str) -> int:
-    """The agent's consumption sessions of this site-local day: rewarded ones, and decisions for one that have no reward
-    yet.
+    """The agent's consumption sessions on this site-local day: those rewarded, and decisions without a reward yet.
 
-    An abandoned decision counts: what it started is unknown until the day is over.
+    An abandoned decision counts: whether it started a session is not known before the day is over.
     """
     rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today), grader__agent=agent)
     return _sum(rewarded) + _unrewarded(bandit, today).filter(agent=agent).count()
 
 
-def consumption_of_all(bandit: Bandit, today: date, aside: Collection[str] = ()) -> int:
-    """The same of all agents but those `aside`, and without what they insisted on."""
-    decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=aside)
-    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today)).exclude(grader__agent__in=aside)
-    insisted = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=aside)
+def consumption_of_all(bandit: Bandit, today: date, exempt_agents: Collection[str] = ()) -> int:
+    """The same of all agents but the exempt ones, and without overrides."""
+    decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=exempt_agents)
+    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today)).exclude(grader__agent__in=exempt_agents)
+    overrides = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=exempt_agents)
     rewards = LedgerEntry.objects.rewards().filter(**_reading_on(bandit, today)).live()
-    return _sum(rewarded) - rewards.filter(observation__in=insisted.values("observation")).count() + decisions.count()
+    return _sum(rewarded) - rewards.filter(observation__in=overrides.values("observation")).count() + decisions.count()
 
 
 def _reading_on(bandit: Bandit, today: date) -> dict[str, Any]:
@@ -221,9 +223,7 @@ def consumption_feedback(
     today: date,
     caps: AgentCaps | None = None,
 ) -> dict[str, Feedback]:
-    """The boost or penalty of each consumption arm, from the rewards that carry weight, as far as its agent's cap
-    leaves each.
-    """
+    """The boost or penalty of each consumption arm, by its recent weighted rewards, each limited by its agent's cap."""
     sizes = Sizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,
@@ -231,14 +231,14 @@ def consumption_feedback(
         least=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    held, moved = RewardRows.of(rows), {}
-    counts = held.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
-    lately = held.where(counts & (held.day > since.toordinal()))
-    factors = (caps or AgentCaps()).factors(lately)
+    table, feedback_by_arm = RewardRows.of(rows), {}
+    has_weight = table.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
+    recent = table.where(has_weight & (table.day > since.toordinal()))
+    factors = (caps or AgentCaps()).factors(recent)
     for name in names:
-        own = lately.which(lambda kind: kind.arm == name)  # noqa: B023 - asked at once
-        n_left, s_left = (math.fsum(factors[own] * each) for each in lately.sums[own, :2].T)
-        found = feedback(int(lately.n[own].sum()), s_left / n_left / MICRO if n_left else 0.0, sizes)
-        if found:
-            moved[name] = found
-    return moved
+        own = recent.which(lambda kind: kind.arm == name)  # noqa: B023 - called at once
+        n, total = (math.fsum(factors[own] * each) for each in recent.sums[own, :2].T)
+        own_feedback = feedback(int(recent.n[own].sum()), total / n / MICRO if n else 0.0, sizes)
+        if own_feedback:
+            feedback_by_arm[name] = own_feedback
+    return feedback_by_arm

@@ -1,6 +1,6 @@
-"""Making one arm another name of another, and undoing that: rewards move as reverses and applies, and back.
+"""Merges one arm into another, and undoes that: in the ledger, rewards move as reverses and applies, and back.
 
-After a part every bucket is bit for bit what it was before the merge, but for rewards that were changed in between.
+After an undo every bucket is bit for bit what it was before the merge, except for rewards changed in between.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from bandit import ledger
-from bandit.arms import Act, done, in_turn
+from bandit.arms import Act, locked_arm, record_event
 from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
 from bandit.models import Arm, BanditKind, LedgerEntry, LedgerEntryQuerySet
@@ -24,9 +24,9 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm; `kept` observations had one there already, which stays as it is.
+    """`moved` rewards went to the other arm; `kept` observations had one there already, which did not change.
 
-    Abstentions move along and are not counted.
+    Abstentions move, too, and are not counted.
     """
 
     moved: int
@@ -35,7 +35,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. Of the observations in `again` the reward was changed since: settle them anew."""
+    """`moved` rewards came back. The rewards of the observations `again` changed since the merge: settle them again."""
 
     moved: int
     again: tuple[str, ...]
@@ -43,7 +43,7 @@ class Unmerged:
 
 @dataclass(frozen=True, kw_only=True)
 class MergePreview:
-    """What a merge would do, before it does it."""
+    """What a merge would do to the rewards and to the posterior."""
 
     merged: Merged
     before: Outlook
@@ -51,58 +51,58 @@ class MergePreview:
 
 
 def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
-    """Make `arm` another name of `into`: its live rewards move there, with value, day, grader and cost as they are.
+    """Merge `arm` into `into`: its live rewards move there with their value, day, grader and cost.
 
-    An observation that has a reward on both, as lessons may, keeps that of `into`, and the other is only reversed.
-    Arms that were merged into `arm` go along. Raises ValueError for arms of two bandits, one arm, or a merged one.
+    An observation with a reward on both, as lessons may have, keeps the one on `into`; the other is reversed. Arms that
+    were merged into `arm` move, too. Raises ValueError for the same arm, arms of two bandits, or a merged arm.
     """
-    with in_turn(arm) as held:
-        target = _mergeable(held, into)
-        moving, doubles = _to_move(held, target)
-        settlement = _settlement(held)
-        given = [ledger.copy_to(target, entry, settlement) for entry in moving]
-        ledger.rewrite(held.bandit, undone=[*moving, *doubles], given=given, settlement=settlement)
-        held.merged.update(merged_into=target)
-        done(held, Act.MERGED, other=target, by=by, why=why, merged_into=target)
+    with locked_arm(arm) as current:
+        target = _mergeable(current, into)
+        moving, doubles = _to_move(current, target)
+        settlement = _settlement(current)
+        copies = [ledger.copy_to(target, entry, settlement) for entry in moving]
+        ledger.rewrite(current.bandit, undone=[*moving, *doubles], given=copies, settlement=settlement)
+        current.merged.update(merged_into=target)
+        record_event(current, Act.MERGED, other=target, by=by, why=why, merged_into=target)
     return _counted(moving, doubles)
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
-    """Undo the arm's merge: the rewards that moved with it come back as they were, but for those changed since.
+    """Undo the arm's merge: the rewards that it moved come back as they were, except those changed since.
 
-    Merges are undone in the order opposite to theirs. Raises ValueError for an arm that is not merged, or that another
-    one's merge took along since.
+    Merges are undone latest first. Raises ValueError for an arm that is not merged, or that a later merge of another
+    arm moved again.
     """
-    with in_turn(arm) as held:
-        into, settlement = held.merged_into, _settlement(held)
+    with locked_arm(arm) as current:
+        into, settlement = current.merged_into, _settlement(current)
         if into is None:
-            raise ValueError(f"{held.name} is not merged into another arm; nothing was changed")
-        last = _last_merge(held)
+            raise ValueError(f"{current.name} is not merged into another arm; nothing was changed")
+        last = _last_merge(current)
         if last is not None and last != into:
             raise ValueError(
-                f"{held.name} came to {into.name} along with {last.name}, which was merged later; part that first"
+                f"{current.name} came to {into.name} along with {last.name}, which was merged later; part that first"
             )
         moved = {entry.observation for entry in _live_by(into, settlement)}
-        past = _reversed_by(held, settlement)
-        # Where one arm was chosen an observation has one reward: what the merge did not move has it elsewhere, or none.
-        stays = held.bandit.kind != BanditKind.CHOICE
+        past = _reversed_by(current, settlement)
+        # A bandit that chooses one arm has one reward per observation: one that the merge did not move is elsewhere.
+        stays = current.bandit.kind != BanditKind.CHOICE
         back = [
             entry
             for entry, at in past
             if entry.observation in moved or (stays and not _changed_since(entry, at, settlement))
         ]
-        given = [ledger.copy_to(held, entry, entry.settlement) for entry in back]
-        ledger.rewrite(held.bandit, undone=_live_by(into, settlement), given=given, settlement=settlement)
-        # The arms that had been merged into this one before go back with it.
-        came_with = [each.pk for each in into.merged.exclude(pk=held.pk) if _last_merge(each) == held]
-        Arm.objects.filter(pk__in=came_with).update(merged_into=held)
-        done(held, Act.PARTED, other=into, by=by, why=why, merged_into=None)
+        copies = [ledger.copy_to(current, entry, entry.settlement) for entry in back]
+        ledger.rewrite(current.bandit, undone=_live_by(into, settlement), given=copies, settlement=settlement)
+        # Arms that had been merged into this one before move back with it.
+        came_with = [each.pk for each in into.merged.exclude(pk=current.pk) if _last_merge(each) == current]
+        Arm.objects.filter(pk__in=came_with).update(merged_into=current)
+        record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
     return Unmerged(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
-    """What merging would do. Nothing is saved. Raises ValueError as `merge`."""
+    """What `merge` would do; nothing is stored. Raises ValueError as `merge`."""
     target = _mergeable(arm, into)
     moving, doubles = _to_move(arm, target)
     row, today = arm.bandit, site_day(now)
@@ -118,12 +118,12 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
 
 
 def _settlement(arm: Arm) -> str:
-    """What the ledger's rows of this arm's merge say they came from."""
+    """The `settlement` of the ledger entries that this arm's merge wrote."""
     return f"{MERGE}{arm.pk}"
 
 
 def _mergeable(arm: Arm, into: Arm) -> Arm:
-    """`into` as it is now, if `arm` may be merged into it."""
+    """`into`, freshly loaded. Raises ValueError if `arm` cannot be merged into it."""
     target = Arm.objects.select_related("merged_into").get(pk=into.pk)
     if arm.bandit_id != target.bandit_id:
         raise ValueError(f"{arm.name} and {target.name} are arms of two bandits; only arms of one can be merged")
@@ -137,8 +137,9 @@ def _mergeable(arm: Arm, into: Arm) -> Arm:
 
 
 def _to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
-    """The arm's live entries: those to move, and those of observations that the target has a live one of; or, where
-    one arm was chosen, any other arm, as a site of before may have it.
+    """The arm's live entries in two parts: those to move, and those whose observation has a live entry on the target.
+
+    In a bandit that chooses one arm, an entry on any other arm counts, too: earlier versions could write such.
     """
     own = _live(arm)
     others = LedgerEntry.objects.filter(bandit=arm.bandit_id).exclude(arm=arm).live()
@@ -168,7 +169,7 @@ def _live_by(into: Arm, settlement: str) -> list[LedgerEntry]:
 
 
 def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
-    """The arm's latest entry of each observation, where this merge reversed it, and the id of the reverse."""
+    """The arm's latest entry of each observation whose last revision is this merge's reverse, with the reverse's id."""
     own = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
     last = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
     reverses = own.filter(op=ledger.REVERSE, settlement=settlement).values_list("observation", "revision", "pk")
@@ -185,16 +186,16 @@ def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
 def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
     """Whether the observation's reward, which is no longer where the merge put it, was changed after the row `at`.
 
-    One that the merge gave the other arm was: whatever holds it there now, that is to be settled anew. One that the
-    other arm had as well stayed, unless more was recorded since than moves between arms, which come to nothing.
+    It was if the merge moved it to the other arm: something has reversed it there since. If the other arm had a reward
+    of its own, it was unless all later rows cancel out, as moves between arms do.
     """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=at)
     if rows.filter(op=ledger.APPLY, settlement=settlement).exists():
         return True
-    came: Counter[tuple[object, ...]] = Counter()
+    balance: Counter[tuple[object, ...]] = Counter()
     for op, *reward in rows.values_list("op", *REWARD):
-        came[tuple(reward)] += 1 if op == ledger.APPLY else -1
-    return any(came.values())
+        balance[tuple(reward)] += 1 if op == ledger.APPLY else -1
+    return any(balance.values())
 
 
 def _last_merge(arm: Arm) -> Arm | None:

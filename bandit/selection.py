@@ -1,4 +1,4 @@
-"""Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (L12)."""
+"""Decides what an agent does next: which arms are eligible, their odds, and a draw that a retry repeats (law L12)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 
-PURPOSE, MADE_UP = "selection", "made-up selection"
-# A decision that came to no session is open for so long: a run that died takes its place no longer than that.
+PURPOSE, PREVIEW_PURPOSE = "selection", "made-up selection"
+# A decision without a session counts as open for so long; after that, the run is taken to have died.
 OPEN_FOR = timedelta(days=1)
-# So many open decisions are named.
-SHOWN = 10
+# An error names so many open decisions.
+MAX_LISTED = 10
 
 
 class NothingEligible(LookupError):
@@ -72,9 +72,9 @@ class AlreadyCompleted(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was decided, before it becomes a row: the arm, P(best), and every arm's π or reason.
+    """A decision before it is stored: the arm; by arm, P(best) and the odds of being drawn, or why it was left out.
 
-    `remarks` are sentences on the arm chosen.
+    `remarks` are sentences about the chosen arm.
     """
 
     arm: Arm
@@ -95,30 +95,30 @@ def select(
     supply: Mapping[str, int] | None,
     override: str | None = None,
     context: str = "",
-    aside: Collection[str] = (),
+    exempt_agents: Collection[str] = (),
     now: datetime,
 ) -> Selection:
-    """Choose an arm and log the decision; asked again by that agent with the same `decision_id`, the same row comes
-    back. An id is its agent's own: what others ask with the same one is another decision.
+    """Choose an arm and log the decision. The same agent with the same `decision_id` gets the same decision again.
 
-    `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
-    arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
-    and the row says so. `context` names an arm of the bandit's baseline, such as the category that a harness is to work
-    on: arms on probation are tried in low-stakes ones only. `aside` are agents that use up nothing of what all agents
-    share, such as that of samples. Writes no reward (L12). Raises UnknownBandit, UnknownArm,
-    NothingEligible, TooManyOpen for one that would be drawn while as many of the agent's as the policy allows are open,
-    or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole number from 0 up,
-    or a context where the bandit has no baseline.
+    `supply`: how many pieces of work each arm has; an arm with 0, or not named, is left out. None: all have work.
+    `override`: the name of an arm to choose in any case, even one that would be left out; the decision says so.
+    `context`: the name of an arm of the bandit's baseline, such as the category that a harness will work on. Arms on
+    probation are only tried in low-stakes contexts.
+    `exempt_agents`: agents that do not count against limits that all agents share, such as the samples' agent.
+
+    Writes no reward (law L12). Raises UnknownBandit, UnknownArm, and NothingEligible; TooManyOpen if the agent has as
+    many open decisions as the policy allows (overrides are exempt); ValueError for a decision id that is blank, too
+    long or unprintable, a supply that is not a whole number from 0 up, or a context if the bandit has no baseline.
     """
     checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
-        held = row.selections.select_related("arm").filter(agent=agent, decision_id=decision_id).first()
-        if held:
-            return held
-        where = context_of(row, context)
-        offered = _supply(bandit, supply)
+        existing = row.selections.select_related("arm").filter(agent=agent, decision_id=decision_id).first()
+        if existing:
+            return existing
+        context_arm = context_of(row, context)
+        supply_by_arm = _supply_by_arm(bandit, supply)
         version = version_of(row)
         if override is None:
             _require_room(row, version, agent, now)
@@ -128,17 +128,17 @@ def select(
             u,
             site_day(now),
             agent=agent,
-            aside=aside,
-            supply=offered,
+            exempt_agents=exempt_agents,
+            supply=supply_by_arm,
             override=override,
-            context=where,
+            context=context_arm,
         )
         return Selection.objects.create(
             bandit=row,
             decision_id=decision_id,
             arm=choice.arm,
             agent=agent,
-            context="" if where is None else where.name,
+            context="" if context_arm is None else context_arm.name,
             requested={"supply": None if supply is None else dict(supply), "override": override},
             eligible={**choice.odds, **choice.left_out},
             propensity=1.0 if choice.override else choice.odds[choice.arm.name],
@@ -151,36 +151,38 @@ def select(
 
 
 def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
-    """What `select` might answer now if every arm had work, and its explanation; nothing is saved.
+    """What `select` might answer now if every arm had work, with its explanation. Nothing is stored.
 
-    `decision_id` is made up: the draw is another than that of a decision with the same id, which nobody foresees.
-    Raises UnknownBandit, NothingEligible, or ValueError for a bandit from which nothing is chosen.
+    The draw differs from that of a real decision with the same id, so nobody can foresee one. Raises UnknownBandit, NothingEligible, or ValueError for a bandit that makes no choices.
     """
     row = Bandit.objects.named(bandit)
     _require_choice(row)
-    u = chance(MADE_UP, row.name, "", decision_id)
+    u = chance(PREVIEW_PURPOSE, row.name, "", decision_id)
     choice = _choose(version_of(row), u, site_day(now), agent="", supply=None, override=None, context=None)
     return choice, _explain(choice)
 
 
 def asked(bandit: str, agent: str, decision_id: str) -> Selection | None:
-    """The decision that this agent asked for under that id; or, from before decisions had agents, that anybody did."""
-    found = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
-    return found.select_related("arm").order_by("-agent").first()
+    """The agent's decision with that id, if any; decisions of earlier versions, which have no agent, match for all."""
+    decisions = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
+    return decisions.select_related("arm").order_by("-agent").first()
 
 
 def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
-    """Whoever may ask without end can ask until the answer suits: a decision that was not used keeps its place."""
+    """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
+
+    Without a limit, an agent could ask for decisions until it gets the one that it wants.
+    """
     limit = version.open_decisions
     if limit is None or not agent:
         return
     waiting = bandit.selections.filter(agent=agent, completed_at=None, created__gt=now - OPEN_FOR).filter(DRAWN)
-    held = list(waiting.select_related("arm").order_by("created", "pk"))
-    if len(held) >= limit:
-        listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in held[:SHOWN])
-        more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
+    still_open = list(waiting.select_related("arm").order_by("created", "pk"))
+    if len(still_open) >= limit:
+        listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in still_open[:MAX_LISTED])
+        more = f" and {len(still_open) - MAX_LISTED} more" if len(still_open) > MAX_LISTED else ""
         raise TooManyOpen(
-            f"{len(held)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. Send "
+            f"{len(still_open)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. Send "
             "the session of one of them, or work on one: asked again with its id, it is answered as before. One that "
             f"came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. An "
             "override needs none."
@@ -199,43 +201,45 @@ def _require_choice(bandit: Bandit) -> None:
 
 
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
-    """Close a decision with the session that came of it and the arm that ran, chosen or not.
+    """Close a decision with the session that came of it, and the arm that ran, which may be another than the chosen one.
 
-    The reward is the ledger's, and goes to the arm that ran. Repeating it changes nothing. Raises AlreadyCompleted
-    when another session closed the decision, or the session closed another decision; UnknownArm.
+    The reward goes to the arm that ran. Doing it again changes nothing. Raises UnknownArm; AlreadyCompleted if another
+    session closed the decision, or the session closed another decision.
     """
     with transaction.atomic():
-        held = Selection.objects.select_for_update(of=("self",)).select_related("bandit", "arm").get(pk=selection.pk)
-        arm = Arm.objects.resolve(held.bandit.name, executed_arm)
-        if held.completed_at and (held.observation, held.executed_arm_id) == (observation, arm.pk):
-            return held
+        decision = (
+            Selection.objects.select_for_update(of=("self",)).select_related("bandit", "arm").get(pk=selection.pk)
+        )
+        arm = Arm.objects.resolve(decision.bandit.name, executed_arm)
+        if decision.completed_at and (decision.observation, decision.executed_arm_id) == (observation, arm.pk):
+            return decision
         if not observation:
             raise ValueError("a decision is completed by an observation; got a blank one")
-        if held.completed_at:
+        if decision.completed_at:
             raise AlreadyCompleted(
-                f"decision {held.decision_id!r} was closed by {held.observation or 'an erased session'} "
-                f"at {held.completed_at:%Y-%m-%d %H:%M}; {observation} cannot close it too"
+                f"decision {decision.decision_id!r} was closed by {decision.observation or 'an erased session'} "
+                f"at {decision.completed_at:%Y-%m-%d %H:%M}; {observation} cannot close it too"
             )
-        other = Selection.objects.filter(bandit=held.bandit, observation=observation).first()
+        other = Selection.objects.filter(bandit=decision.bandit, observation=observation).first()
         if other:
             raise AlreadyCompleted(
-                f"{observation} closed decision {other.decision_id!r} already, not {held.decision_id!r}"
+                f"{observation} closed decision {other.decision_id!r} already, not {decision.decision_id!r}"
             )
-        held.observation, held.executed_arm, held.completed_at = observation, arm, now
-        held.save(update_fields=["observation", "executed_arm", "completed_at"])
-    return held
+        decision.observation, decision.executed_arm, decision.completed_at = observation, arm, now
+        decision.save(update_fields=["observation", "executed_arm", "completed_at"])
+    return decision
 
 
-def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
+def _supply_by_arm(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
     if supply is None:
         return None
     for name, count in supply.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ValueError(f"supply[{name!r}] is the number of pieces of work, a whole number from 0; got {count!r}")
-    found: Counter[str] = Counter()
+    by_arm: Counter[str] = Counter()
     for name, count in supply.items():
-        found[Arm.objects.resolve(bandit, name).name] += count
-    return dict(found)
+        by_arm[Arm.objects.resolve(bandit, name).name] += count
+    return dict(by_arm)
 
 
 def _choose(
@@ -244,42 +248,43 @@ def _choose(
     today: date,
     *,
     agent: str,
-    aside: Collection[str] = (),
+    exempt_agents: Collection[str] = (),
     supply: dict[str, int] | None,
     override: str | None,
     context: Arm | None,
 ) -> Choice:
-    """`u` in [0, 1) is what the arm is drawn by."""
+    """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override."""
     bandit = version.bandit
-    every = {arm.name: arm for arm in bandit.arms.all()}
-    arms = {name: arm for name, arm in every.items() if arm.merged_into_id is None}
+    all_arms = {arm.name: arm for arm in bandit.arms.all()}
+    arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
     forced = Arm.objects.resolve(bandit.name, override) if override else None
     policy = with_baseline(bandit, policy_with(version), today)
-    reading = read(bandit, policy, every, today)
+    reading = read(bandit, policy, all_arms, today)
     situation = circumstances(
-        version, reading.rewarded, today, agent=agent, aside=aside, supply=supply, context=context
+        version, reading.rewarded, today, agent=agent, exempt_agents=exempt_agents, supply=supply, context=context
     )
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
-    moved = consumption_feedback(reading.rows, consuming, version, today, reading.posterior.caps)
-    factors = {name: moved[name].factor for name in moved}
+    feedback = consumption_feedback(reading.rows, consuming, version, today, reading.posterior.caps)
+    factors = {name: each.factor for name, each in feedback.items()}
     best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, u) if odds else None
     arm = forced or arms[str(drawn)]
+    overridden = None
+    if forced is not None:
+        overridden = {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")}
     return Choice(
         arm=arm,
         best=best,
         odds=odds,
         left_out=left_out,
-        feedback={name: moved[name] for name in moved if name in odds},
+        feedback={name: each for name, each in feedback.items() if name in odds},
         posterior=reading.posterior,
-        override=None
-        if forced is None
-        else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},
+        override=overridden,
         remarks=tuple(_remarks(arm, situation, reading.posterior)),
     )
 
@@ -309,7 +314,7 @@ def _explain(choice: Choice) -> dict[str, Any]:
             f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
         )
     sentences = [why, *choice.remarks]
-    sentences += [f"{each}: {moved.sentence}." for each, moved in sorted(choice.feedback.items())]
+    sentences += [f"{each}: {feedback.sentence}." for each, feedback in sorted(choice.feedback.items())]
     sentences += [f"{each} was left out: {reason}." for each, reason in sorted(choice.left_out.items())]
     numbers = {
         each: {

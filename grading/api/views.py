@@ -167,7 +167,9 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
     """Draws an arm by its chance of being the best and logs the decision. Only a finished session earns a reward."""
     samples = Agent.objects.filter(is_sample=True).values_list("name", flat=True)
     try:
-        made = selection.select(**asked.dict(), agent=_agent(request).name, aside=tuple(samples), now=timezone.now())
+        made = selection.select(
+            **asked.dict(), agent=_agent(request).name, exempt_agents=tuple(samples), now=timezone.now()
+        )
     except selection.NothingEligible as error:
         return _error(409, "nothing to choose from", "an arm that is eligible", str(error), "offer other work")
     except selection.TooManyOpen as error:

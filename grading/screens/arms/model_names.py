@@ -35,6 +35,6 @@ def show(request: HttpRequest) -> HttpResponse:
         "models": Arm.objects.of(naming.BANDIT).filter(merged_into=None),
         "bandit": naming.BANDIT,
         "may": request.user.has_perm(CHANGE),
-        "longest": arms.LONGEST,
+        "longest": arms.MAX_NAME,
     }
     return TemplateResponse(request, "arms/models.html", context)

@@ -44,7 +44,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
             flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
             by, why = request.user.get_username(), request.POST.get("why", "").strip()
             try:
-                made = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.LONGEST], **flags)
+                made = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.MAX_NAME], **flags)
             except ValueError as error:
                 messages.error(request, str(error))
             else:
@@ -142,7 +142,7 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         "events": arm.events.select_related("other")[:LISTED],
         "may": request.user.has_perm(CHANGE),
         "learns": arm.bandit.kind != BanditKind.NAMES,
-        "longest": arms.LONGEST,
+        "longest": arms.MAX_NAME,
     }
     return TemplateResponse(request, "arms/arm.html", context)
 
