@@ -16,7 +16,7 @@ from bandit.eligibility import context_of, out_of_use
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
 from bandit.names import checked_id
 from bandit.reading import version_of
-from bandit.selection import OPEN_FOR, SHOWN, TooManyOpen
+from bandit.selection import MAX_LISTED, OPEN_FOR, TooManyOpen
 
 
 class Taken(ValueError):
@@ -126,8 +126,8 @@ def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datet
     held = list(waiting.order_by("decision_id").values_list("decision_id", flat=True).distinct()[:limit])
     if len(held) >= limit:
         raise TooManyOpen(
-            f"draws of lessons wait for {limit} sessions, and no more may: {', '.join(map(repr, held[:SHOWN]))}. Send "
-            "one of these sessions with its lessons_decision_id, or begin it: asked again with that id, its draws are "
-            f"as before. One that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it "
+            f"draws of lessons wait for {limit} sessions, and no more may: {', '.join(map(repr, held[:MAX_LISTED]))}. "
+            "Send one of these sessions with its lessons_decision_id, or begin it: asked again with that id, its draws "
+            f"are as before. One that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it "
             "was asked for."
         )

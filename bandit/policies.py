@@ -1,4 +1,4 @@
-"""Putting a policy in force and taking it back: always a new version, with a name, and with its effect before it."""
+"""Changes of a bandit's policy: always a new version with an author, previewed before it takes effect."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,16 +23,16 @@ from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
 FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
-# Everything of a version that is not about it, what of it is counted, and what is on or off.
+# The policy's own columns: all of them, those that are whole numbers, and those that are switches.
 NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
 SWITCHES = frozenset(field.name for field in FIELDS if isinstance(field, BooleanField))
 SHARES = ("weights", "caps")
 HOLDOUTS = frozenset({"holdout", "holdout_decided"})
-# A site that has no reward to show has no evidence: the floor never enters.
-NEVER = "floor"
-MOST = 1_000_000.0
-# A day's traffic is the mean of so many days before today.
+# The floor never carries evidence.
+WEIGHTLESS = "floor"
+MAX_NUMBER = 1_000_000.0
+# The traffic of a day is the mean over so many days before today.
 TRAFFIC_DAYS = 28
 
 
@@ -93,9 +93,9 @@ OF_PARTS = "harness"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCost:
-    """Of `n` rewards' sessions the cost is known for `costed`, `usd` in all: `each` is their mean in dollars.
+    """The cost of an arm's `n` rewarded sessions: known for `costed`, `usd` in total; `each` is the mean of those.
 
-    Where few are known, `at_least` is the mean over all of them with what is unknown at nothing: a lower bound.
+    `at_least` is a lower bound of the mean over all `n`, with unknown costs as 0.
     """
 
     n: int
@@ -117,9 +117,9 @@ class ArmCost:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyPreview:
-    """What a version would do, before it does it: the outlook as it is and as it would be, and its memory."""
+    """What a version would change: the outlook under the `current` version and under the new one, and its memory."""
 
-    held: PolicyVersion
+    current: PolicyVersion
     version: PolicyVersion
     before: Outlook
     after: Outlook
@@ -127,142 +127,146 @@ class PolicyPreview:
 
 
 def numbers_of(version: PolicyVersion) -> dict[str, Any]:
-    """All that a version says, by the names of NUMBERS."""
+    """The values of a version's own columns, by name."""
     return {name: getattr(version, name) for name in NUMBERS}
 
 
 def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody yet", note: str = "") -> PolicyVersion:
-    """The next version with these numbers, and those in force where none is given; not saved.
+    """The next version, unsaved: with these numbers, and the current ones for the rest.
 
-    Raises ValidationError, in words, by the name of the number.
+    Raises ValidationError by the name of the number.
     """
-    held = version_of(bandit)
+    current = version_of(bandit)
     if strange := sorted(numbers.keys() - set(NUMBERS)):
         raise ValidationError(f"a policy has the numbers {', '.join(NUMBERS)}; got {', '.join(strange)} as well")
-    said = {**numbers_of(held), **numbers}
-    # No number is infinite, none at all, or so large that arithmetic with it ends.
-    for name, value in said.items():
+    values = {**numbers_of(current), **numbers}
+    # NaN and numbers so large that arithmetic overflows are refused here, before the columns' own validators.
+    for name, value in values.items():
         if name in SHARES or value is None:
             continue
         if name in SWITCHES:
             if not isinstance(value, bool):
                 raise ValidationError({name: f"Expected true or false; got {value!r}."})
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
-            raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_NUMBER:
+            raise ValidationError({name: f"Expected a number up to {MAX_NUMBER:,.0f}; got {value!r}."})
         if name in COUNTS and value != int(value):
             raise ValidationError({name: f"Expected a whole number; got {value!r}."})
-    weights = _by_source(said["weights"], "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
-    # A version keeps what differs from the site's own weights.
-    said["weights"] = {source: each for source, each in weights.items() if each != settings.EVIDENCE_WEIGHTS[source]}
-    said["caps"] = _by_source(said["caps"], "caps", "above 0", lambda value: 0 < value <= MOST)
-    if said["exploration"] is not None and said["floor"] != held.floor:
-        shared = f"{said['exploration']:g} is shared by all arms"
+    weights = _by_source(values["weights"], "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
+    # Only what differs from the site's own weights is stored.
+    values["weights"] = {source: each for source, each in weights.items() if each != settings.EVIDENCE_WEIGHTS[source]}
+    values["caps"] = _by_source(values["caps"], "caps", "above 0", lambda value: 0 < value <= MAX_NUMBER)
+    if values["exploration"] is not None and values["floor"] != current.floor:
+        shared = f"{values['exploration']:g} is shared by all arms"
         raise ValidationError(
             {"floor": f"No arm has a floor of its own while {shared}: change that, or leave it empty."}
         )
-    version = PolicyVersion(bandit=bandit, version=held.version + 1, by=by, note=note, **said)
+    version = PolicyVersion(bandit=bandit, version=current.version + 1, by=by, note=note, **values)
     version.full_clean()
     return version
 
 
 def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> PolicyPreview:
-    """What these numbers would do. Nothing is saved. Raises UnknownBandit, or ValidationError as `put_in_force`."""
+    """What these numbers would change; stores nothing. Raises UnknownBandit, or ValidationError as `put_in_force`."""
     row = Bandit.objects.named(bandit)
-    held, version = version_of(row), proposed(row, numbers)
+    current, version = version_of(row), proposed(row, numbers)
     remembered = memory_of(version, now)
     require_memory(remembered, version)
     return PolicyPreview(
-        held=held, version=version, before=outlook_of(held, now), after=outlook_of(version, now), memory=remembered
+        current=current,
+        version=version,
+        before=outlook_of(current, now),
+        after=outlook_of(version, now),
+        memory=remembered,
     )
 
 
 def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: str, note: str = "") -> PolicyVersion:
-    """Append these numbers as `version`, the next one; from now on they count. What is not given stays as it is.
+    """Store these numbers as `version`, the next one, which takes effect at once; the other numbers stay.
 
-    Raises UnknownBandit, StaleVersion where `version` is not the next, or ValidationError for a number out of range
-    and for a memory shorter than three days of the bandit's traffic.
+    Raises UnknownBandit, StaleVersion if `version` is not the next, or ValidationError for a number out of range or a
+    memory shorter than three days of the bandit's traffic.
     """
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         require_next(version, version_of(row).version, f"{bandit}'s policy")
-        made = proposed(row, numbers, by=by, note=note)
-        require_memory(memory_of(made, timezone.now()), made)
-        made.save(force_insert=True)
+        new_version = proposed(row, numbers, by=by, note=note)
+        require_memory(memory_of(new_version, timezone.now()), new_version)
+        new_version.save(force_insert=True)
         touch(row)
-    return made
+    return new_version
 
 
-def of_a_new_site(held: PolicyVersion) -> dict[str, Any]:
-    """What this version says otherwise than the one that a new site begins with; empty for nothing.
+def of_a_new_site(version: PolicyVersion) -> dict[str, Any]:
+    """The numbers of a new site's policy that differ from this version's, by name.
 
-    A bandit that chooses one arm holds nothing out.
+    Holdouts are left out for a bandit that chooses one arm, which has none.
     """
-    unread = frozenset() if held.bandit.kind == BanditKind.MANY else HOLDOUTS
+    unread = frozenset() if version.bandit.kind == BanditKind.MANY else HOLDOUTS
     latest = {name: value for name, value in DEFAULTS[RELEASE].items() if name not in unread}
-    latest |= {"pooling": True} if held.bandit.name == OF_PARTS else {}
-    return {name: value for name, value in latest.items() if getattr(held, name) != value}
+    latest |= {"pooling": True} if version.bandit.name == OF_PARTS else {}
+    return {name: value for name, value in latest.items() if getattr(version, name) != value}
 
 
 def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:
-    """That version of the bandit's policy. Raises ValueError where there is none."""
-    found = bandit.policies.filter(version=version).first()
-    if found is None:
+    """That version of the bandit's policy. Raises ValueError if there is none."""
+    row = bandit.policies.filter(version=version).first()
+    if row is None:
         raise ValueError(
             f"{bandit.name} has had no policy {version}; its versions are 1 to {version_of(bandit).version}"
         )
-    return found
+    return row
 
 
 def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
-    """What the bandit would believe at `now` with this version, saved or not."""
+    """The bandit's outlook at `now` under this version, stored or not."""
     row, today = version.bandit, site_day(now)
     policy = with_baseline(row, policy_with(version), today)
     return outlook(row, policy, rows_of(row, policy, today), today)
 
 
 def memory_of(version: PolicyVersion, now: datetime) -> Memory:
-    """How far back this version remembers, of the traffic that the bandit has had lately."""
+    """How far back the bandit remembers under this version, at its recent traffic."""
     half_life, cap = version.half_life_days, version.evidence_cap
     if cap is None:
         return memory(half_life)
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
     believed = outlook(version.bandit, policy, rows, today).posterior
-    weighs = EvidenceTable.read(rows, believed.names, policy, today).weighs
-    # Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them.
+    source_weights = EvidenceTable.read(rows, believed.names, policy, today).weighs
+    # The weighted rewards a day of the busiest arm: over TRAFFIC_DAYS before today, or since the first reward in them.
     day = today.toordinal()
-    lately = rows.where((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
+    recent = rows.where((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
     sums: dict[str, float] = {}
-    for kind, (n, *_) in lately.totals():
-        sums[kind.arm] = sums.get(kind.arm, 0.0) + weighs.get(kind.source, 0.0) * n
-    busiest = max(sums.values()) / (day - int(lately.day.min())) if len(lately) else 0.0
+    for kind, (n, *_) in recent.totals():
+        sums[kind.arm] = sums.get(kind.arm, 0.0) + source_weights.get(kind.source, 0.0) * n
+    busiest = max(sums.values()) / (day - int(recent.day.min())) if len(recent) else 0.0
     return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * busiest)
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
-    """Raises ValidationError, with the number, where a version remembers less than three days of its traffic."""
+    """Raise ValidationError if the bandit would remember less than three days of its traffic."""
     half_life, cap = version.half_life_days, version.evidence_cap
     if remembered.by_decay < LEAST_DAYS:
-        least: float = math.ceil(100 * LEAST_HALF_LIFE) / 100
-        said = (
+        shortest: float = math.ceil(100 * LEAST_HALF_LIFE) / 100
+        message = (
             f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its "
             f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {LEAST_DAYS:g} are expected: "
-            f"a half-life from {least:g} days on."
+            f"a half-life from {shortest:g} days on."
         )
-        raise ValidationError({"half_life_days": said})
+        raise ValidationError({"half_life_days": message})
     if cap is not None and remembered.by_cap is not None and remembered.by_cap < LEAST_DAYS:
         a_day = cap / remembered.by_cap
-        said = (
+        message = (
             f"A cap of {cap:g} pseudo-observations holds {remembered.by_cap:.1f} days of the busiest arm's traffic, "
             f"{a_day:.1f} a day. At least {LEAST_DAYS:g} days are expected: a cap from "
             f"{math.ceil(LEAST_DAYS * a_day)} on, or none."
         )
-        raise ValidationError({"evidence_cap": said})
+        raise ValidationError({"evidence_cap": message})
 
 
 def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
-    """What each arm's rewarded sessions cost, as far as it is known."""
+    """The cost of each arm's rewarded sessions, by the arm's name."""
     sums: dict[str, tuple[int, int, int]] = {}
     for kind, (own, _, _, own_cost, own_costed) in rows.totals():
         if kind.source == ABSTAINED:
@@ -272,14 +276,15 @@ def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
 
 
-def _by_source(said: Any, name: str, expected: str, fits: Callable[[float], bool]) -> dict[str, float]:
-    known = sorted(settings.EVIDENCE_WEIGHTS.keys() - {NEVER})
-    if not isinstance(said, Mapping):
-        raise ValidationError({name: f"Expected a number for each source; got {said!r}."})
-    for source, value in said.items():
-        if source not in known:
-            never = " It never carries evidence." if source == NEVER else ""
-            raise ValidationError({name: f"The sources are {', '.join(known)}; got {source!r}.{never}"})
-        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+def _by_source(values: Any, name: str, expected: str, is_valid: Callable[[float], bool]) -> dict[str, float]:
+    """The numbers by source, as floats. Raises ValidationError under `name` for an unknown source or a bad number."""
+    sources = sorted(settings.EVIDENCE_WEIGHTS.keys() - {WEIGHTLESS})
+    if not isinstance(values, Mapping):
+        raise ValidationError({name: f"Expected a number for each source; got {values!r}."})
+    for source, value in values.items():
+        if source not in sources:
+            never = " It never carries evidence." if source == WEIGHTLESS else ""
+            raise ValidationError({name: f"The sources are {', '.join(sources)}; got {source!r}.{never}"})
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_valid(value):
             raise ValidationError({name: f"Of {source}: expected a number {expected}; got {value!r}."})
-    return {source: float(value) for source, value in sorted(said.items())}
+    return {source: float(value) for source, value in sorted(values.items())}

@@ -153,7 +153,8 @@ def select(
 def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
     """What `select` might answer now if every arm had work, with its explanation. Nothing is stored.
 
-    The draw differs from that of a real decision with the same id, so nobody can foresee one. Raises UnknownBandit, NothingEligible, or ValueError for a bandit that makes no choices.
+    The draw differs from that of a real decision with the same id, so nobody can foresee one. Raises
+    UnknownBandit, NothingEligible, or ValueError for a bandit that makes no choices.
     """
     row = Bandit.objects.named(bandit)
     _require_choice(row)
@@ -182,10 +183,10 @@ def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datet
         listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in still_open[:MAX_LISTED])
         more = f" and {len(still_open) - MAX_LISTED} more" if len(still_open) > MAX_LISTED else ""
         raise TooManyOpen(
-            f"{len(still_open)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. Send "
-            "the session of one of them, or work on one: asked again with its id, it is answered as before. One that "
-            f"came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. An "
-            "override needs none."
+            f"{len(still_open)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. "
+            "Send the session of one of them, or work on one: asked again with its id, it is answered as before. One "
+            f"that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. "
+            "An override needs none."
         )
 
 
@@ -201,7 +202,7 @@ def _require_choice(bandit: Bandit) -> None:
 
 
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
-    """Close a decision with the session that came of it, and the arm that ran, which may be another than the chosen one.
+    """Close a decision with the session that came of it and the arm that ran, whether or not that was the chosen one.
 
     The reward goes to the arm that ran. Doing it again changes nothing. Raises UnknownArm; AlreadyCompleted if another
     session closed the decision, or the session closed another decision.

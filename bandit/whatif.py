@@ -1,4 +1,4 @@
-"""What the bandit would believe if something were otherwise; nothing is saved."""
+"""What-if: the outlook of a bandit under hypothetical rewards, offsets or scales. Nothing is stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from bandit.reading import InForce, outlook, policy_of, present_outlook, rows_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypotheticalReward:
-    """What may become of an arm's reward for one observation: `value` in [0, 1] (None: none) from `source`, for `day`.
+    """A reward that an arm might get for one observation: `value` in [0, 1], or None for none, on the day `day`.
 
-    The rest is as in a ledger.Credit and its GraderKey.
+    The other fields are those of a ledger.Credit and its GraderKey.
     """
 
     observation: str
@@ -51,29 +51,28 @@ def what_if_many(
     changes: Sequence[HypotheticalReward],
     now: datetime,
     *,
-    beside: Mapping[str, Sequence[HypotheticalReward]] | None = None,
+    other_changes: Mapping[str, Sequence[HypotheticalReward]] | None = None,
 ) -> tuple[Outlook, Outlook]:
-    """The outlook now, and as it would be after all of `changes`, in any order.
+    """The outlook (now, after all of `changes`).
 
-    `beside` is what changes in other bandits with them, by name: the means that this one's rewards are freed of may be
-    theirs. Nothing is saved. Some ten queries, and one for each arm named. Raises as `rows_moved` does.
+    `other_changes` happen at the same time in other bandits, by name: this bandit's rewards are adjusted by the means
+    of its baseline. About ten queries, and one for each arm named. Raises as `rows_moved`.
     """
-    return what_if_moved(bandit, rows_moved({**(beside or {}), bandit: changes}), now)
+    return what_if_moved(bandit, rows_moved({**(other_changes or {}), bandit: changes}), now)
 
 
 def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
-    """The rows that come and go by these changes, by bandit.
+    """The rows that these changes would add and remove, by bandit.
 
-    What is live for their observations is taken out, on every arm, as corrections would. A query for each bandit, and
-    one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or an arm of an
-    observation that is changed twice.
+    Like a correction, a change removes whatever is live for its observation, on every arm. One query for each bandit
+    and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or two changes of one
+    arm's reward for one observation.
     """
     moved: dict[str, list[RewardRow]] = {}
     for name, own in changes.items():
-        apart = {(change.observation, change.arm) for change in own}
-        if len(apart) < len(own):
-            raise ValueError(f"{len(own)} changes of {len(apart)} arms' rewards; change each one once")
-        # What is live, abstentions too, goes.
+        distinct = {(change.observation, change.arm) for change in own}
+        if len(distinct) < len(own):
+            raise ValueError(f"{len(own)} changes of {len(distinct)} arms' rewards; change each one once")
         live = ledger.live_entries_of(name, {change.observation for change in own})
         rows = moved[name] = [row_of(entry, sign=-1) for entry in live]
         arms = {text: Arm.objects.resolve(name, text).name for text in {change.arm for change in own}}
@@ -86,50 +85,49 @@ def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str,
 
 
 def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
-    """The outlook now, and as it would be with these rows more (with `n` of −1, less), by the bandit that they are of.
+    """The outlook (now, with these rows added), rows by bandit; a row with `n` of −1 removes a reward.
 
     Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = policy_of(row)
     rows = rows_of(row, policy, today).plus(moved.get(bandit, ()))
-    freed = with_baseline(row, policy, today)
-    baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
-    after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
-    return present_outlook(row, freed, today), outlook(row, after, rows, today)
+    policy_now = with_baseline(row, policy, today)
+    baseline_rows = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
+    policy_after = with_baseline(row, policy, today, moved=baseline_rows) if baseline_rows else policy_now
+    return present_outlook(row, policy_now, today), outlook(row, policy_after, rows, today)
 
 
-def what_if_rectified(held: InForce, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
-    """The outlook without any rectifier, and with one of these offsets, whatever is in force.
+def what_if_rectified(current: InForce, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook (without a rectifier, with a rectifier of these offsets), whatever the current one is.
 
     Raises ValueError for an offset out of range or of human grades.
     """
     today = site_day(now)
-    policy = held.policy_on(today)
-    without, with_them = (held.outlook(today, replace(policy, rectifier=each))[1] for each in ({}, offsets))
-    return without, with_them
+    policy = current.policy_on(today)
+    _, without = current.outlook(today, replace(policy, rectifier={}))
+    _, with_offsets = current.outlook(today, replace(policy, rectifier=offsets))
+    return without, with_offsets
 
 
-def what_if_calibrated(held: InForce, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
-    """The outlook under each of these scales (None: every source as it stands), whatever is in force.
+def what_if_calibrated(current: InForce, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
+    """The outlook under each of these scales, or None for grades as they are, whatever the current one is.
 
-    A rectifier's offsets of what one of them would read are left out, as they were fitted under another.
+    The rectifier's offsets of a source that the scale maps are left out: they were fitted under another scale.
     """
     today = site_day(now)
-    policy = held.policy_on(today)
-    found = []
+    policy = current.policy_on(today)
+    outlooks = []
     for scale in scales:
-        read = () if scale is None else scale.sources
-        kept = {key: offset for key, offset in policy.rectifier.items() if key[1] not in read}
-        found.append(held.outlook(today, replace(policy, scale=scale, rectifier=kept))[1])
-    return found
+        mapped = () if scale is None else scale.sources
+        offsets = {key: offset for key, offset in policy.rectifier.items() if key[1] not in mapped}
+        _, scaled_outlook = current.outlook(today, replace(policy, scale=scale, rectifier=offsets))
+        outlooks.append(scaled_outlook)
+    return outlooks
 
 
 def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, Outlook]:
-    """The outlook now, and as it would be if `source` counted for nothing.
-
-    A baseline that its rewards are freed of stays as it is. Raises UnknownBandit.
-    """
+    """The outlook (now, with a weight of 0 for `source`). The baseline does not change. Raises UnknownBandit."""
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = with_baseline(row, policy_of(row), today)
     without = replace(policy, weights={**policy.weights, source: 0.0})
@@ -137,18 +135,18 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
 
 
 def row_for(learner: Learner, credit: Credit, day: date) -> RewardRow:
-    """A reward as it would be recorded of this arm, as a row."""
+    """The row that the ledger would record for this credit."""
     grader = replace(credit.grader, context=learner.context, salience=learner.salience)
     return _single(learner.arm.name, grader, day, credit.micro, credit.cost_micro, sign=1)
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:
-    """One reward's entry as a row: 1 for one that comes, −1 for one that goes."""
+    """A ledger entry as a row: added with `sign` 1, removed with −1."""
     return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
 def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> RewardRow:
-    """One reward come (`sign` 1) or gone (−1), in micro-units, as a row."""
+    """A row of one reward, added with `sign` 1 or removed with −1; the value and the cost in micro-units."""
     return RewardRow(
         **kind_of(arm, grader)._asdict(),
         day=day,

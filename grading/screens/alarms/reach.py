@@ -78,7 +78,7 @@ def of(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     found: list[ArmMove] = []
     beliefs: dict[str, tuple[Outlook, Outlook]] = {}
     for bandit, own in taken_out.items():
-        held, without = what_if_many(bandit, own, now, beside=taken_out)
+        held, without = what_if_many(bandit, own, now, other_changes=taken_out)
         beliefs[bandit] = (without, held)
         ran = {change.arm for change in own}
         found += [move for move in moves(bandit, without, held, touched=ran) if move.touched or move.is_shown]

@@ -119,7 +119,7 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
         raise QueryRefused(
             f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
-    before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
+    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=every)
     found = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
@@ -164,7 +164,7 @@ def _undone(
     if (other := belief.bandit.baseline) is not None:
         rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
         beside[other.name] = as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)
-    before, after = what_if_many(belief.bandit.name, changes, now, beside=beside)
+    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=beside)
     found = moves(belief.bandit.name, before, after)
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)

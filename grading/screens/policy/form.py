@@ -9,12 +9,12 @@ from django.core.exceptions import ValidationError
 
 from bandit.core.caps import CapAdvice
 from bandit.models import BanditKind, PolicyVersion
-from bandit.policies import NEVER, SWITCHES, numbers_of
+from bandit.policies import SWITCHES, WEIGHTLESS, numbers_of
 from bandit.reading import parts_of, weights_of
 from grading.templatetags.gradingsite_tags import plain
 from grading.vocabulary import Source
 
-SOURCES = tuple(source.value for source in Source if source.value != NEVER)
+SOURCES = tuple(source.value for source in Source if source.value != WEIGHTLESS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
 
 
 def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
-    bandit, said = seen.version.bandit, changes(seen.held, seen.version)
+    bandit, said = seen.version.bandit, changes(seen.current, seen.version)
     found, bound = moves(bandit.name, seen.before, seen.after), supply_bound(bandit)
     chooses = bandit.kind == BanditKind.CHOICE
     decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
@@ -115,7 +115,7 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
             if move.arm in bound and move.share_moves > 0
         },
         "effect": in_words(found, shares=chooses),
-        "at_decisions": any(getattr(seen.held, name) != getattr(seen.version, name) for name in decisive),
+        "at_decisions": any(getattr(seen.current, name) != getattr(seen.version, name) for name in decisive),
         "chooses": chooses,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
