@@ -45,6 +45,13 @@ class BucketMismatch:
         where = f"{self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
         return f"{where}: the ledger says {', '.join(SUMS)} = {self.expected}, the bucket says {self.found}"
 
+    def lines(self) -> Iterator[str]:
+        """A line for each column that differs, with both values."""
+        bucket = f"bucket {self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
+        for name, stored, computed in zip(SUMS, self.found, self.expected, strict=True):
+            if stored != computed:
+                yield f"{bucket}, {name}: stored {stored}, computed {computed}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
@@ -66,6 +73,11 @@ class DoubledReward:
     def __str__(self) -> str:
         arms = ", ".join(f"{entry.arm.name} {entry.value:.3f}" for entry in self.entries)
         return f"{self.bandit.name}: {self.observation} has {len(self.entries)} live rewards: {arms}"
+
+    def lines(self) -> Iterator[str]:
+        """One line: the live rewards, and the one that counts."""
+        latest = self.entries[-1]
+        yield f"{self}; computed 1: {latest.arm.name} {latest.value:.3f}"
 
 
 def doubled() -> list[DoubledReward]:
@@ -118,14 +130,16 @@ def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
     for start in range(0, upto, ROWS):
         rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + ROWS, upto)), sums, step)
     differences: list[BucketMismatch] = []
+    buckets = 0
     for bandit in bandits:
         with transaction.atomic():
             Bandit.objects.locked(bandit.name)
             if _last(Erasure) != erasures:
                 return replay(write=write, step=step)
             rows += _add_up(LedgerEntry.objects.filter(pk__gt=upto, bandit=bandit), sums, step)
-            differences += _compare(bandit, sums[bandit.pk], write=write)
-    buckets = sum(held != NOTHING for own in sums.values() for held in own.values())
+            expected = sums.pop(bandit.pk)
+            differences += _compare(bandit, expected, write=write)
+            buckets += sum(bucket != NOTHING for bucket in expected.values())
     return Replay(rows=rows, buckets=buckets, differences=tuple(differences))
 
 

@@ -232,10 +232,16 @@ def _called(node: ast.AST) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """The files of `bandit` and `grading` whose functions ran, and the SQL statements, BEGIN and its like included."""
+    """The functions of `bandit` and `grading` that ran, as "path: name" in the order of their calls, and the number of
+    SQL statements, BEGIN and its like included.
+    """
 
-    files: frozenset[str]
+    calls: tuple[str, ...]
     statements: int
+
+    @property
+    def files(self) -> frozenset[str]:
+        return frozenset(call.partition(": ")[0] for call in self.calls)
 
 
 def measure_requests() -> dict[str, int]:
@@ -290,11 +296,11 @@ def _trace(client: Any, address: str, data: Any, **options: str) -> Trace:
     from django.test.utils import CaptureQueriesContext
 
     folders = tuple(f"{ROOT / folder}/" for folder in ("bandit", "grading"))
-    files: set[str] = set()
+    calls: list[str] = []
 
     def watch(frame: FrameType, event: str, _argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(folders):
-            files.add(frame.f_code.co_filename)
+            calls.append(f"{frame.f_code.co_filename.removeprefix(f'{ROOT}/')}: {frame.f_code.co_qualname}")
 
     _empty_caches()
     profiler = sys.getprofile()
@@ -306,7 +312,7 @@ def _trace(client: Any, address: str, data: Any, **options: str) -> Trace:
             sys.setprofile(profiler)
     if response.status_code >= 400:  # noqa: PLR2004 - HTTP's refusals
         raise RuntimeError(f"expected an answer, got {response.status_code}: {response.content.decode()[:500]}")
-    return Trace(files=frozenset(files), statements=len(queries))
+    return Trace(calls=tuple(calls), statements=len(queries))
 
 
 def _empty_caches() -> None:

@@ -1,11 +1,15 @@
-"""Migrating the database of a site that has sessions: checks and a copy to go back to come first."""
+"""Migrating the database of a site that has sessions: checks and a copy to go back to come first.
 
+The copies stay until a person deletes them, so an erasure names them (`copies`).
+"""
+
+import datetime as dt
+import shlex
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from shlex import quote
 
 from django.conf import settings
 from django.core.management import call_command
@@ -118,8 +122,48 @@ def how_to_go_back(copy: Path) -> str:
     """The commands that bring back the site as it was before the upgrade."""
     if connection.vendor == "sqlite":
         name = connection.settings_dict["NAME"]
-        old, wal, shm = (quote(f"{name}{ending}") for ending in ("", "-wal", "-shm"))
-        commands = f"rm -f {wal} {shm} && cp {quote(str(copy))} {old}"
+        old, wal, shm = (shlex.quote(f"{name}{ending}") for ending in ("", "-wal", "-shm"))
+        commands = f"rm -f {wal} {shm} && cp {shlex.quote(str(copy))} {old}"
     else:
-        commands = f"pg_restore --clean --if-exists --no-owner --dbname=THE-DATABASE {quote(str(copy))}"
+        commands = f"pg_restore --clean --if-exists --no-owner --dbname=THE-DATABASE {shlex.quote(str(copy))}"
     return f"To go back: stop the site, check out the version that ran before, and run: {commands}"
+
+
+def copies() -> list[Path]:
+    """The folders of the copies that upgrades made, unfinished ones too."""
+    folder = settings.STATE_DIR / COPIES
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def list_copies(folders: Sequence[Path]) -> str:
+    """Each folder with the time when the copy was made."""
+    made = [dt.datetime.fromtimestamp(folder.stat().st_mtime, dt.UTC) for folder in folders]
+    return ", ".join(f"{folder} (made {at:%Y-%m-%d %H:%M} UTC)" for folder, at in zip(folders, made, strict=True))
+
+
+def announce_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:
+    """What an erasure is going to do with these copies, for a person to read before agreeing to it."""
+    if folders and delete:
+        yield f"To be deleted with it: copies of the database that upgrades made: {list_copies(folders)}."
+    elif folders:
+        yield (
+            f"Not erased: copies of the database that upgrades made: {list_copies(folders)}. "
+            "--delete-upgrade-copies deletes them too."
+        )
+
+
+def finish_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:
+    """Delete these copies at the end of an erasure, or leave them; what became of each, for a person to read."""
+    if folders and not delete:
+        yield (
+            "Copies of the database that upgrades made still hold what was in it then, until they are deleted: "
+            f"{list_copies(folders)}. To delete them: rm -r {shlex.join(map(str, folders))}"
+        )
+        return
+    for folder in folders:
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            yield f"{folder} could not be deleted ({error}): delete it by hand."
+        else:
+            yield f"Deleted: {folder}"

@@ -25,8 +25,9 @@ def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
         yield f"a bucket is not the ledger's sum: {difference}"
     for each in doubled():
         yield f"a session counts more than once: {each}"
-    for mismatch in state.audit_all():
-        yield f"what is kept of a session in one row is not what its rows say: {mismatch}; see manage.py rebuild_state"
+    for _count, mismatches in state.rebuild():
+        for mismatch in mismatches:
+            yield f"a session's state is not what its other rows say: {mismatch}; see manage.py rebuild"
     yield from problems_of_evidence(step)
 
 

@@ -19,7 +19,7 @@ def question_of(rubric: str, version: str) -> int:
 class SessionState(models.Model):
     """A session's current settlement (`settlement` and its columns), its verdict and how many flags are open.
 
-    Written in the transaction that moves the reward; audited at night; `manage.py rebuild_state` writes it anew.
+    Written in the transaction that moves the reward; audited at night; `manage.py rebuild` writes it anew.
     Nothing here depends on a clock or on settings: of the verdict it says to which `question` it was given, a
     `question_of` its rubric and version, and whether that is stale is found out where it is read. `verdict` is the
     first judge's latest first reading; `category` the id of the session's.

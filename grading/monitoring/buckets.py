@@ -19,7 +19,7 @@ class BucketsDiffer(Rule):
     )
     todo = (
         "Find out what wrote to the buckets (a restored copy, a script, a manual edit of the database), then run "
-        "`manage.py replay --write`: it rebuilds them from the ledger and leaves each session its latest reward."
+        "`manage.py rebuild --repair`: it rebuilds them from the ledger and leaves each session its latest reward."
     )
     every = dt.timedelta(days=1)
     nightly = True
@@ -50,8 +50,8 @@ class StatesDiffer(Rule):
         "hundred of the rest."
     )
     todo = (
-        "Find out what else wrote to the database (a script, a manual edit), then run `manage.py rebuild_state`, "
-        "which repairs the rows. Rewards and bandits don’t depend on them."
+        "Find out what else wrote to the database (a script, a manual edit), then run "
+        "`manage.py rebuild --repair`, which repairs the rows. Rewards and bandits don’t depend on them."
     )
     severity = Severity.ADVISORY
     every = dt.timedelta(days=1)

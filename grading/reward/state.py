@@ -2,7 +2,7 @@
 
 settle ─► write        (one session, from the rows that settling loaded)
 at night ─► audit      (what changed since, and a share of all the others)
-rebuild_state ─► rebuild
+manage.py rebuild ─► rebuild
 """
 
 import datetime as dt
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Mod
 
 from bandit import ledger
@@ -24,17 +24,33 @@ CHUNK = 500
 SHARE = 100
 COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "question")
 POINTERS = ("settlement", "verdict")
+COMPARED = (*COLUMNS, *(f"{name}_id" for name in POINTERS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMismatch:
-    """A session whose state is not what its other rows say, or has none: `columns` differ."""
+    """A session's state that differs from what its other rows say. `stored` is None if there is no state."""
 
-    session: int
-    columns: tuple[str, ...]
+    stored: SessionState | None
+    computed: SessionState
 
     def __str__(self) -> str:
-        return f"session {self.session}: {', '.join(self.columns)}"
+        columns = ", ".join(self.columns) if self.stored else "the row is missing"
+        return f"session {self.computed.pk}: {columns}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that differ; all of them if there is no state."""
+        return _differing(self.stored, self.computed) if self.stored else COMPARED
+
+    def lines(self) -> Iterator[str]:
+        """A line for each column that differs, with both values; one line if there is no state."""
+        if self.stored is None:
+            yield f"session {self.computed.pk}, state: stored none, computed one of value {self.computed.value}"
+            return
+        for name in self.columns:
+            stored, computed = getattr(self.stored, name), getattr(self.computed, name)
+            yield f"session {self.computed.pk}, {name}: stored {_printed(stored)}, computed {_printed(computed)}"
 
 
 def write(session: Session, settlement: Settlement, verdict: Grade | None, flags: int) -> None:
@@ -76,45 +92,52 @@ def audit(now: dt.datetime) -> list[StateMismatch]:
     moved = Settlement.objects.filter(created_at__gte=since).values("session")
     tonight = Q(turn=now.toordinal() % SHARE)
     sessions = Session.objects.annotate(turn=Mod("pk", SHARE))
-    return list(_wrong(sessions.filter(Q(pk__in=moved) | Q(received_at__gte=since) | tonight)))
+    wrong: list[StateMismatch] = []
+    for _count, mismatches in _compare(sessions.filter(Q(pk__in=moved) | Q(received_at__gte=since) | tonight)):
+        wrong += mismatches
+    return wrong
 
 
-def audit_all() -> Iterator[StateMismatch]:
-    """The states that are wrong, of all sessions."""
-    return _wrong(Session.objects.all())
+def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
+    """Compare the states of all sessions. Yields for each chunk how many sessions it has, and the wrong states.
 
-
-def rebuild(*, after: int = 0) -> Iterator[tuple[int, int, int]]:
-    """Write all states that are wrong, in the order of their sessions' keys, from the first after that one on. Yields
-    for each chunk the key that it has come to, how many sessions it looked at, and how many states it wrote: whatever
-    stops it, it goes on from there.
+    With `repair`, the wrong states are written anew, each chunk in a transaction of its own. Starting again after an
+    interruption is safe.
     """
+    return _compare(Session.objects.all(), repair=repair)
+
+
+def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
+    after = 0
     while True:
-        with transaction.atomic():
-            chunk = list(Session.objects.filter(pk__gt=after).order_by("pk").select_for_update()[:CHUNK])
-            wrong = {each.session for each in _compared(chunk)}
-            save(derived([each for each in chunk if each.pk in wrong]))
+        next_sessions = sessions.filter(pk__gt=after).order_by("pk")
+        if repair:
+            with transaction.atomic():
+                chunk = list(next_sessions.select_for_update()[:CHUNK])
+                mismatches = _mismatches(chunk)
+                if any("category" in mismatch.columns for mismatch in mismatches):
+                    ledger.touch(Bandit.objects.named("category"))  # as `write` does
+                save([mismatch.computed for mismatch in mismatches])
+        else:
+            chunk = list(next_sessions[:CHUNK])
+            # A session may have moved between two of these queries: what seems wrong is loaded and compared again.
+            suspects = [mismatch.computed.pk for mismatch in _mismatches(chunk)]
+            mismatches = _mismatches(Session.objects.filter(pk__in=suspects).order_by("pk"))
         if not chunk:
             return
-        after = chunk[-1].pk
-        yield after, len(chunk), len(wrong)
-
-
-def _wrong(sessions: Any) -> Iterator[StateMismatch]:
-    after = 0
-    while chunk := list(sessions.filter(pk__gt=after).order_by("pk")[:CHUNK]):
-        # What seems wrong is looked at once more: it may have moved between one query and the next.
-        seeming = {each.session for each in _compared(chunk)}
-        yield from _compared([each for each in chunk if each.pk in seeming])
+        yield len(chunk), mismatches
         after = chunk[-1].pk
 
 
-def _compared(sessions: Sequence[Session]) -> Iterable[StateMismatch]:
-    held = SessionState.objects.in_bulk([session.pk for session in sessions])
-    for row in derived(sessions):
-        columns = _differing(held[row.pk], row) if row.pk in held else ("the row is missing",)
-        if columns:
-            yield StateMismatch(session=row.pk, columns=columns)
+def _mismatches(sessions: Iterable[Session]) -> list[StateMismatch]:
+    sessions = list(sessions)
+    states = SessionState.objects.in_bulk([session.pk for session in sessions])
+    pairs = [(states.get(computed.pk), computed) for computed in derived(sessions)]
+    return [
+        StateMismatch(stored=stored, computed=computed)
+        for stored, computed in pairs
+        if stored is None or _differing(stored, computed)
+    ]
 
 
 def _derived(session: Session, settlement: Settlement | None, verdict: Grade | None, flags: int) -> SessionState:
@@ -127,6 +150,9 @@ def _derived(session: Session, settlement: Settlement | None, verdict: Grade | N
     return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **said)
 
 
-def _differing(held: SessionState, row: SessionState) -> tuple[str, ...]:
-    names = (*COLUMNS, *(f"{name}_id" for name in POINTERS))
-    return tuple(name for name in names if getattr(held, name) != getattr(row, name))
+def _differing(stored: SessionState, computed: SessionState) -> tuple[str, ...]:
+    return tuple(name for name in COMPARED if getattr(stored, name) != getattr(computed, name))
+
+
+def _printed(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

@@ -104,7 +104,7 @@ def test_a_database_that_is_away_is_a_503_for_pages_and_programs(tmp_path):
             assert reply.json()["error"] == "away"
 
 
-@pytest.mark.parametrize("command", ["verify", "backup", "replay"])
+@pytest.mark.parametrize("command", ["verify", "backup", "rebuild"])
 def test_a_command_says_in_words_that_the_database_is_away(tmp_path, command):
     url = f"postgres://somebody@127.0.0.1:{broker.free_port()}/site"
     environment = os.environ | {"GRADINGSITE_STATE": str(tmp_path), "DATABASE_URL": url}

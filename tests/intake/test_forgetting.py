@@ -17,9 +17,11 @@ from django.utils import timezone
 from bandit.models import Bucket, Erasure, Grader, LedgerEntry, Selection
 from bandit.selection import select
 from grading.access.recording import record
+from grading.backups import upgrading
 from grading.evidence import store
 from grading.models import Agent, ApiToken, AuditEvent, Evidence, Session
 from grading.models.audit import AuditKind
+from tests.backups.places import binaries
 from tests.corpus import transcripts as logs
 from tests.template_database import copy_sqlite
 
@@ -86,6 +88,50 @@ def test_nothing_is_erased_unasked(site):
     call_command("erase_session", "bob", session.external_id, "--yes")
     assert not Session.objects.exists()
     assert Agent.objects.filter(name="bob").exists()
+
+
+@pytest.fixture
+def upgrade_copy(site, settings, tmp_path) -> Path:
+    """The folder of a copy that an upgrade made of the database, with a session of bob's in it."""
+    settings.STATE_DIR, settings.PG_BIN = tmp_path, str(binaries())
+    submitted(site, "bob", 1)
+    return upgrading.copy_database(tmp_path / upgrading.COPIES / "grading-0099_columns").parent
+
+
+ERASURES = (("erase_agent", "bob"), ("erase_session", "bob", "plain-id-1"))
+
+
+@pytest.mark.parametrize("command", ERASURES)
+def test_erasure_names_the_copies_that_upgrades_made(command, upgrade_copy, capsys):
+    """Before it asks and at its end, with their dates and how to delete them."""
+    made = f"{upgrade_copy} (made {dt.datetime.now(dt.UTC):%Y-%m-%d}"
+    with pytest.raises(CommandError, match="nothing was erased"):
+        call_command(*command)
+    assert made in capsys.readouterr().out
+    call_command(*command, "--yes")
+    before, after = capsys.readouterr().out.split("\nErased: ")
+    assert made in before
+    assert made in after
+    assert f"rm -r {upgrade_copy}" in after
+    assert upgrade_copy.is_dir()
+
+
+@pytest.mark.parametrize("command", ERASURES)
+def test_erasure_deletes_the_copies_only_if_asked_to_and_confirmed(command, upgrade_copy, capsys):
+    with pytest.raises(CommandError, match="nothing was erased"):
+        call_command(*command, "--delete-upgrade-copies")
+    assert "To be deleted with it: copies" in capsys.readouterr().out
+    assert upgrade_copy.is_dir()
+    call_command(*command, "--delete-upgrade-copies", "--yes")
+    assert f"Deleted: {upgrade_copy}" in capsys.readouterr().out
+    assert not upgrade_copy.exists()
+
+
+def test_erasure_of_a_site_that_was_never_upgraded_says_nothing_of_copies(site, settings, tmp_path, capsys):
+    settings.STATE_DIR = tmp_path
+    submitted(site, "bob", 1)
+    call_command("erase_agent", "bob", "--yes", "--delete-upgrade-copies")
+    assert "upgrade" not in capsys.readouterr().out
 
 
 def test_an_export_holds_everything_and_is_for_its_owner_alone(site, tmp_path):

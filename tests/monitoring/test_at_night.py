@@ -28,8 +28,8 @@ def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right(
     detail = open_now().get().detail
     assert "1 buckets differ from the ledger. category/code, judge, 2026-03-31: the ledger says" in detail
     assert "= (1, 500000, 250000000000, 0, 0, 0), the bucket says (2, 500000, 250000000000, 0, 0, 0)" in detail
-    assert "run `manage.py replay --write`" in detail
-    call_command("replay", write=True, noinput=True, verbosity=0)
+    assert "run `manage.py rebuild --repair`" in detail
+    call_command("rebuild", repair=True, verbosity=0)
     tasks.at_night()
     assert not open_now().exists()
 

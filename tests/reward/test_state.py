@@ -1,7 +1,6 @@
 """What lists and counts read of a session: always what its rewards, verdicts and flags say."""
 
 import datetime as dt
-from io import StringIO
 
 import pytest
 from django.core.management import call_command
@@ -75,9 +74,8 @@ def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right
     detail = monitoring.open_alarms().get(rule="A49").detail
     assert detail.startswith("2 sessions have a wrong state")
     assert f"session {sessions[0].pk}: value, flags; session {sessions[1].pk}: the row is missing" in detail
-    said = StringIO()
-    call_command("rebuild_state", verbosity=0, stdout=said)
-    assert said.getvalue().startswith("2 of the sessions' states were wrong")
+    assert "`manage.py rebuild --repair`" in detail
+    call_command("rebuild", repair=True, verbosity=0)
     tasks.at_night()
     assert not monitoring.open_alarms().filter(rule="A49").exists()
 
@@ -89,14 +87,3 @@ def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights(site):
     later = timezone.now() + dt.timedelta(days=5)
     nights = [night for night in range(100) if state.audit(later + dt.timedelta(days=night))]
     assert len(nights) == 1
-
-
-def test_a_rebuild_that_was_interrupted_goes_on_where_it_was(site, monkeypatch):
-    sessions = [graded(site, journal=0.3) for _number in range(5)]
-    SessionState.objects.update(value=None)
-    monkeypatch.setattr(state, "CHUNK", 2)
-    came_to, looked_at, wrong = next(state.rebuild())
-    assert (came_to, looked_at, wrong) == (sessions[1].pk, 2, 2)
-    assert SessionState.objects.filter(value=None).count() == 3
-    assert sum(count for _key, _looked_at, count in state.rebuild(after=came_to)) == 3
-    assert differing() == []

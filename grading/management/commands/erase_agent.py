@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from grading.backups import upgrading
 from grading.intake import forgetting
 from grading.models import Agent, Session
 
@@ -21,13 +22,23 @@ class Command(BaseCommand):
         parser.add_argument("agent", help="the agent's name")
         parser.add_argument("--why", default="asked for", help="kept with the erasure, without the agent's name")
         parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--delete-upgrade-copies",
+            action="store_true",
+            help="also delete the copies of the database that upgrades made, which are the way back from an upgrade",
+        )
 
-    def handle(self, *_args: Any, agent: str, why: str, yes: bool, **_options: Any) -> None:
+    def handle(
+        self, *_args: Any, agent: str, why: str, yes: bool, delete_upgrade_copies: bool, **_options: Any
+    ) -> None:
         found = Agent.objects.filter(name=agent).first()
         if found is None:
             raise CommandError(f"expected the name of an agent; got {agent!r}")
         counts = forgetting.counts_of(Session.objects.filter(agent=found))
         self.stdout.write(f"To be erased with the agent: {forgetting.told(counts) or 'nothing else'}.")
+        copies = upgrading.copies()
+        for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
+            self.stdout.write(line)
         if not yes and not (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent):
             raise CommandError("nothing was erased; --yes erases without asking")
         gone = Counter[str]()
@@ -36,5 +47,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{done:,} of {counts['sessions']:,} sessions")
         self.stdout.write(f"Erased: {forgetting.told(gone)}.")
         self.stdout.write("\n".join(forgetting.finish()))
+        for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):
+            self.stdout.write(line)
         for table, count in forgetting.left(agent).items():
             self.stdout.write(f"The name is still said in {count:,} × {table}, which people wrote: change it there.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from grading.backups import upgrading
 from grading.intake import forgetting
 from grading.intake.erasing import erase
 from grading.models import Session
@@ -22,16 +23,35 @@ class Command(BaseCommand):
         parser.add_argument("session", nargs="+", help="the agent's own ids of the sessions")
         parser.add_argument("--why", default="asked for", help="kept with the erasure; write no name into it")
         parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--delete-upgrade-copies",
+            action="store_true",
+            help="also delete the copies of the database that upgrades made, which are the way back from an upgrade",
+        )
 
-    def handle(self, *_args: Any, agent: str, session: list[str], why: str, yes: bool, **_options: Any) -> None:
+    def handle(
+        self,
+        *_args: Any,
+        agent: str,
+        session: list[str],
+        why: str,
+        yes: bool,
+        delete_upgrade_copies: bool,
+        **_options: Any,
+    ) -> None:
         found = Session.objects.filter(agent__name=agent, external_id__in=session)
         missing = set(session) - set(found.values_list("external_id", flat=True))
         if missing:
             raise CommandError(f"expected ids of {agent}'s sessions; unknown are {', '.join(sorted(missing))}")
         self.stdout.write(f"To be erased: {forgetting.told(forgetting.counts_of(found))}.")
+        copies = upgrading.copies()
+        for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
+            self.stdout.write(line)
         if not yes and not (sys.stdin.isatty() and input("Type yes to erase it: ").strip() == "yes"):
             raise CommandError("nothing was erased; --yes erases without asking")
         forgetting.remember_nothing()
         counts = erase(found, who=f"{getpass.getuser()} (shell)", why=why)
         self.stdout.write(f"Erased: {forgetting.told(counts)}.")
         self.stdout.write("\n".join(forgetting.finish()))
+        for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):
+            self.stdout.write(line)

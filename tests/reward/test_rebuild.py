@@ -1,0 +1,161 @@
+"""`manage.py rebuild` finds and repairs whatever differs from the append-only records."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from bandit.merging import merge
+from bandit.models import Arm, Bandit, BanditKind, Bucket
+from grading import review
+from grading.intake import naming
+from grading.models import Session, SessionState
+from grading.models.review import Answer
+from grading.reward import state
+from grading.vocabulary import Source
+from tests.bandit.helpers import reward
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
+
+
+@pytest.fixture
+def sessions(site, rita):
+    """Three sessions; of the grades of the first, one was corrected and one correction was undone; arms were merged."""
+    rows = [
+        site.session(category, harness=harness).with_work().graded(Source.JOURNAL, 0.25).settle()
+        for category, harness in (("code", "codex"), ("news", "gptme"), ("infra", "claude-code"))
+    ]
+    site.on(rows[0]).judged(0.5).settle()
+    review.submit(rows[0], rita, answer=Answer.GRADE, value=0.75, reason="merged")
+    review.submit(rows[1], rita, answer=Answer.GRADE, value=1.0, reason="shipped")
+    review.undo(rows[1].grades.get(source=Source.HUMAN), rita, reason="not shipped")
+    merge(arm("infra"), arm("code"), by="otto")
+    merge(arm("gptme", "harness"), arm("codex", "harness"), by="otto")
+    naming.unmerge(arm("gptme", "harness"), by="otto")
+    return rows
+
+
+def arm(name, bandit="category"):
+    return Arm.objects.get(bandit__name=bandit, name=name)
+
+
+def rebuild(**options):
+    """The lines that the command prints."""
+    output = StringIO()
+    call_command("rebuild", verbosity=0, stdout=output, **options)
+    return output.getvalue().splitlines()
+
+
+def compare():
+    """The lines that the command prints if it finds differences."""
+    output = StringIO()
+    with pytest.raises(CommandError, match=r"then run `manage\.py rebuild --repair`"):
+        call_command("rebuild", verbosity=0, stdout=output)
+    return output.getvalue().splitlines()
+
+
+def test_a_site_with_corrections_and_merges_has_no_differences(sessions):
+    assert rebuild() == ["0 differences"]
+    assert rebuild(repair=True) == ["0 differences"]
+
+
+def test_wrong_state_is_named_and_repaired(sessions):
+    session = sessions[0]
+    SessionState.objects.filter(session=session).update(value=0.125, source="journal", flags=2)
+    differences = [
+        f"session {session.pk}, value: stored 0.125, computed 0.75",
+        f"session {session.pk}, source: stored 'journal', computed 'human'",
+        f"session {session.pk}, flags: stored 2, computed {session.flags.filter(cleared_at=None).count()}",
+    ]
+    assert compare() == [*differences, "3 differences"]
+    assert compare() == [*differences, "3 differences"]
+    assert rebuild(repair=True) == [*differences, "3 differences, repaired"]
+    assert rebuild() == ["0 differences"]
+    assert SessionState.objects.get(session=session).value == 0.75
+
+
+def test_missing_state_is_named_and_repaired(sessions):
+    session = sessions[2]
+    SessionState.objects.filter(session=session).delete()
+    assert compare() == [f"session {session.pk}, state: stored none, computed one of value 0.25", "1 differences"]
+    rebuild(repair=True)
+    assert rebuild() == ["0 differences"]
+
+
+def test_repaired_category_invalidates_what_was_read_of_the_bandit(sessions):
+    before = Bandit.objects.get(name="category").revision
+    SessionState.objects.filter(session=sessions[0]).update(category=arm("news").pk)
+    rebuild(repair=True)
+    assert Bandit.objects.get(name="category").revision != before
+
+
+def test_wrong_missing_and_extra_buckets_are_named_and_repaired():
+    reward("s1", code=0.5)
+    reward("s1", bandit="harness", gptme=0.25)
+    Bucket.objects.filter(bandit__name="category").update(n=3, s=600_000)
+    Bucket.objects.filter(bandit__name="harness").update(arm=arm("codex", "harness"), cost=5)
+    differences = [
+        "bucket category/code, judge, 2026-03-31, n: stored 3, computed 1",
+        "bucket category/code, judge, 2026-03-31, s: stored 600000, computed 500000",
+        *(
+            f"bucket harness/codex, judge, 2026-03-31, {column}: stored {stored}, computed 0"
+            for column, stored in {"n": 1, "s": 250_000, "q": 62_500_000_000, "cost": 5}.items()
+        ),
+        *(
+            f"bucket harness/gptme, judge, 2026-03-31, {column}: stored 0, computed {computed}"
+            for column, computed in {"n": 1, "s": 250_000, "q": 62_500_000_000}.items()
+        ),
+    ]
+    lines = compare()
+    assert (sorted(lines[:-1]), lines[-1]) == (sorted(differences), "9 differences")
+    assert rebuild(repair=True) == [*lines[:-1], "9 differences, repaired"]
+    assert rebuild() == ["0 differences"]
+
+
+def test_session_that_counts_twice_is_named_and_its_latest_reward_stays():
+    Bandit.objects.filter(name="category").update(kind=BanditKind.MANY)
+    reward("s1", code=0.5)
+    reward("s1", code=0.5, infra=0.25)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
+    difference = "category: s1 has 2 live rewards: code 0.500, infra 0.250; computed 1: infra 0.250"
+    assert compare() == [difference, "1 differences"]
+    assert rebuild(repair=True) == [difference, "1 differences, repaired"]
+    assert rebuild() == ["0 differences"]
+
+
+def test_session_that_changes_meanwhile_is_no_difference(sessions):
+    """Its category is corrected after its row was read and before its state is."""
+    session, category = sessions[0], arm("news").pk
+    changes = []
+
+    def change_first(execute, sql, *arguments):
+        if "grading_sessionstate" in sql and not changes:
+            changes.append(sql)
+            Session.objects.filter(pk=session.pk).update(category=category)
+            SessionState.objects.filter(session=session).update(category=category)
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(change_first):
+        mismatches = [mismatch for _count, chunk in state.rebuild() for mismatch in chunk]
+    assert (len(changes), mismatches) == (1, [])
+
+
+def test_each_chunk_is_repaired_by_itself(sessions, monkeypatch):
+    """An interrupted repair can be started again."""
+    monkeypatch.setattr(state, "CHUNK", 2)
+    SessionState.objects.update(value=None)
+    count, mismatches = next(state.rebuild(repair=True))
+    assert (count, len(mismatches)) == (2, 2)
+    assert SessionState.objects.filter(value=None).count() == 1
+    rebuild(repair=True)
+    assert rebuild() == ["0 differences"]
+
+
+def test_earlier_name_repairs_and_says_that_it_is_deprecated(sessions):
+    SessionState.objects.update(value=0.125)
+    output, errors = StringIO(), StringIO()
+    call_command("rebuild_state", verbosity=0, stdout=output, stderr=errors)
+    assert output.getvalue().endswith("3 differences, repaired\n")
+    assert "rebuild_state is deprecated: use `manage.py rebuild --repair`" in errors.getvalue()
+    assert rebuild() == ["0 differences"]
