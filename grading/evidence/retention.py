@@ -35,9 +35,9 @@ def expire(now: dt.datetime) -> int:
             continue
         for log in Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="")[:1]:
             with suppress(OSError):
-                records.of(log)
+                records.load(log)
         with transaction.atomic():
-            ownership.alone()
+            ownership.lock()
             if Evidence.objects.filter(sha256=sha256, received_at__gte=cutoff).exists():
                 continue
             count += store.expire(sha256, before=time.time() - IN_FLIGHT_SECONDS)

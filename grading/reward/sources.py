@@ -151,7 +151,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     """
     try:
         seen = look(session, parsed)
-        sketches_before = near_copies.of(session)
+        sketches_before = near_copies.stored_sketches(session)
         found: list[artifacts.FoundArtifact] = []
         said: dict[Sketch, near_copies.DatedSketch] = {}
         answers = [
@@ -189,7 +189,7 @@ Answer = tuple[SourceGrade, str]
 
 def look(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
     """Load and parse what a session is graded by; see `grade`. Nothing is written."""
-    held = material.of(session)
+    held = material.load_material(session)
     transcript, log = held.transcript, held.log
     signals, version, fault = None, "", ""
     if transcript is not None:
@@ -354,7 +354,7 @@ def _consumption(
     if left is None:
         left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
     found_in = held.patch or held.transcript
-    weighed, texts = near_copies.weighed(
+    weighed, texts = near_copies.mark_copies(
         seen.session, left, found_in.received_at if found_in else None, sketches_before
     )
     found.extend(weighed)
@@ -467,8 +467,8 @@ def _keep_artifacts(
         for (kind, key, origin), item in now.items()
     )
     pairs = zip(made, now.values(), strict=True)
-    near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
-    return near_copies.losers(session, before)
+    near_copies.store_sketches(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
+    return near_copies.affected_sessions(session, before)
 
 
 def _digest(*parts: str) -> str:
