@@ -128,6 +128,6 @@ def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datet
         raise TooManyOpen(
             f"draws of lessons wait for {limit} sessions, and no more may: {', '.join(map(repr, held[:MAX_LISTED]))}. "
             "Send one of these sessions with its lessons_decision_id, or begin it: asked again with that id, its draws "
-            f"are as before. One that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after "
-            "it was asked for."
+            "are as before. One that came to nothing gives its place back "
+            f"{OPEN_FOR // timedelta(hours=1)} hours after it was asked for."
         )

@@ -77,8 +77,8 @@ def prioritise() -> None:
 
 
 def tidy() -> None:
-    care.tidy()
-    care.healed()
+    care.delete_leftovers()
+    care.recheck_damaged()
 
 
 def check_evidence() -> None:

@@ -33,7 +33,7 @@ from grading.api.schemas import (
     multipart,
 )
 from grading.intake import erased, history
-from grading.intake.categories.given import given
+from grading.intake.categories.provenance import provenance_of
 from grading.intake.first_word import Speaker
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.judging.allowance import quota
@@ -139,7 +139,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
     if row is None:
         raise Http404
-    reward, grades, said = live(row), list(row.grades.all()), given(row)
+    reward, grades, said = live(row), list(row.grades.all()), provenance_of(row)
     reader = one_scale.ScaleReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
@@ -227,7 +227,7 @@ def read_judging(request: HttpRequest) -> dict[str, Any]:
     History is what ended before the agent's first token was made. For a week after a token was made it can be sent with
     `"judge": "none"`, so that nobody asks the judge until a person does, or `"judge": "backlog"`; it keeps its dates.
     """
-    rubrics, found = Rubric.objects.in_force(), history.door(_token(request))
+    rubrics, found = Rubric.objects.in_force(), history.history_window(_token(request))
     rubric = rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
     price = estimate(1, rubric) if rubric is not None and quota.is_configured() else None
     return {

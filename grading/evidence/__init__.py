@@ -1,7 +1,7 @@
-"""What sessions left behind, as bytes that never change, and whose each thing is.
+"""Evidence of sessions: immutable bytes, what was read from them, and which session owns each log record and commit.
 
-In: streams; claims of commits, logs and their records. Out: bytes by their SHA-256, what they turned out to be, one
-owner for each thing that several sessions may claim, and transcripts of any length page by page.
-Start with `receiving` (a file on its way in), then `store` (bytes), `reading` (what they are) and `ownership` (its
-docstring draws the way).
+In: streams; claims of commits, logs and their records. Out: blobs by their SHA-256, the readings of files, one owner
+for each thing that several sessions may claim, and transcripts of any length page by page.
+Start with `receiving` (an incoming file), then `store` (bytes), `reading` (parsing them) and `ownership` (its docstring
+shows the order of its steps).
 """

@@ -1,4 +1,4 @@
-"""Subagents' sessions: part of the session that started them, which has their work and their reward."""
+"""Subagents' sessions, which are part of the session that started them: that one has their work and their reward."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,13 @@ MAX_PARTS = 500
 
 
 def part_of(session: Session) -> Session | None:
-    """The session that has this one's work and reward, or None where it has its own."""
-    held = store.log_of(session)
-    return None if held is None else held.part_of
+    """The session that has this one's work and reward, or None if it has its own."""
+    log = store.log_of(session)
+    return None if log is None else log.part_of
 
 
 def parts(session: Session) -> Iterable[SessionLog]:
-    """The logs of the session's subagents, in an order that has nothing to do with when they came."""
+    """The logs of the session's subagents, in an order that doesn't depend on when they arrived."""
     if not session.parts.all():
         return []
     rows = session.parts.select_related("session")
@@ -24,13 +24,14 @@ def parts(session: Session) -> Iterable[SessionLog]:
 
 
 def relink(session: Session, own: SessionLog | None) -> set[int]:
-    """Find the root of the session, whose log is its `own`, and of all that it started, directly or not. Returns the
-    keys of the sessions that this changes.
+    """Update the root of the session and of all sessions that it started, directly or indirectly.
+
+    `own` is the session's own log. Returns the keys of the sessions that this changes.
     """
     started: dict[int, SessionLog] = {}
     names = [session.external_id]
     for _depth in range(MAX_DEPTH):
-        # By the names alone, which have an index: there are few of one name, and many sessions of one agent.
+        # Filters by the ids alone, which have an index: few sessions have one id, and an agent has many sessions.
         named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
         rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
         new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
@@ -51,19 +52,21 @@ def relink(session: Session, own: SessionLog | None) -> set[int]:
 
 
 def _root(agent: int, log: SessionLog) -> int | None:
-    """The key of the session at the top, or None for a session that nobody started, or whose parent is not here.
+    """The key of the topmost session that the log's session is part of.
 
-    Sessions that claim to have started each other are each on their own.
+    None if it has no parent, the parent isn't stored, or sessions claim to have started each other.
     """
-    seen, root, parent = {log.session_id}, None, log.parent
+    visited = {log.session_id}
+    root, parent = None, log.parent
     for _depth in range(MAX_DEPTH):
-        found = (
-            Session.objects.filter(agent=agent, external_id=parent).select_related("log").first() if parent else None
-        )
-        if found is None:
+        if not parent:
             return root
-        if found.pk in seen:
+        session = Session.objects.filter(agent=agent, external_id=parent).select_related("log").first()
+        if session is None:
+            return root
+        if session.pk in visited:
             return None
-        seen.add(found.pk)
-        root, parent = found.pk, found.log.parent if hasattr(found, "log") else ""
+        visited.add(session.pk)
+        root = session.pk
+        parent = session.log.parent if hasattr(session, "log") else ""
     return root

@@ -1,13 +1,14 @@
-"""Which of a session's logs count, and what they hold together."""
+"""Which of a session's logs count, and a summary of them."""
 
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
 
 
-def read(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
-    """Choose the session's logs that count and store their summary. Returns that, the logs, and whether others count
-    than before.
+def update_summary(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
+    """Choose the session's logs that count and store their summary.
+
+    Returns the summary, the chosen logs with their records, and whether other logs count than before.
     """
     chosen, parent = _choose(session)
     before = SessionLog.objects.filter(session=session).first()
@@ -19,12 +20,12 @@ def read(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Reco
         return log, chosen, False
     log.files, log.parent = files, parent
     log.size = len(chosen[0][1].ids) if chosen else 0
-    log.resumed = any(found.resumed for _row, found in chosen)
+    log.resumed = any(each.resumed for _row, each in chosen)
     log.receipt = log.receipt or min((row.pk for row, _records in chosen), default=0)
-    # As it is while no other session has some of the records, and none is part of this one.
-    log.total = len({record for _row, found in chosen for record in found.ids})
+    # `copies.update_record_owners` corrects this if another session has some of the records or is part of this one.
+    log.total = len({record for _row, each in chosen for record in each.ids})
     log.save(force_insert=before is None)
-    anchors = set(sorted({anchor for _row, found in chosen for anchor in found.anchors})[:MAX_ANCHORS])
+    anchors = set(sorted({anchor for _row, each in chosen for anchor in each.anchors})[:MAX_ANCHORS])
     stored = set() if before is None else {row.record for row in session.anchors.all()}
     if stored - anchors:
         session.anchors.filter(record__in=stored - anchors).delete()
@@ -35,8 +36,8 @@ def read(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Reco
     return log, chosen, True
 
 
-def tells(session: Session, row: Evidence) -> bool:
-    """Whether a log of the session tells of it as a whole: it counts first, and is no subagent's of this session."""
+def is_main_log(session: Session, row: Evidence) -> bool:
+    """Whether this log describes the session as a whole: it is the first that counts, and no subagent's log."""
     chosen, _parent = _choose(session)
     return bool(chosen) and chosen[0][0].pk == row.pk and parent_of(row) != session.external_id
 
@@ -44,35 +45,37 @@ def tells(session: Session, row: Evidence) -> bool:
 def is_torn(session: Session) -> bool:
     """Whether the session has several logs of its own of which none contains the others."""
     own = [row for row in store.readable_logs(session) if not parent_of(row) and not store.is_shared(row)]
-    held = {row.sha256: frozenset(records.of(row).ids) for row in own} if len(own) > 1 else {}
-    return len(owner_rule.contained(held)) > 1
+    ids = {row.sha256: frozenset(records.load(row).ids) for row in own} if len(own) > 1 else {}
+    return len(owner_rule.maximal_logs(ids)) > 1
 
 
 def _choose(session: Session) -> tuple[list[tuple[Evidence, Records]], str]:
-    """The logs that count, the session's own first; and the name of its parent, where all are those of a subagent.
+    """The logs that count with their records, the session's own first; and the id of its parent session if all of them
+    are a subagent's.
 
-    Of its own logs the one that contains the others, or else has most records; of its subagents' all that no other
-    contains. Logs whose records have no ids can't be compared: of those the latest counts.
+    Of its own logs the one that contains the others counts, or else the one with most records; of its subagents' logs
+    all that no other contains. Logs whose records have no ids can't be compared: of those the latest counts.
     """
     rows = {row.sha256: row for row in store.readable_logs(session) if not store.is_shared(row)}
-    found = {sha256: records.of(row) for sha256, row in rows.items()} if len(rows) > 1 else {}
     own = [sha256 for sha256, row in rows.items() if not parent_of(row)]
     subagents = [sha256 for sha256 in rows if sha256 not in own]
-    kept = [*_whole(own, found)[:1], *_whole(subagents, found)]
+    loaded = {sha256: records.load(row) for sha256, row in rows.items()}
+    names = [*_maximal(own, loaded)[:1], *_maximal(subagents, loaded)]
     parent = "" if own else min((parent_of(rows[sha256]) for sha256 in subagents), default="")
-    chosen = [(rows[sha256], found.get(sha256) or records.of(rows[sha256])) for sha256 in kept]
+    chosen = [(rows[sha256], loaded[sha256]) for sha256 in names]
     return chosen, "" if parent == session.external_id else parent
 
 
-def _whole(names: list[str], found: dict[str, Records]) -> list[str]:
-    if len(names) < 2:  # noqa: PLR2004 - nothing to compare
+def _maximal(names: list[str], loaded: dict[str, Records]) -> list[str]:
+    """The hashes of the logs that no other contains, or the first (latest) if none has records with ids."""
+    if len(names) <= 1:
         return names
-    held = {name: frozenset(found[name].ids) for name in names}
-    return owner_rule.contained(held) if any(held.values()) else names[:1]
+    ids = {name: frozenset(loaded[name].ids) for name in names}
+    return owner_rule.maximal_logs(ids) if any(ids.values()) else names[:1]
 
 
 def parent_of(row: Evidence) -> str:
-    """The id of the session that started the one whose log this is; empty where it is no subagent's."""
+    """The id of the session that started this log's session as a subagent; empty if it is no subagent's log."""
     if not row.report.get("is_subagent"):
         return ""
     return str(row.report.get("parent_id") or "")[:200]

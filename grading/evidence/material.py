@@ -1,4 +1,4 @@
-"""What of a session's evidence there is to grade by: which files, what of them is its own, and what its caller saw."""
+"""The evidence that a session is graded by: its files, what of them is its own, and the facts its caller observed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +15,11 @@ JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """The session's own transcript, its patch and its journal, as far as they may be used.
+    """The session's own transcript, its patch and its journal, if they may be used.
 
-    Where there is no transcript, `absent` and `why` say so. `log` is what its logs amount to. `foreign` belongs to
-    other sessions. `carried`: why nothing in the transcript is the session's own, in words; empty where something is.
-    `witness` vouches for it: whoever sent the log. What comes without a log is no more than the word of whoever could
-    have written it.
+    `absent` and `why` say why there is no transcript. `log` is the summary of its logs. `foreign`: commits and pull
+    requests that other sessions own. `carried`: the reason why nothing in the transcript is the session's own, else
+    empty. `beside`: the weakest witness of the facts and the patch, or else of the journal.
     """
 
     transcript: Evidence | None
@@ -36,11 +35,12 @@ class Material:
 
     @property
     def witness(self) -> Witness:
+        """Whoever sent the log vouches for the material. Without a log, it is only an assertion of `beside`."""
         return self.beside.alone if self.transcript is None else Witness(self.transcript.witness)
 
 
-def of(session: Session) -> Material:
-    """What there is of a session now. Nothing is read but rows."""
+def load_material(session: Session) -> Material:
+    """The session's material now. Reads rows only, no files."""
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = store.log_of(session)
@@ -48,13 +48,16 @@ def of(session: Session) -> Material:
     if log is not None and log.part_of is not None:
         carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
     elif log is not None and shown.is_copy(log):
-        own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
-        carried = f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
+        owners = [each.session for each in shown.carried(session)]
+        names = [owner.external_id for owner in owners if owner.agent_id == session.agent_id]
+        carried = f"All of it was carried over from {', '.join(names[:3]) or 'a session of another agent'}"
     patch, journal = store.usable(session, EvidenceKind.PATCH), store.usable(session, EvidenceKind.JOURNAL)
     facts = counted_facts(session, transcript)
-    said = [*(row.witness for row in facts), *(row.witness for row in [patch] if row is not None)]
-    if not said and journal is not None:
-        said = [journal.witness]
+    witnesses = [row.witness for row in facts]
+    if patch is not None:
+        witnesses.append(patch.witness)
+    if not witnesses and journal is not None:
+        witnesses = [journal.witness]
     return Material(
         transcript=transcript,
         absent=absent,
@@ -65,51 +68,59 @@ def of(session: Session) -> Material:
         carried=carried,
         patch=patch,
         journal=journal,
-        beside=weakest(map(Witness, said)),
+        beside=weakest(map(Witness, witnesses)),
     )
 
 
 def witness_of(session: Session) -> Witness:
-    """Who vouches for what there is of a session now: `Material.witness`."""
-    own = next(iter(shown.files(session)), None)
-    return of(session).witness if own is None else Witness(own.witness)
+    """The witness of the session's material now (`Material.witness`)."""
+    transcript = next(iter(shown.files(session)), None)
+    return load_material(session).witness if transcript is None else Witness(transcript.witness)
 
 
 def judgeable(session: Session) -> dict[str, str]:
-    """The hash of the evidence of each kind that a judge may read; empty where there is nothing to judge."""
-    held: dict[str, str] = {}
+    """The hash of the evidence that a judge may read, by kind. Empty if there is nothing to judge."""
+    hashes: dict[str, str] = {}
     for row in store.counting(session):
         if row.kind in JUDGED_KINDS and row.kind != EvidenceKind.TRANSCRIPT:
-            held.setdefault(row.kind, row.sha256)
+            hashes.setdefault(row.kind, row.sha256)
     log = store.log_of(session)
     own = next(iter(shown.files(session)), None)
     if own is not None and (log is None or not shown.is_copy(log)):
-        held[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {'' if log is None else log.digest}".strip()
-    return held
+        hashes[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {'' if log is None else log.digest}".strip()
+    return hashes
 
 
-def gone(held: Mapping[str, str]) -> str:
-    """Of which kinds of these hashes (each maybe with more behind it) retention deleted the bytes, in words; empty
-    where all can be read.
+def describe_expired(hashes: Mapping[str, str]) -> str:
+    """A sentence with the kinds of evidence whose bytes retention deleted; empty if there are none.
+
+    `hashes` are the values of `judgeable`: only the first word of each is the hash.
     """
-    lost = {kind: said.split()[0] for kind, said in held.items() if said and not store.is_kept(said.split()[0])}
+    lost: dict[str, str] = {}
+    for kind, value in hashes.items():
+        if value and not store.is_kept(value.split()[0]):
+            lost[kind] = value.split()[0]
     expired = ExpiredBlob.objects.in_bulk(list(lost.values())) if lost else {}
     kinds = sorted(kind for kind, sha256 in lost.items() if sha256 in expired)
     return f"Gone by retention: {', '.join(kinds)}" if kinds else ""
 
 
 def facts_of(session: Session) -> ObservedFacts:
-    """What the caller saw itself, as far as it is this session's."""
+    """The facts that the caller observed itself and that this session owns."""
     return _observed(counted_facts(session, next(iter(shown.files(session)), None)))
 
 
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
-    """The session's own facts that it is graded by: none from a weaker witness than its log's."""
-    least = 0 if transcript is None else Witness(transcript.witness).strength
+    """The session's own facts that count for its grades. Those of a weaker witness than its log's don't, except failed
+    checks.
+    """
+    min_strength = 0 if transcript is None else Witness(transcript.witness).strength
     if not any(row.origin == Origin.FACTS for row in session.artifacts.all()):
         return []
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key")
-    return [row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= least]
+    return [
+        row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= min_strength
+    ]
 
 
 def _observed(rows: list[Artifact]) -> ObservedFacts:
@@ -122,7 +133,7 @@ def _observed(rows: list[Artifact]) -> ObservedFacts:
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str]:
-    """The fault of the latest transcript, or that none came."""
+    """The reason why no transcript is usable: the fault of the latest one, or that none was submitted."""
     received = [row for row in session.evidence.all() if row.kind == EvidenceKind.TRANSCRIPT]
     latest = max(received, key=lambda row: row.pk, default=None)
     if latest is None:

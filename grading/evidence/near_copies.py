@@ -1,9 +1,9 @@
-"""Which artifacts say what another one of the last 30 days had said before, so that a text counts once on a site.
+"""Near copies: artifacts whose text another artifact of the last 30 days had before. A text counts once on a site.
 
-Of two near copies the earlier has it. Among one agent's sessions that is the one that ended first (then the one whose
-id comes first), whatever the order in which they arrive; between agents, whose word on times is not taken, the one that
-the site received first. An artifact that is itself a near copy is still an earlier one to those after it: so whether an
-artifact counts depends on pairs only, and a change of one session is followed no further than to its own copies.
+Of two near copies the earlier one counts. Among one agent's sessions that is the one that ended first (then the one
+whose id sorts first), whatever their order of arrival; between agents, whose stated times aren't trusted, the one that
+the site received first. A near copy still precedes later ones. So whether an artifact counts depends on pairs only, and
+a change of one session affects no more than its own copies.
 """
 
 import datetime as dt
@@ -22,103 +22,102 @@ from grading.signals.substance import Sketch, is_copy
 logger = logging.getLogger(__name__)
 
 WINDOW = dt.timedelta(days=30)
-# Two texts of about one length that share four fifths of what they say share one of so many marks with p > .9999.
+# Copies are found by their marks: the first shingles of a sketch. Two texts of similar length that share four fifths
+# of their shingles share one of 12 marks with p > .9999.
 MARKS = 12
-# Bounds of one look-up: rows that share a mark, and texts that are compared with one text.
-MOST_ROWS = 50_000
-COMPARED = 20
-# A session takes its texts from so many later ones at most; a site has more copies of one text only on purpose.
-MOST_LOSERS = 50
-IN_A_QUERY = 500
+# Limits of one lookup: rows that share a mark, and texts that are compared with one text.
+MAX_MARK_ROWS = 50_000
+MAX_COMPARED = 20
+# Sessions that are graded again after one changed. Only an attack has more copies of one text.
+MAX_AFFECTED = 50
+QUERY_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedSketch:
-    """What an artifact of a session says, and the times that decide who said it first."""
+    """The sketch of an artifact's text, and the times that decide which session had it first."""
 
     sketch: Sketch
     ended_at: dt.datetime
     received_at: dt.datetime
 
 
-def of(session: Session) -> frozenset[DatedSketch]:
-    """What the session's artifacts say, as it was kept."""
-    return frozenset(_said(row) for row in session.sketches.all())
+def stored_sketches(session: Session) -> frozenset[DatedSketch]:
+    """The stored sketches of the session's artifacts."""
+    return frozenset(_dated_sketch(row) for row in session.sketches.all())
 
 
-def weighed(
+def mark_copies(
     session: Session,
-    found: Sequence[FoundArtifact],
+    artifacts: Sequence[FoundArtifact],
     received_at: dt.datetime | None,
     before: Collection[DatedSketch],
 ) -> tuple[list[FoundArtifact], dict[Sketch, DatedSketch]]:
-    """The artifacts found in a session, those that say what another session had said before left out; and what each of
-    them says.
+    """Mark the artifacts of a session that are near copies as left out.
 
-    `received_at` is when the site received what they were found in; None: with the session. A text that the session had
-    already, one of `before`, keeps the time at which it came.
+    Returns all artifacts, and the dated sketch of each that has one. `received_at` is when the site received the
+    evidence that the artifacts are in; None: with the session. Sketches in `before` keep their `received_at`.
     """
-    first = {said.sketch: said.received_at for said in before}
-    came = received_at or session.received_at
-    said = {
-        item.sketch: DatedSketch(
-            sketch=item.sketch, ended_at=session.ended_at, received_at=first.get(item.sketch, came)
-        )
-        for item in found
-        if item.sketch
-    }
-    near = _near(session, said.values(), earlier=True)
+    first_received = {each.sketch: each.received_at for each in before}
+    dated: dict[Sketch, DatedSketch] = {}
+    for item in artifacts:
+        if item.sketch:
+            received = first_received.get(item.sketch, received_at or session.received_at)
+            dated[item.sketch] = DatedSketch(sketch=item.sketch, ended_at=session.ended_at, received_at=received)
+    near = _similar(session, dated.values(), earlier=True)
     result = []
-    for item in found:
-        copied = [
+    for item in artifacts:
+        originals = [
             row
             for row in near.get(item.sketch, ())
-            if _precedes(row.session, theirs := _said(row), session, said[item.sketch])
-            and is_copy(item.sketch, theirs.sketch)
+            if _precedes(row.session, other := _dated_sketch(row), session, dated[item.sketch])
+            and is_copy(item.sketch, other.sketch)
         ]
-        result.append(replace(item, left_out=_why(session, copied)) if copied else item)
-    return result, said
+        result.append(replace(item, left_out=_reason(session, originals)) if originals else item)
+    return result, dated
 
 
-def keep(session: Session, rows: Iterable[tuple[Artifact, DatedSketch]]) -> None:
-    """Keep what these artifacts of the session say, so that its copies are found."""
+def store_sketches(session: Session, rows: Iterable[tuple[Artifact, DatedSketch]]) -> None:
+    """Store the sketches of these artifacts of the session, so that their copies are found."""
     pairs = list(rows)
     sketches = ArtifactSketch.objects.bulk_create(
         ArtifactSketch(
             artifact=artifact,
             session=session,
-            shingles=struct.pack(f">{len(said.sketch)}q", *said.sketch),
-            ended_at=said.ended_at,
-            received_at=said.received_at,
+            shingles=struct.pack(f">{len(dated.sketch)}q", *dated.sketch),
+            ended_at=dated.ended_at,
+            received_at=dated.received_at,
         )
-        for artifact, said in pairs
+        for artifact, dated in pairs
     )
     ArtifactMark.objects.bulk_create(
         ArtifactMark(sketch=row, mark=mark)
-        for row, (_artifact, said) in zip(sketches, pairs, strict=True)
-        for mark in said.sketch[:MARKS]
+        for row, (_artifact, dated) in zip(sketches, pairs, strict=True)
+        for mark in dated.sketch[:MARKS]
     )
 
 
-def losers(session: Session, before: Collection[DatedSketch]) -> list[Session]:
-    """The other sessions that win or lose a text because this one's are no longer those of `before`."""
-    changed = {*before} ^ {*of(session)}
+def affected_sessions(session: Session, before: Collection[DatedSketch]) -> list[Session]:
+    """The other sessions that gain or lose a text because this one's sketches aren't those of `before` any more."""
+    changed = {*before} ^ {*stored_sketches(session)}
     if not changed:
         return []
-    found: dict[int, Session] = {}
-    near = _near(session, changed, earlier=False)
-    for said in changed:
-        for row in near.get(said.sketch, ()):
-            theirs = _said(row)
-            if _precedes(session, said, row.session, theirs) and is_copy(theirs.sketch, said.sketch):
-                found[row.session_id] = row.session
-    if len(found) > MOST_LOSERS:
-        logger.warning("%s has its texts from %d later sessions; graded again: %d", session, len(found), MOST_LOSERS)
-    return [found[key] for key in sorted(found)[:MOST_LOSERS]]
+    affected: dict[int, Session] = {}
+    near = _similar(session, changed, earlier=False)
+    for own in changed:
+        for row in near.get(own.sketch, ()):
+            other = _dated_sketch(row)
+            if _precedes(session, own, row.session, other) and is_copy(other.sketch, own.sketch):
+                affected[row.session_id] = row.session
+    if len(affected) > MAX_AFFECTED:
+        logger.warning(
+            "%s has its texts from %d later sessions; graded again: %d", session, len(affected), MAX_AFFECTED
+        )
+    return [affected[key] for key in sorted(affected)[:MAX_AFFECTED]]
 
 
 def _precedes(one: Session, first: DatedSketch, other: Session, second: DatedSketch) -> bool:
-    """Whether what `one` said is earlier than what `other` did, by at most the window."""
+    """Whether the text `first` of session `one` is earlier than `second` of `other`, by at most WINDOW."""
     if one.agent_id == other.agent_id:
         is_earlier = (first.ended_at, one.external_id) < (second.ended_at, other.external_id)
         return is_earlier and second.ended_at - first.ended_at <= WINDOW
@@ -126,60 +125,60 @@ def _precedes(one: Session, first: DatedSketch, other: Session, second: DatedSke
     return is_earlier and second.received_at - first.received_at <= WINDOW
 
 
-def _why(session: Session, copied: Iterable[ArtifactSketch]) -> str:
-    """Why an artifact is left out: the first of the same agent's that it copies. Another agent's are never named."""
-    own = [row for row in copied if row.session.agent_id == session.agent_id]
+def _reason(session: Session, originals: Iterable[ArtifactSketch]) -> str:
+    """Why an artifact is left out: the earliest original of the same agent. Other agents' sessions are never named."""
+    own = [row for row in originals if row.session.agent_id == session.agent_id]
     if not own:
         return "a near copy of what another agent's session left behind"
     first = min(own, key=lambda row: (row.ended_at, row.session.external_id, row.artifact.key))
     return f"a near copy of {first.artifact.key[:200]} of session {first.session.external_id[:100]}"
 
 
-def _near(session: Session, said: Collection[DatedSketch], *, earlier: bool) -> dict[Sketch, list[ArtifactSketch]]:
-    """The texts of other sessions in the window before (or after) these that share marks with each, by its sketch.
+def _similar(session: Session, own: Collection[DatedSketch], *, earlier: bool) -> dict[Sketch, list[ArtifactSketch]]:
+    """Texts of other sessions that share marks with each of these sketches, in the window before (or after) them.
 
-    Those that share most come first, and no more than are to be compared.
+    By sketch; those that share most marks come first, at most MAX_COMPARED.
     """
-    wanted: dict[int, set[Sketch]] = defaultdict(set)
-    for one in said:
-        for mark in one.sketch[:MARKS]:
-            wanted[mark].add(one.sketch)
-    if not wanted:
+    by_mark: dict[int, set[Sketch]] = defaultdict(set)
+    for each in own:
+        for mark in each.sketch[:MARKS]:
+            by_mark[mark].add(each.sketch)
+    if not by_mark:
         return {}
     before, after = (WINDOW, dt.timedelta()) if earlier else (dt.timedelta(), WINDOW)
-    ended, received = sorted(one.ended_at for one in said), sorted(one.received_at for one in said)
-    own = Q(sketch__session__agent=session.agent_id)
-    window = own & Q(sketch__ended_at__range=(ended[0] - before, ended[-1] + after)) | ~own & Q(
+    ended, received = sorted(each.ended_at for each in own), sorted(each.received_at for each in own)
+    same_agent = Q(sketch__session__agent=session.agent_id)
+    window = same_agent & Q(sketch__ended_at__range=(ended[0] - before, ended[-1] + after)) | ~same_agent & Q(
         sketch__received_at__range=(received[0] - before, received[-1] + after)
     )
     shared: dict[Sketch, Counter[int]] = defaultdict(Counter)
-    for mark, key in _marked(session, list(wanted), window):
-        for sketch in wanted[mark]:
+    for mark, key in _rows_with_marks(session, list(by_mark), window):
+        for sketch in by_mark[mark]:
             shared[sketch][key] += 1
     nearest = {
-        sketch: sorted(counts, key=lambda key, counts=counts: (-counts[key], key))[:COMPARED]  # type: ignore[misc]
+        sketch: sorted(counts, key=lambda key, counts=counts: (-counts[key], key))[:MAX_COMPARED]  # type: ignore[misc]
         for sketch, counts in shared.items()
     }
-    found = sorted({key for keys in nearest.values() for key in keys})
+    all_keys = sorted({key for keys in nearest.values() for key in keys})
     rows: dict[int, ArtifactSketch] = {}
-    for start in range(0, len(found), IN_A_QUERY):
-        some = ArtifactSketch.objects.filter(pk__in=found[start : start + IN_A_QUERY])
-        rows |= {row.pk: row for row in some.select_related("session__agent", "artifact")}
+    for start in range(0, len(all_keys), QUERY_BATCH):
+        batch = ArtifactSketch.objects.filter(pk__in=all_keys[start : start + QUERY_BATCH])
+        rows |= {row.pk: row for row in batch.select_related("session__agent", "artifact")}
     return {sketch: [rows[key] for key in keys] for sketch, keys in nearest.items()}
 
 
-def _marked(session: Session, marks: Sequence[int], window: Q) -> Iterator[tuple[int, int]]:
-    """Which other sketches have these marks; samples are not compared with what is real."""
-    left = MOST_ROWS
-    for start in range(0, len(marks), IN_A_QUERY):
-        rows = ArtifactMark.objects.filter(window, mark__in=marks[start : start + IN_A_QUERY])
+def _rows_with_marks(session: Session, marks: Sequence[int], window: Q) -> Iterator[tuple[int, int]]:
+    """Pairs of a mark and the key of another session's sketch with it. Samples are compared with samples only."""
+    remaining = MAX_MARK_ROWS
+    for start in range(0, len(marks), QUERY_BATCH):
+        rows = ArtifactMark.objects.filter(window, mark__in=marks[start : start + QUERY_BATCH])
         rows = rows.filter(sketch__session__is_sample=session.is_sample).exclude(sketch__session=session)
-        found = list(rows.values_list("mark", "sketch_id")[:left])
-        yield from found
-        left -= len(found)
+        batch = list(rows.values_list("mark", "sketch_id")[:remaining])
+        yield from batch
+        remaining -= len(batch)
 
 
-def _said(row: ArtifactSketch) -> DatedSketch:
+def _dated_sketch(row: ArtifactSketch) -> DatedSketch:
     packed = bytes(row.shingles)
     sketch = struct.unpack(f">{len(packed) // 8}q", packed)
     return DatedSketch(sketch=sketch, ended_at=row.ended_at, received_at=row.received_at)

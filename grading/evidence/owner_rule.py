@@ -1,7 +1,7 @@
-"""Whose is it? One pure rule for everything that several sessions may claim: commits, pull requests, records of logs.
+"""The owner rule: which session owns what several may claim. It covers commits, pull requests and records of logs.
 
-Each thing has one owner. The rule looks at the claims alone, never at which came first among one agent's, so that any
-order of an agent's arrivals gives the same owner.
+Each thing has one owner. The rule is pure and looks at the claims alone, never at which of one agent's arrived first:
+any order of an agent's arrivals gives the same owners.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,20 +11,20 @@ from typing import Final
 from grading.witness import Witness
 
 PREFIX: Final = 7
-"""Digits of a commit's hash by which claims of it are found; git shows no fewer."""
+"""Digits of a commit's hash by which claims of it are found; git never shows fewer."""
 FULL_HASHES: Final = frozenset({40, 64})
 MAX_SUBJECT: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimant:
-    """A session as it stands before the rule.
+    """A session that claims a thing, with what the rule compares.
 
-    `session` and `agent` are keys; `receipt` counts up with what the site received, and is that of the first evidence
-    in which this session showed the thing. `made`: its own confirmed call made the thing, rather than that it says so.
-    `witness`: the strength of who vouches for it (`grading.witness`). `resumed`: its log begins with what it says
-    itself is another session's. `size`: the records of its log beyond that; `ended` the end of the session in seconds;
-    `name` its own id.
+    `session` and `agent` are keys. `receipt` is the key of the first evidence in which this session showed the thing;
+    it grows with each file that the site receives. `made`: a confirmed call of the session made the thing; otherwise it
+    is only asserted. `witness`: the strength of the claim's witness (`grading.witness`). `resumed`: the log begins with
+    records that it itself attributes to another session. `size`: the number of its other records. `ended`: the end of
+    the session as a timestamp in seconds. `name`: its external id.
     """
 
     session: int
@@ -39,54 +39,57 @@ class Claimant:
 
 
 def owner(claimants: Collection[Claimant]) -> Claimant:
-    """Who owns a thing that all of these claim; there must be one at least.
+    """The owner of a thing that all of these claim. `claimants` must not be empty.
 
-    Those with the strongest witness; of them the agent of whom the site heard first, since times of events can be
-    backdated and a later claim must take nothing from another agent. Among that agent's sessions, one whose own call
-    made the thing; then one whose log is its own from the first line on, since of a log that changes hands the context
-    is missing; then the one with the smallest log, which is the one contained in the others where one is; then the one
-    that ended first.
+    Only claims with the strongest witness count. Of these the agent whose claim the site received first is the owner:
+    times of events can be backdated, and a later claim must take nothing from another agent. Among that agent's
+    sessions, one whose own call made the thing comes first; then one whose log is its own from the first line on, since
+    a resumed log lacks context; then the one with the smallest log, which the others contain if they are copies; then
+    the one that ended first.
     """
     strongest = max(each.witness for each in claimants)
-    among = [each for each in claimants if each.witness == strongest]
-    agent = min(among, key=lambda each: each.receipt).agent
-    return min((each for each in among if each.agent == agent), key=_within_agent)
+    candidates = [each for each in claimants if each.witness == strongest]
+    agent = min(candidates, key=lambda each: each.receipt).agent
+    return min((each for each in candidates if each.agent == agent), key=_order_within_agent)
 
 
-def _within_agent(each: Claimant) -> tuple[bool, bool, int, float, str]:
-    if not each.made:
-        return (True, False, 0, each.ended, each.name)
-    return (False, each.resumed, each.size, each.ended, each.name)
+def _order_within_agent(claimant: Claimant) -> tuple[bool, bool, int, float, str]:
+    if not claimant.made:
+        return (True, False, 0, claimant.ended, claimant.name)
+    return (False, claimant.resumed, claimant.size, claimant.ended, claimant.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """The records that a session's log holds, and the session as a claimant of each of them."""
+    """The ids of the records in a session's log, and the session as the claimant of each of them."""
 
     by: Claimant
     records: frozenset[int]
 
 
-def left_out(mine: Holding, others: Iterable[Holding]) -> dict[int, int]:
-    """The records of `mine` that belong to another session, each with the key of that session."""
+def foreign_records(mine: Holding, others: Iterable[Holding]) -> dict[int, int]:
+    """The records of `mine` that another session owns, each with the key of that session."""
     shared: dict[int, list[Claimant]] = {}
     for other in others:
         for record in mine.records & other.records:
             shared.setdefault(record, []).append(other.by)
     owners: dict[tuple[int, ...], int] = {}
-    found = {}
+    foreign = {}
     for record, claimants in shared.items():
         key = tuple(each.session for each in claimants)
         if key not in owners:
             owners[key] = owner([mine.by, *claimants]).session
         if owners[key] != mine.by.session:
-            found[record] = owners[key]
-    return found
+            foreign[record] = owners[key]
+    return foreign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitClaim:
-    """A claim of one commit: its hash, short or full, and the first line of its message where that is known."""
+    """A claim of one commit: its short or full hash, and the first line of its message if that is known.
+
+    `row` is the caller's index of the claim.
+    """
 
     row: int
     by: Claimant
@@ -95,13 +98,13 @@ class CommitClaim:
 
 
 def same_commits(claims: Iterable[CommitClaim]) -> list[list[CommitClaim]]:
-    """Claims of hashes that begin alike, those of one commit together, whatever their order.
+    """Group claims by commit. The result does not depend on their order.
 
-    A short hash is the commit whose full hash it begins; of several such, the one with its subject. Two short hashes
-    with different known subjects are two commits.
+    A short hash belongs to the commit whose full hash begins with it; of several such, to the one with its subject. Two
+    short hashes with different subjects are two commits.
     """
     ordered = sorted(claims, key=lambda claim: (-len(claim.hash), claim.hash, claim.subject, claim.by.name, claim.row))
-    found: list[list[CommitClaim]] = []
+    groups: list[list[CommitClaim]] = []
     full: dict[str, list[CommitClaim]] = {}
     for claim in ordered:
         if claim.hash in full:
@@ -109,32 +112,32 @@ def same_commits(claims: Iterable[CommitClaim]) -> list[list[CommitClaim]]:
             continue
         if len(claim.hash) in FULL_HASHES:
             full[claim.hash] = [claim]
-            found.append(full[claim.hash])
+            groups.append(full[claim.hash])
             continue
         subject = _subject(claim)
         fitting: list[tuple[bool, list[CommitClaim]]] = []
-        for group in found:
+        for group in groups:
             if not group[0].hash.startswith(claim.hash):
                 continue
-            known = {_subject(each) for each in group} - {""}
-            if not subject or not known or subject in known:
-                fitting.append((subject in known, group))
+            subjects = {_subject(each) for each in group} - {""}
+            if not subject or not subjects or subject in subjects:
+                fitting.append((subject in subjects, group))
         if fitting:
             max(fitting, key=lambda each: each[0])[1].append(claim)
         else:
-            found.append([claim])
-    return found
+            groups.append([claim])
+    return groups
 
 
 def _subject(claim: CommitClaim) -> str:
     return " ".join(claim.subject.split())[:MAX_SUBJECT].strip()
 
 
-def contained(logs: Mapping[str, frozenset[int]]) -> list[str]:
-    """The names of the logs that no other contains, that with most records first; of two alike the first by name."""
+def maximal_logs(logs: Mapping[str, frozenset[int]]) -> list[str]:
+    """The names of the logs that no other contains, most records first; of identical ones the first by name."""
     ordered = sorted(logs, key=lambda name: (-len(logs[name]), name))
-    kept: list[str] = []
+    maximal: list[str] = []
     for name in ordered:
-        if not any(logs[name] <= logs[other] for other in kept):
-            kept.append(name)
-    return kept
+        if not any(logs[name] <= logs[other] for other in maximal):
+            maximal.append(name)
+    return maximal

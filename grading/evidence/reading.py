@@ -1,4 +1,4 @@
-"""Reading what was received, before anything is graded: is this transcript the session's own, and can it be read?"""
+"""Reading received files before grading: whether a transcript can be parsed and is the session's own."""
 
 import datetime as dt
 from dataclasses import asdict, dataclass, field, replace
@@ -21,23 +21,23 @@ from grading.signals.patch import Patch
 from grading.signals.traits import Traits, Watched
 from grading.vocabulary import Reason
 
-# The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
-SMALL_LOG_BYTES = 5_000
-SMALL_LOG_SECONDS = 120
+# Thresholds of the founding incident: a smaller log of a longer session is another session's, or a stub.
+MIN_LOG_BYTES = 5_000
+MAX_SMALL_LOG_SECONDS = 120
 
-# The longest text of each column, in characters.
-LIMITS = {"model": 120, "title": 300, "detail": 500}
+# The maximal length of each column in characters.
+MAX_LENGTHS = {"model": 120, "title": 300, "detail": 500}
 
-# Where a log's cost stands in its row's report.
+# The key of a log's cost in its row's report.
 COST = "cost_usd"
 
-OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 CLOCK_SKEW = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionClaim:
-    """What the caller says of the session whose evidence this is."""
+    """The id and times that the caller states for the session of a file."""
 
     session_id: str
     started_at: dt.datetime | None = None
@@ -46,10 +46,10 @@ class SessionClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReading:
-    """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words.
+    """What was read from a file. `problem` says why it must not be used for grading, and `detail` describes it.
 
-    Of a transcript: `title` is a name for the session, the log's own or else the first words that a person wrote; its
-    cost is in dollars; the times are those of its first and last moments, as far as a clock could have shown them.
+    For a transcript: `title` is the log's own title or else the beginning of the task; the cost is in dollars; the
+    times are those of its first and last event, or None if they are implausible.
     """
 
     format: str = ""
@@ -69,7 +69,7 @@ class EvidenceReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLog:
-    """What a log says, whoever's it is."""
+    """A parsed log, independent of the session that it is submitted for."""
 
     format: str
     header: TranscriptHeader
@@ -80,44 +80,46 @@ class ParsedLog:
 
 
 def parse(stream: BinaryIO, filename: str) -> ParsedLog:
-    """Read a log to its end. Raises UnknownFormat and EmptyTranscript."""
+    """Parse a whole log. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
-    noted = records.Noted(reader)
-    watched = Watched(noted.events())
-    found = signals.extract(watched.events())
+    collector = records.RecordCollector(reader)
+    watched = Watched(collector.events())
+    extracted = signals.extract(watched.events())
     return ParsedLog(
         format=reader.format,
         header=reader.header,
         report=reader.report,
-        signals=found,
-        traits=watched.traits(reader.header, found),
-        records=noted.records(found),
+        signals=extracted,
+        traits=watched.traits(reader.header, extracted),
+        records=collector.records(extracted),
     )
 
 
 def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
-    """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
+    """Read the stored bytes of `row`, which may be unsaved. Bad content never raises: it becomes a problem."""
     if row.kind == EvidenceKind.TRANSCRIPT:
         try:
             with store.open(row) as stream:
                 log = parse(stream, row.filename)
         except formats.UnknownFormat as error:
-            return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, LIMITS["detail"]))
+            return EvidenceReading(
+                problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, MAX_LENGTHS["detail"])
+            )
         except formats.EmptyTranscript:
             return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
-        return of_log(row, log, claim)
+        return read_log(row, log, claim)
     if row.kind == EvidenceKind.PATCH:
-        return _patch(row)
+        return _read_patch(row)
     return EvidenceReading()
 
 
-def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReading:
-    """What a log means for the session that it is said to be of. What says whose its records are is kept."""
+def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReading:
+    """The reading of a parsed log as evidence of the claimed session. Stores the log's records."""
     header, report = log.header, log.report
-    problem, detail = _judged(row, claim, header, report)
-    # An address may have a key in it; of the repository, rules have the name.
+    problem, detail = _find_fault(row, claim, header, report)
+    # A repository's URL may contain a key. Category rules use its name, which the traits have.
     header = replace(header, repository=None)
-    records.keep(row, log.records)
+    records.save(row, log.records)
     summary = {
         name: value.isoformat() if isinstance(value, dt.datetime) else value
         for name, value in {**asdict(header), **asdict(report)}.items()
@@ -136,44 +138,47 @@ def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReadin
         traits=log.traits,
         problem=problem,
         **plain_row(
-            LIMITS,
+            MAX_LENGTHS,
             report=summary,
             model=header.model or "",
-            # Redacted before it is cut: a cut may fall within a key.
+            # Redacted before it is truncated, which might cut a key in two.
             title=redact(own_words(header.title or "") or log.signals.task),
             detail=detail,
         ),
     )
 
 
-def _judged(row: Evidence, claim: SessionClaim, header: TranscriptHeader, report: ParseReport) -> tuple[Reason, str]:
-    """Whether the transcript may be used, by the three log faults of the founding incident and by being blind.
+def _find_fault(
+    row: Evidence, claim: SessionClaim, header: TranscriptHeader, report: ParseReport
+) -> tuple[Reason, str]:
+    """The reason why the transcript must not be used, and its description; (NONE, "") if it may be used.
 
-    A subagent's log may stand under an id of its own, or under that of the session that started it, whose part it is.
+    Checks that it is this session's own, that something in it is recognised, and that it isn't too small. A subagent's
+    log may have an id of its own or that of the session that started it.
     """
     names = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
     named = names - {None}
-    is_own_name = header.is_subagent and named <= {header.parent_id}  # the log has no name but its parent's
+    is_own_name = header.is_subagent and named <= {header.parent_id}  # it has no id but its parent's
     if named and claim.session_id not in named and not is_own_name:
         return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
     if report.recognised == 0:
         return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
     start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
     seconds = 0.0 if start is None or end is None else (end - start).total_seconds()
-    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds > SMALL_LOG_SECONDS:
+    if not header.is_subagent and row.size < MIN_LOG_BYTES and seconds > MAX_SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
 
 
 def plausible(moment: dt.datetime) -> dt.datetime:
-    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
-    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
+    """`moment` unchanged. Raises ValueError if it is before 2000 or more than a day after the site's clock."""
+    if not EARLIEST <= moment <= timezone.now() + CLOCK_SKEW:
         raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
     return moment
 
 
 def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
-    """A transcript's time, or None for one that no clock would show."""
+    """A transcript's time, or None if it is implausible."""
     if moment is None:
         return None
     try:
@@ -182,7 +187,7 @@ def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
         return None
 
 
-def _patch(row: Evidence) -> EvidenceReading:
+def _read_patch(row: Evidence) -> EvidenceReading:
     with store.open(row) as stream:
         text = stream.read(store.TEXT_LIMIT + 1)
     if len(text) > store.TEXT_LIMIT:
@@ -192,5 +197,5 @@ def _patch(row: Evidence) -> EvidenceReading:
     try:
         changes = patch.parse(text.decode(errors="replace"))
     except patch.MalformedPatch as error:
-        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), LIMITS["detail"]))
+        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), MAX_LENGTHS["detail"]))
     return EvidenceReading(report={"files": len(changes.files)}, changes=changes)

@@ -1,4 +1,4 @@
-"""Files on their way in: kept, looked at outside of any transaction, and then given to their session inside of one."""
+"""Receiving files: they are stored and parsed outside of any transaction, then added to their session inside one."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -20,61 +20,62 @@ from grading.witness import Witness
 
 logger = logging.getLogger(__name__)
 
-FILENAME = 255
+MAX_FILENAME = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedFile:
-    """A file whose bytes are kept: its row, not saved yet, and what it turned out to be."""
+    """A file whose bytes are stored: its unsaved row, and what was read from it."""
 
     row: Evidence
     reading: EvidenceReading
 
     @property
     def usable(self) -> EvidenceReading:
-        """What it turned out to be; a blank one where it may not be used."""
+        """The reading, or a blank one if the file must not be used."""
         return EvidenceReading() if self.reading.problem else self.reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedEvidence:
-    """What was added to a session: the kinds that were new; the other sessions that sent the same nameless log; and the
-    reading of the transcript, where that tells of the session as a whole (else a blank one).
+    """What was added to a session: the kinds of the new files, and the other sessions that sent the same nameless log.
+
+    `main_log`: the reading of the new transcript if it describes the session as a whole, else a blank reading.
     """
 
     kinds: tuple[EvidenceKind, ...]
     shared_with: tuple[str, ...]
-    telling: EvidenceReading
+    main_log: EvidenceReading
 
 
-KnownEvidence = Mapping[tuple[str, str], Evidence]
+StoredEvidence = Mapping[tuple[str, str], Evidence]
 
 
-def strongest_by_hash(rows: Iterable[Evidence]) -> KnownEvidence:
-    """The evidence that a session has, by kind and hash; of the same bytes what the strongest witness sent."""
+def strongest_by_hash(rows: Iterable[Evidence]) -> StoredEvidence:
+    """A session's evidence by kind and SHA-256; of rows with the same bytes the one from the strongest witness."""
     ordered = sorted(rows, key=lambda row: (Witness(row.witness).strength, -row.pk))
     return {(row.kind, row.sha256): row for row in ordered}
 
 
-def is_known(row: Evidence, known: KnownEvidence) -> bool:
-    """Whether the session has these bytes already, from a witness that is as strong."""
-    before = known.get((row.kind, row.sha256))
-    return before is not None and Witness(before.witness).strength >= Witness(row.witness).strength
+def find_stored(row: Evidence, stored: StoredEvidence) -> Evidence | None:
+    """The session's row with the same bytes from a witness that is at least as strong, or None."""
+    same = stored.get((row.kind, row.sha256))
+    is_as_strong = same is not None and Witness(same.witness).strength >= Witness(row.witness).strength
+    return same if is_as_strong else None
 
 
 def receive(
-    kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: KnownEvidence, witness: Witness
+    kind: EvidenceKind, stream: Readable, claim: SessionClaim, stored: StoredEvidence, witness: Witness
 ) -> ReceivedFile:
-    """Store one file and read it; of one that is `known` only the problem is repeated.
+    """Store one file and read it. A file that the session has already is not read again; only its problem is repeated.
 
-    Raises TooLarge. A parser that breaks is no fault of the evidence: it stays usable, and the graders' rows will say
-    what broke.
+    Raises TooLarge. If a parser fails, the evidence stays usable, and the graders' rows will say what failed.
     """
     name = getattr(stream, "name", "")
-    row = row_of(kind, store.store(stream), name if isinstance(name, str) else "", witness)
-    before = known.get((kind, row.sha256))
-    if before is not None and is_known(row, known):
-        return ReceivedFile(row=row, reading=EvidenceReading(problem=Reason(before.problem), detail=before.detail))
+    row = build_row(kind, store.store(stream), name if isinstance(name, str) else "", witness)
+    same = find_stored(row, stored)
+    if same is not None:
+        return ReceivedFile(row=row, reading=EvidenceReading(problem=Reason(same.problem), detail=same.detail))
     try:
         return ReceivedFile(row=row, reading=reading.read(row, claim))
     except Exception:
@@ -82,34 +83,35 @@ def receive(
         return ReceivedFile(row=row, reading=EvidenceReading())
 
 
-def row_of(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -> Evidence:
-    """The row, not saved yet, of stored bytes that came as a file of this name."""
-    filename = plain_text(PurePath(name).name, FILENAME)
+def build_row(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -> Evidence:
+    """The unsaved row of stored bytes that were received as a file of this name."""
+    filename = plain_text(PurePath(name).name, MAX_FILENAME)
     return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
 
 
 def add(session: Session, files: Collection[ReceivedFile], *, is_new: bool = False) -> AddedEvidence:
-    """Add the files that the session does not have yet, in the caller's transaction, after `ownership.alone`.
+    """Add the files that the session does not have yet. Runs in the caller's transaction, after `ownership.lock`.
 
-    Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does. `is_new`: the
-    session was created in this transaction and has no evidence.
+    `is_new`: the session was created in this transaction and has no evidence.
     """
-    known = strongest_by_hash(() if is_new else session.evidence.all())
+    stored = strongest_by_hash(() if is_new else session.evidence.all())
     for file in files:
-        file.row.pk = None  # where the transaction begins anew, it had one
-    new = [file for file in files if not is_known(file.row, known)]
-    for row, read in ((file.row, file.reading) for file in new):
+        file.row.pk = None  # may have a key from an attempt of the transaction that was rolled back
+    new = [file for file in files if find_stored(file.row, stored) is None]
+    for file in new:
+        row, read = file.row, file.reading
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail
         transaction.on_commit(partial(transcripts.announce, row))
     Evidence.objects.bulk_create([file.row for file in new])
-    prefetch_related_objects([session], "evidence")  # from here on nothing is added
-    shared_with, telling = [], EvidenceReading()
-    for row, read in ((file.row, file.reading) for file in new):
-        if row.kind == EvidenceKind.TRANSCRIPT and not read.problem:
-            if store.is_shared(row):
-                shared_with += [other.session.external_id for other in store.sharers(row).select_related("session")]
-            if logs.tells(session, row):
-                telling = read
+    prefetch_related_objects([session], "evidence")  # no more is added in this transaction
+    shared_with, main_log = [], EvidenceReading()
+    for file in new:
+        if file.row.kind == EvidenceKind.TRANSCRIPT and not file.reading.problem:
+            if store.is_shared(file.row):
+                sharers = store.sharers(file.row).select_related("session")
+                shared_with += [other.session.external_id for other in sharers]
+            if logs.is_main_log(session, file.row):
+                main_log = file.reading
     kinds = [EvidenceKind(file.row.kind) for file in new]
-    return AddedEvidence(kinds=tuple(kinds), shared_with=tuple(shared_with), telling=telling)
+    return AddedEvidence(kinds=tuple(kinds), shared_with=tuple(shared_with), main_log=main_log)

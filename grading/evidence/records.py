@@ -1,6 +1,6 @@
-"""What a log holds, by the ids of its records: how copies of a log are recognised, and what it claims to have made.
+"""The records of a log, by which copies of it are recognised, and the commits and pull requests that it claims.
 
-It is derived from the log's bytes, and kept beside them because it is asked for again whenever a copy comes.
+They are derived from the log's bytes and stored beside them, because they are needed again whenever a copy comes.
 """
 
 import json
@@ -21,19 +21,19 @@ from grading.signals import Signals
 from grading.signals.links import pull_request
 
 MAX_RECORDS: Final = 1_000_000
-"""The records of a log that are told apart; what comes after them is taken for the log's own."""
+"""Records of a log that are compared; all later ones count as the log's own."""
 MAX_ANCHORS: Final = 64
 MAX_CLAIMS: Final = 1_000
-READ: Final = "_records"
+CACHE_ATTRIBUTE: Final = "_records"
 DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What a log holds beyond what it says itself it took from another session.
+    """A log's records without those that the log itself attributes to another session.
 
-    `ids` are the hashes of its records in order, `anchors` those by which copies are found. `commits` are the hashes
-    and subjects, and `pull_requests` the addresses, of what its confirmed calls made. `resumed`: it did take something.
+    `ids` are the hashes of its records in order, `anchors` those by which copies are found. `commits` are (hash,
+    subject) and `pull_requests` the addresses of what its confirmed calls made. `resumed`: some were attributed.
     """
 
     ids: tuple[int, ...] = ()
@@ -43,8 +43,8 @@ class Records:
     resumed: bool = False
 
 
-class Noted:
-    """Events of a log passed through as they come, with a note of each one's record."""
+class RecordCollector:
+    """Passes the events of a log through unchanged while collecting the record that each came from."""
 
     def __init__(self, reader: formats.TranscriptReader) -> None:
         self._reader = reader
@@ -71,94 +71,96 @@ class Noted:
     def _restart(self) -> None:
         self._numbers, self._records, self._common = array("q"), array("q"), array("b")
 
-    def records(self, found: Signals) -> Records:
-        """What the log holds, once it was read to its end and these signals were found in it."""
+    def records(self, extracted: Signals) -> Records:
+        """The log's records, after all `events` were read and these signals were extracted from them."""
         return Records(
             ids=tuple(dict.fromkeys(self._records)),
-            anchors=self._anchors(found),
-            commits=tuple((commit.hash, commit.subject) for commit in found.commits[:MAX_CLAIMS]),
-            pull_requests=tuple(dict.fromkeys(_addresses(found))),
+            anchors=self._anchors(extracted),
+            commits=tuple((commit.hash, commit.subject) for commit in extracted.commits[:MAX_CLAIMS]),
+            pull_requests=tuple(dict.fromkeys(_pull_request_urls(extracted))),
             resumed=self._resumed,
         )
 
-    def _anchors(self, found: Signals) -> tuple[int, ...]:
-        """The first record, and those that effects and changes of files came from.
+    def _anchors(self, extracted: Signals) -> tuple[int, ...]:
+        """The first record, and those that effects and file changes came from.
 
-        A record of Codex without an id of its own is known by what it says, and many sessions may begin with the same
-        words and write the same file: such a one is an anchor only where it shows a commit or an address.
+        A Codex record without an id of its own is identified by its text, and many sessions may begin with the same
+        text and write the same file. Such a record is an anchor only if it shows an effect or a commit.
         """
-        telling = {*self._at(each.at for each in found.commits), *self._at(each.at for each in found.effects)}
-        changes = {*self._at(each.at for each in found.files), *self._at(each.at for each in found.test_runs)}
-        telling |= {place for place in changes if self._is_own(place)}
+        places = {*self._places(each.at for each in extracted.commits)}
+        places |= {*self._places(each.at for each in extracted.effects)}
+        changes = {*self._places(each.at for each in extracted.files)}
+        changes |= {*self._places(each.at for each in extracted.test_runs)}
+        places |= {place for place in changes if self._is_own(place)}
         first = [0] if self._records and self._is_own(0) else []
-        # Where there are too many, those with the smallest hashes, so that copies have the same ones.
-        chosen = sorted({self._records[place] for place in telling})[: MAX_ANCHORS - 1]
+        # If there are too many, those with the smallest hashes, so that copies have the same ones.
+        chosen = sorted({self._records[place] for place in places})[: MAX_ANCHORS - 1]
         return tuple(sorted({*chosen, *(self._records[place] for place in first)}))
 
     def _is_own(self, place: int) -> bool:
         return not self._common[place]
 
-    def _at(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The places of the records that these events came from: the last that began at or before each."""
+    def _places(self, numbers: Iterable[int]) -> Iterator[int]:
+        """The index of the record that each of these events came from: the last that begins at or before it."""
         for number in numbers:
             place = bisect_left(self._numbers, number + 1)
             if place:
                 yield place - 1
 
 
-def _addresses(found: Signals) -> Iterator[str]:
-    for address in found.pull_requests[:MAX_CLAIMS]:
+def _pull_request_urls(extracted: Signals) -> Iterator[str]:
+    for address in extracted.pull_requests[:MAX_CLAIMS]:
         try:
             yield pull_request(address)
         except ValueError:
             continue
 
 
-def of(row: Evidence) -> Records:
-    """What a log holds; nothing for one that cannot be read. Raises Damaged where its bytes are missing."""
-    held: Records | None = getattr(row, READ, None)
-    if held is not None:
-        return held
-    kept = store.derived(row, _kind())
-    if kept is not None:
-        return _read(kept)
+def load(row: Evidence) -> Records:
+    """The records of a log; none for a log that can't be read. Raises Damaged if its bytes are missing."""
+    cached: Records | None = getattr(row, CACHE_ATTRIBUTE, None)
+    if cached is not None:
+        return cached
+    stored = store.derived(row, _kind())
+    if stored is not None:
+        return _deserialize(stored)
     try:
         with store.open(row) as stream:
-            noted = Noted(formats.read(stream, row.filename))
-            found = noted.records(signals.extract(noted.events()))
-    except store.Gone:  # what an older version found in it, if anything
-        kept = store.derived_before(row, "records-")
-        return Records() if kept is None else _read(kept)
+            collector = RecordCollector(formats.read(stream, row.filename))
+            loaded = collector.records(signals.extract(collector.events()))
+    except store.Gone:  # what an older version derived from it, if anything
+        stored = store.derived_before(row, "records-")
+        return Records() if stored is None else _deserialize(stored)
     except (formats.UnknownFormat, formats.EmptyTranscript):
-        found = Records()
-    keep(row, found)
-    return found
+        loaded = Records()
+    save(row, loaded)
+    return loaded
 
 
-def _read(kept: bytes) -> Records:
-    said = json.loads(kept)
+def _deserialize(stored: bytes) -> Records:
+    data = json.loads(stored)
     return Records(
-        ids=tuple(said["ids"]),
-        anchors=tuple(said["anchors"]),
-        commits=tuple((hash_, subject) for hash_, subject in said["commits"]),
-        pull_requests=tuple(said["pull_requests"]),
-        resumed=said["resumed"],
+        ids=tuple(data["ids"]),
+        anchors=tuple(data["anchors"]),
+        commits=tuple((hash_, subject) for hash_, subject in data["commits"]),
+        pull_requests=tuple(data["pull_requests"]),
+        resumed=data["resumed"],
     )
 
 
-def keep(row: Evidence, found: Records) -> None:
-    """Keep what was found in a log's bytes beside them, and at hand for whoever has this very row."""
-    setattr(row, READ, found)
-    said = {
-        "ids": found.ids,
-        "anchors": found.anchors,
-        "commits": found.commits,
-        "pull_requests": found.pull_requests,
-        "resumed": found.resumed,
+def save(row: Evidence, loaded: Records) -> None:
+    """Store a log's records beside its bytes, and cache them on this row."""
+    setattr(row, CACHE_ATTRIBUTE, loaded)
+    data = {
+        "ids": loaded.ids,
+        "anchors": loaded.anchors,
+        "commits": loaded.commits,
+        "pull_requests": loaded.pull_requests,
+        "resumed": loaded.resumed,
     }
-    store.keep_derived(row, _kind(), json.dumps(said, separators=(",", ":")).encode(errors="replace"))
+    store.keep_derived(row, _kind(), json.dumps(data, separators=(",", ":")).encode(errors="replace"))
 
 
 def _kind() -> str:
-    """Another version of what reads the log may find something else in it."""
+    """The name of the stored records, with the versions of the code that derives them."""
     return f"records-{formats.PARSER_VERSION}-{signals.VERSION}".replace("/", "-")

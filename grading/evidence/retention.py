@@ -1,7 +1,7 @@
-"""Bytes of evidence that are older than the site keeps them: they go, and their rows, grades and rewards stay.
+"""Retention: deletes the bytes of evidence that is older than RETENTION_DAYS. Its rows, grades and rewards stay.
 
-What says whose a log's records are stays too, as hashes with the subjects of its commits: without it a copy that comes
-later would pass for new work.
+The record hashes of logs, with the subjects of their commits, stay too: without them a copy that comes later would pass
+for new work.
 """
 
 import datetime as dt
@@ -19,12 +19,12 @@ from grading.models.evidence import EvidenceKind
 
 logger = logging.getLogger(__name__)
 
-# Bytes that somebody stored within this are on their way to a session.
+# Bytes that were stored more recently may belong to an intake that hasn't created their row yet.
 IN_FLIGHT_SECONDS = 3600.0
 
 
 def expire(now: dt.datetime) -> int:
-    """Delete the bytes whose last owner sent them more than RETENTION_DAYS ago; how many files."""
+    """Delete the bytes that were last received more than RETENTION_DAYS ago. Returns the number of files."""
     if not settings.RETENTION_DAYS:
         return 0
     cutoff = now - dt.timedelta(days=settings.RETENTION_DAYS)
@@ -33,11 +33,12 @@ def expire(now: dt.datetime) -> int:
     for sha256 in list(owned.filter(last__lt=cutoff).values_list("sha256", flat=True)):
         if not store.is_kept(sha256):
             continue
-        for log in Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="")[:1]:
+        log = Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="").first()
+        if log is not None:
             with suppress(OSError):
-                records.of(log)
+                records.load(log)  # stores the records if they aren't stored yet
         with transaction.atomic():
-            ownership.alone()
+            ownership.lock()
             if Evidence.objects.filter(sha256=sha256, received_at__gte=cutoff).exists():
                 continue
             count += store.expire(sha256, before=time.time() - IN_FLIGHT_SECONDS)

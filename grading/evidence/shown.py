@@ -1,4 +1,4 @@
-"""What a session's logs show of its own: its events, and what was carried over from where."""
+"""The events in a session's logs that are its own, and what was carried over from which other session."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogShares:
-    """Whose a session's log is: what of it was carried over, the session whose part it is, and whether it came in parts
-    of which none contains the others.
+    """What of a session's log other sessions own, the session that it is part of, and whether there are several logs of
+    which none contains the others (`is_torn`).
     """
 
     carried: list[Carried]
@@ -31,26 +31,26 @@ class LogShares:
 
 
 def shares(session: Session) -> LogShares:
-    """Whose the session's log is."""
+    """The `LogShares` of a session."""
     return LogShares(carried=carried(session), part_of=links.part_of(session), is_torn=logs.is_torn(session))
 
 
 def carried(session: Session) -> list[Carried]:
-    """What of the session's log was carried over from others, most first."""
-    held = store.log_of(session)
-    if held is None or not held.carried:
+    """What of the session's log was carried over from other sessions, most records first."""
+    log = store.log_of(session)
+    if log is None or not log.carried:
         return []
-    owners = Session.objects.select_related("agent").in_bulk([int(key) for key in held.carried])
-    found = [
-        Carried(session=owners[int(key)], records=count, total=held.total)
-        for key, count in held.carried.items()
+    owners = Session.objects.select_related("agent").in_bulk([int(key) for key in log.carried])
+    parts = [
+        Carried(session=owners[int(key)], records=count, total=log.total)
+        for key, count in log.carried.items()
         if int(key) in owners
     ]
-    return sorted(found, key=lambda each: (-each.records, each.session.pk))
+    return sorted(parts, key=lambda each: (-each.records, each.session.pk))
 
 
 def of_other_agents(session: Session) -> list[str]:
-    """What the session claims or has in its log that sessions of other agents had before, in words."""
+    """Descriptions of the session's claims and log records that sessions of other agents own."""
     claimed = [
         f"{row.get_kind_display()} {row.key}: session {row.owned_by.external_id} of {row.owned_by.agent}"
         for row in claims.contended(session)
@@ -70,37 +70,37 @@ def is_copy(log: SessionLog) -> bool:
 
 def files(session: Session) -> list[Evidence]:
     """The logs that the session is graded by: its own, then those of its subagents."""
-    found = store.logs(session)
+    rows = store.logs(session)
     for part in links.parts(session):
-        found += store.logs(part.session)
-    return found
+        rows += store.logs(part.session)
+    return rows
 
 
 def events(session: Session) -> Iterator[Event] | None:
-    """What the session itself did, in order, iterable once; None where it has no log that may be used.
+    """The session's own events in order, as a one-shot iterator; None if it has no usable log.
 
-    Left out are the records that belong to another session's log. The events of its subagents' logs follow, as events
-    beside the main thread, each record once; they are numbered on.
+    Records that another session owns are left out. The events of its subagents' logs follow, marked as beside the main
+    thread, each record once, with the numbers going on.
     """
     read = reader(session)
     return None if read is None else read()
 
 
 def reader(session: Session) -> Callable[[], Iterator[Event]] | None:
-    """What reads the `events` of a session from its files alone, whenever it is called."""
+    """A function that reads the session's `events` from its files, without the database, each time it is called."""
     rows = files(session)
-    return partial(own_events, own_logs(rows), foreign_to(session)) if rows else None
+    return partial(own_events, own_logs(rows), foreign_records(session)) if rows else None
 
 
 def own_logs(rows: list[Evidence]) -> list[OwnLog]:
-    """These files as `own_events` reads them."""
+    """The input of `own_events` for these files."""
     return [
-        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.of(row).ids)  # type: ignore[misc]
+        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.load(row).ids)  # type: ignore[misc]
         for row in rows
     ]
 
 
-def foreign_to(session: Session) -> frozenset[int]:
-    """The records in its logs that belong to other sessions."""
-    held = store.log_of(session)
-    return frozenset(copies.foreign_records(session)) if held is not None and held.carried else frozenset()
+def foreign_records(session: Session) -> frozenset[int]:
+    """The records in the session's logs that other sessions own."""
+    log = store.log_of(session)
+    return frozenset(copies.foreign_records(session)) if log is not None and log.carried else frozenset()

@@ -1,7 +1,7 @@
-"""Evidence bytes: addressed by their SHA-256, compressed, written once and never changed. Rows hold the hash only.
+"""Content-addressed storage of evidence: blobs named by their SHA-256, compressed, never changed. Rows have the hash.
 
 Everything streams, so that a file of any permitted size takes constant memory. A blob whose transaction was rolled back
-is harmless: nothing refers to it, and the same bytes sent again find it there.
+is harmless: no row refers to it, and storing the same bytes again reuses it.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
 
 CHUNK = 1 << 20
-LEVEL = 3
+COMPRESSION_LEVEL = 3
 TEXT_LIMIT = 2_000_000
 
 
 class Readable(Protocol):
-    """Anything with a `read(size)` that gives bytes: a file, an upload, a socket."""
+    """Anything with a `read(size)` that returns bytes: a file, an upload, a socket."""
 
     def read(self, size: int = ..., /) -> bytes: ...
 
@@ -50,56 +50,56 @@ class Damaged(OSError):
 
 
 class Gone(OSError):
-    """Stored evidence was deleted because it was older than RETENTION_DAYS. What was said of it stays."""
+    """Stored evidence was deleted because it was older than RETENTION_DAYS. Its rows and grades stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What identifies stored bytes: their SHA-256 in hex, and their length before compression."""
+    """The identity of stored bytes: their SHA-256 in hex, and their length before compression."""
 
     sha256: str
     size: int
 
 
 def store(stream: Readable) -> Stored:
-    """Keep the bytes of `stream`, read from where it stands. Storing the same bytes again changes nothing; where what
-    is there is damaged, they take its place.
+    """Store the bytes of `stream` from its current position. Storing the same bytes again changes nothing, but replaces
+    a damaged blob.
 
-    Raises TooLarge as soon as settings.EVIDENCE_MAX_BYTES is passed; nothing is kept then.
+    Raises TooLarge as soon as settings.EVIDENCE_MAX_BYTES is exceeded; nothing is stored then.
     """
-    with incoming(stream) as here:
-        here.keep()
-        return here.stored
+    with incoming(stream) as received:
+        received.keep()
+        return received.stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """Bytes that were read and hashed, and are gone again unless they are kept."""
+    """Bytes in a temporary file, read and hashed. They are deleted unless `keep` stores them."""
 
     stored: Stored
     scratch: "_Scratch"
 
     def open(self) -> BinaryIO:
-        """The bytes, from their beginning."""
+        """The decompressed bytes from the beginning."""
         self.scratch.seek(0)
         plain = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", self.scratch), closefd=False)
         return io.BufferedReader(cast("io.RawIOBase", plain), CHUNK)
 
     def keep(self) -> None:
-        """Keep the bytes as evidence."""
+        """Store the bytes as evidence."""
         os.fsync(self.scratch.fileno())
         name = _name(self.stored.sha256)
-        # A new time tells retention, which may be at it now, that somebody needs these bytes.
+        # `expire`, which may run concurrently, spares bytes with a new modification time.
         try:
             os.utime(default_storage.path(name))
         except FileNotFoundError:
             saved = default_storage.save(name, self.scratch)
-            if saved != name:  # somebody stored the same bytes meanwhile
+            if saved != name:  # another process stored the same bytes meanwhile
                 default_storage.delete(saved)
         else:
             if damage(self.stored.sha256):
                 Path(self.scratch.temporary_file_path()).replace(default_storage.path(name))
-        # Without its folder's entry the bytes would outlast a power cut under no name.
+        # Without the folder's entry on disk, the file would have no name after a power cut.
         folder = os.open(Path(default_storage.path(name)).parent, os.O_RDONLY | os.O_DIRECTORY)
         os.fsync(folder)
         os.close(folder)
@@ -107,13 +107,13 @@ class Incoming:
 
 @contextmanager
 def incoming(stream: Readable) -> Iterator[Incoming]:
-    """The bytes of `stream`, for who wants to look at them before they are kept. Raises TooLarge as `store` does."""
+    """Read `stream` into a temporary file, to inspect its bytes before storing them. Raises TooLarge like `store`."""
     with _scratch() as scratch:
         yield Incoming(stored=_compress(stream, scratch), scratch=scratch)
 
 
 def damage(sha256: str) -> str:
-    """What is wrong with stored bytes, read in full; empty where they are what they were."""
+    """Read a blob in full and return what is wrong with it, or an empty string."""
     try:
         with default_storage.open(_name(sha256)) as file:
             return flaw(cast("BinaryIO", file), sha256)
@@ -124,8 +124,9 @@ def damage(sha256: str) -> str:
 
 
 def flaw(file: BinaryIO, sha256: str, size: float = math.inf) -> str:
-    """What is wrong with a compressed file that is to hold the bytes of that hash; empty where it does. Of one that
-    holds more than `size` bytes no more is read.
+    """What is wrong with a compressed file that should contain the bytes of that hash, or an empty string.
+
+    Stops reading after `size` bytes.
     """
     digest, count = hashlib.sha256(), 0
     try:
@@ -139,11 +140,10 @@ def flaw(file: BinaryIO, sha256: str, size: float = math.inf) -> str:
 
 
 def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
-    """The bytes of a row, checked against the row's hash at their end; decompressed as they are read, but for a small
-    file, which is read and checked here.
+    """The bytes of a row. A small file is read and checked against the row's hash here; a large one is decompressed as
+    it is read, and checked at its end.
 
-    Raises Damaged, here or from a read, where the stored bytes are missing or are others; Gone where retention deleted
-    them.
+    Raises Damaged, here or from a read, if the bytes are missing or changed, and Gone if retention deleted them.
     """
     try:
         file = default_storage.open(_name(row.sha256))
@@ -160,53 +160,53 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
 
 
 def usable(session: Session, kind: EvidenceKind) -> Evidence | None:
-    """The evidence of a kind that is used for grading, or None: of several the latest, of logs the whole one."""
+    """The evidence of a kind that is used for grading, or None: the latest, or for logs the main one."""
     if kind is EvidenceKind.TRANSCRIPT:
         return next(iter(logs(session)), None)
     return next((row for row in counting(session) if row.kind == kind), None)
 
 
 def counting(session: Session) -> list[Evidence]:
-    """The evidence that a session may be graded by, the latest first.
+    """The evidence that a session may be graded by, latest first.
 
-    Of each kind what its strongest witness sent, and beside a log nothing that a weaker one than the log's did: else
-    the graded could add to what its runner saw, or hide it behind a longer log of its own.
+    Of each kind, only that of its strongest witness counts, and nothing of a weaker witness than the log's. Otherwise
+    the graded agent could add to what its runner observed, or hide it behind a longer log of its own.
     """
     rows = sorted((row for row in session.evidence.all() if not row.problem), key=lambda row: -row.pk)
     strongest: dict[str, int] = {}
     for row in rows:
         strongest[row.kind] = max(strongest.get(row.kind, 0), Witness(row.witness).strength)
-    least = strongest.get(EvidenceKind.TRANSCRIPT, 0)
-    return [row for row in rows if Witness(row.witness).strength >= max(strongest[row.kind], least)]
+    log_strength = strongest.get(EvidenceKind.TRANSCRIPT, 0)
+    return [row for row in rows if Witness(row.witness).strength >= max(strongest[row.kind], log_strength)]
 
 
 def logs(session: Session) -> list[Evidence]:
-    """The logs of a session that count, its own first and then those of its subagents (`SessionLog.files`).
+    """The logs of a session that count, its own first, then those of its subagents (`SessionLog.files`).
 
-    A log that another one contains is not among them: it adds nothing.
+    A log that another one contains isn't among them. Without a stored summary, only the latest log counts.
     """
     rows = [row for row in readable_logs(session) if not is_shared(row)]
-    held = log_of(session)
+    summary = log_of(session)
     by_hash = {row.sha256: row for row in rows}
-    return [by_hash[sha256] for sha256 in (held.files if held else ()) if sha256 in by_hash] or rows[:1]
+    return [by_hash[sha256] for sha256 in (summary.files if summary else ()) if sha256 in by_hash] or rows[:1]
 
 
 def log_of(session: Session) -> SessionLog | None:
-    """The summary of the session's logs, as the session was loaded with it; None where it has no log."""
+    """The stored summary of the session's logs, or None. Best loaded with the session by select_related."""
     log: SessionLog | None = getattr(session, "log", None)
     return log
 
 
 def readable_logs(session: Session) -> list[Evidence]:
-    """The logs of the session's strongest witness that nothing is wrong with by themselves, the latest first."""
+    """The logs of the session's strongest witness that have no problem of their own, latest first."""
     return [row for row in counting(session) if row.kind == EvidenceKind.TRANSCRIPT]
 
 
 def is_shared(row: Evidence) -> bool:
-    """Whether the agent submitted the same log for another session too, and it does not say itself whose it is.
+    """Whether the agent submitted the same log for another session too, and the log doesn't name its session.
 
-    Derived, not stored: a second submission takes the log from the first as well, so that sessions get the same grades
-    in whichever order they arrive. What another agent submits takes nothing away.
+    Derived, not stored: a second submission takes the log from the first session as well, so that sessions get the same
+    grades in any order of arrival. Submissions of other agents have no effect.
     """
     if row.kind != EvidenceKind.TRANSCRIPT or names_its_session(row):
         return False
@@ -214,7 +214,7 @@ def is_shared(row: Evidence) -> bool:
 
 
 def names_its_session(row: Evidence) -> bool:
-    """Whether a log says whose it is, or which session started the subagent whose it is."""
+    """Whether a log names its session, or the session that started its subagent."""
     return bool(row.report.get("session_id") or row.report.get("parent_id"))
 
 
@@ -231,19 +231,22 @@ def text(session: Session, kind: EvidenceKind, limit: int = TEXT_LIMIT) -> str |
 
 
 def text_of(row: Evidence, limit: int = TEXT_LIMIT) -> str:
-    """The first `limit` bytes of a row as text; what is no UTF-8 becomes U+FFFD."""
+    """The first `limit` bytes of a row as text. Invalid UTF-8 becomes U+FFFD."""
     with open(row) as file:
         return file.read(limit).decode(errors="replace")
 
 
 def listed(prefix: str) -> dict[str, list[str]]:
-    """The files of the hashes that begin with these two digits: their bytes, and what was derived from them."""
-    found: dict[str, list[str]] = {}
+    """The names of the stored files by hash, for the hashes that begin with these two digits.
+
+    For each hash that is its blob and the data derived from it.
+    """
+    names: dict[str, list[str]] = {}
     with suppress(FileNotFoundError):
         for name in sorted(default_storage.listdir(prefix)[1]):
             if name.endswith(".zst"):
-                found.setdefault(name.partition(".")[0], []).append(f"{prefix}/{name}")
-    return found
+                names.setdefault(name.partition(".")[0], []).append(f"{prefix}/{name}")
+    return names
 
 
 def is_kept(sha256: str) -> bool:
@@ -252,9 +255,7 @@ def is_kept(sha256: str) -> bool:
 
 
 def discard(sha256: str) -> bool:
-    """Delete a blob that no row refers to any more, and what was derived from it; False where one still does. For
-    erasure only.
-    """
+    """Delete a blob and what was derived from it, for an erasure. If a row refers to it, only returns False."""
     if Evidence.objects.filter(sha256=sha256).exists():
         return False
     default_storage.delete(_name(sha256))
@@ -268,27 +269,27 @@ def discard(sha256: str) -> bool:
 
 
 def expire(sha256: str, *, before: float) -> bool:
-    """Delete a blob, but for what says whose its records are; False where it is not there, or somebody stored the same
-    bytes after the moment `before` (as a timestamp). Those who store them meanwhile keep them.
+    """Delete a blob but not the data derived from it. Returns False if it is missing, or was stored after `before` (a
+    timestamp in seconds), also if it is stored again meanwhile.
     """
     path = Path(default_storage.path(_name(sha256)))
-    away = path.with_suffix(".expiring")
+    renamed = path.with_suffix(".expiring")
     try:
         if path.stat().st_mtime >= before:
             return False
         ExpiredBlob.objects.update_or_create(pk=sha256, defaults={"expired_at": timezone.now()})
-        path.rename(away)
+        path.rename(renamed)
     except FileNotFoundError:
         return False
-    if away.stat().st_mtime >= before and not path.exists():  # somebody needs it since
-        away.rename(path)
+    if renamed.stat().st_mtime >= before and not path.exists():  # stored again meanwhile
+        renamed.rename(path)
         return False
-    away.unlink()
+    renamed.unlink()
     return True
 
 
 def derived(row: Evidence, kind: str) -> bytes | None:
-    """What was derived from a row's bytes and kept under that name, or None where it has to be derived anew."""
+    """The data that was derived from a row's bytes and stored under the name `kind`, or None if it must be derived."""
     try:
         with default_storage.open(_name(row.sha256, f".{kind}")) as file:
             return zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file)).read()
@@ -297,7 +298,7 @@ def derived(row: Evidence, kind: str) -> bytes | None:
 
 
 def derived_before(row: Evidence, prefix: str) -> bytes | None:
-    """What was derived from a row's bytes under a name that begins so, by whichever version."""
+    """The data that any version derived from a row's bytes under a name that begins with `prefix`, or None."""
     with suppress(FileNotFoundError):
         for name in sorted(default_storage.listdir(row.sha256[:2])[1], reverse=True):
             if name.startswith(f"{row.sha256}.{prefix}"):
@@ -305,15 +306,15 @@ def derived_before(row: Evidence, prefix: str) -> bytes | None:
     return None
 
 
-def keep_derived(row: Evidence, kind: str, found: bytes) -> None:
-    """Keep what was derived from a row's bytes beside them. It is no evidence: it may be deleted at any time."""
+def keep_derived(row: Evidence, kind: str, data: bytes) -> None:
+    """Store data derived from a row's bytes beside them. It may be deleted at any time."""
     name = _name(row.sha256, f".{kind}")
     with _scratch() as scratch:
-        _compress(io.BytesIO(found), scratch)
+        _compress(io.BytesIO(data), scratch)
         os.fsync(scratch.fileno())
         default_storage.delete(name)
         saved = default_storage.save(name, scratch)
-        if saved != name:  # somebody kept the same meanwhile
+        if saved != name:  # another process stored the same meanwhile
             default_storage.delete(saved)
 
 
@@ -322,7 +323,7 @@ def _name(sha256: str, kind: str = "") -> str:
 
 
 class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only
-    """A finished temporary file. Its path lets file storage keep it by one rename, which is atomic."""
+    """A finished temporary file. File storage moves it by its path with one rename, which is atomic."""
 
     def temporary_file_path(self) -> str:
         return str(self.name)
@@ -340,8 +341,9 @@ def _scratch() -> Iterator[_Scratch]:
 
 
 def _compress(stream: Readable, target: _Scratch) -> Stored:
+    """Write the compressed bytes of `stream` to `target` and rewind it. Raises TooLarge."""
     limit, size, digest = settings.EVIDENCE_MAX_BYTES, 0, hashlib.sha256()
-    packer = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+    packer = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compressobj()
     while chunk := stream.read(CHUNK):
         size += len(chunk)
         if size > limit:
@@ -355,7 +357,7 @@ def _compress(stream: Readable, target: _Scratch) -> Stored:
 
 
 class _Checked(io.RawIOBase):
-    """Decompresses on reading; at the end, says whether the bytes were those of the row."""
+    """Decompresses on reading. Raises Damaged at the end if the bytes are not those of the row."""
 
     def __init__(self, file: File, row: Evidence) -> None:  # type: ignore[type-arg]  # as above
         self._file, self._row = file, row
@@ -372,8 +374,8 @@ class _Checked(io.RawIOBase):
             raise Damaged(f"{self._row} cannot be decompressed; restore it from a backup") from error
         self._digest.update(buffer[:count])
         self._size += count
-        is_other = count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256)
-        if is_other or self._size > self._row.size:
+        is_wrong = count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256)
+        if is_wrong or self._size > self._row.size:
             raise Damaged(f"{self._row} is not what was stored: {self._size:,} bytes; restore it from a backup")
         return count
 

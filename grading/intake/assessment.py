@@ -60,10 +60,10 @@ def assess_with_affected(
     """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
 
     `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns whether a flag of
-    any session went up or down. Runs in the caller's transaction, after `ownership.alone`.
+    any session went up or down. Runs in the caller's transaction, after `ownership.lock`.
     """
     affected = ownership.update([session], new_claims) - {session.pk}
-    others = ownership.locked(affected)
+    others = ownership.lock_sessions(affected)
     own = assess(session, parsed, is_new=is_new, alarms=alarms)
     others += [copy for copy in own.copies if copy.pk not in affected]
     flagged = [assess(other, alarms=alarms).flagged for other in others]

@@ -1,7 +1,6 @@
-"""What is known of a session besides its evidence: the caller's metadata and the transcript's header, into its row."""
+"""Fill a session's row from the submitted metadata and from the header of its transcript."""
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -11,7 +10,7 @@ from bandit import selection
 from bandit.models import Arm, UnknownArm
 from grading.evidence.reading import COST, EvidenceReading
 from grading.intake import naming
-from grading.intake.categories import given
+from grading.intake.categories import provenance
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
@@ -21,63 +20,62 @@ from grading.witness import Witness
 
 def describe(
     session: Session,
-    said: SubmittedSession,
+    metadata: SubmittedSession,
     transcript: EvidenceReading,
     *,
     witness: Witness,
     origin: CategoryOrigin,
     by: User | None = None,
 ) -> tuple[bool, list[Problem]]:
-    """Fill what is blank in the session's row, and save it; whether anything changed, and what was not known by its
-    name (L13).
+    """Fill the blank fields of the session's row and save it. Returns whether anything changed, and a problem for each
+    name of an arm that isn't known (L13).
 
-    `witness` vouches for an exit code. `origin` is whose word it is, by which the category is weighed against others';
-    `by` the person, where it is one's.
+    `witness` vouches for a submitted exit code. `origin` decides which category takes precedence; `by` is the person
+    who adopted the metadata, if any.
     """
     outranks = by is not None or witness.is_runner
     before = _state(session)
-    session.title = session.title or said.title or transcript.title
-    session.model = transcript.model or session.model or said.model or ""
-    # The widest span that was seen: a later submission of a session that went on moves its end.
-    starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
-    ended_at = said.ended_at or session.ended_at
+    session.title = session.title or metadata.title or transcript.title
+    session.model = transcript.model or session.model or metadata.model or ""
+    # The widest span submitted: a later submission of a session that went on moves its end.
+    starts = [moment for moment in (session.started_at, metadata.started_at or transcript.started_at) if moment]
+    ended_at = metadata.ended_at or session.ended_at
     session.ended_at = ended_at if outranks else max(session.ended_at, ended_at)
     session.started_at = min(*starts, session.ended_at) if starts else None
-    if session.exit_code is None and said.exit_code is not None:
-        session.exit_code, session.exit_witness = said.exit_code, witness
+    if session.exit_code is None and metadata.exit_code is not None:
+        session.exit_code, session.exit_witness = metadata.exit_code, witness
     if session.cost_usd is None or is_cost_from_log(session):
-        stated = said.cost_usd if said.cost_usd is not None else transcript.cost_usd
+        stated = metadata.cost_usd if metadata.cost_usd is not None else transcript.cost_usd
         session.cost_usd = session.cost_usd if stated is None else stated
-    if said.outcome is not None:
-        session.outcome_claimed = said.outcome
-        session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
-    if said.category and (outranks or not session.category_claimed):
-        session.category_claimed = said.category
-    # The caller's word on the harness counts only where no transcript shows it.
-    told = {
+    if metadata.outcome is not None:
+        session.outcome_claimed = metadata.outcome
+        session.claim_reason = "" if metadata.outcome is Outcome.COMPLETED else metadata.outcome_reason
+    if metadata.category and (outranks or not session.category_claimed):
+        session.category_claimed = metadata.category
+    # The submitted harness counts only if no transcript shows it.
+    submitted_names = {
         naming.BANDIT: session.model,
-        "harness": transcript.format or (said.harness if session.harness is None else None),
-        "category": said.category,
+        "harness": transcript.format or (metadata.harness if session.harness is None else None),
+        "category": metadata.category,
     }
-    names = {bandit: name for bandit, name in told.items() if name}
-    arms, refused = Arm.objects.resolve_all(names.items())
-    found = {bandit: arm for (bandit, _name), arm in arms.items()}
-    session.model_arm = found.get(naming.BANDIT)
-    session.harness = found.get("harness", session.harness)
-    words = list(session.category_words.select_related("category"))
-    if (category := found.get("category")) is not None and _is_first(session, origin, words, outranks=outranks):
-        given.say(
-            session, origin, category, words, by=by, why="" if by is None else "adopted from what the agent said later"
-        )
-    given.take_in(session, transcript.traits, words)
+    names = {bandit: name for bandit, name in submitted_names.items() if name}
+    resolved, refused = Arm.objects.resolve_all(names.items())
+    arms = {bandit: arm for (bandit, _name), arm in resolved.items()}
+    session.model_arm = arms.get(naming.BANDIT)
+    session.harness = arms.get("harness", session.harness)
+    category, category_words = arms.get("category"), list(session.category_words.select_related("category"))
+    if category is not None and _accepts_category(session, origin, category_words, outranks=outranks):
+        why = "" if by is None else "adopted from what the agent said later"
+        provenance.add_word(session, origin, category, category_words, by=by, why=why)
+    provenance.store_traits(session, transcript.traits, category_words)
     problems = [
         unknown(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != transcript.format)
         for bandit, name in refused
         if bandit != naming.BANDIT
     ]
-    if said.selection_id and session.selection is None:
-        unknown_to_runner = bool(said.category) and category is None and origin is not CategoryOrigin.AGENT
-        problems += _selection(session, said, words, is_known=not unknown_to_runner)
+    if metadata.selection_id and session.selection is None:
+        unknown_to_runner = bool(metadata.category) and category is None and origin is not CategoryOrigin.AGENT
+        problems += _complete_selection(session, metadata, category_words, is_known=not unknown_to_runner)
     changed = [name for name, value in _state(session).items() if before[name] != value]
     if changed:
         session.save(update_fields=changed)
@@ -85,14 +83,16 @@ def describe(
 
 
 def is_cost_from_log(session: Session) -> bool:
-    """Whether the session's cost is what a log of it states. A caller's word outranks that; a longer log updates it."""
+    """Whether the session's cost is the one that a log of it states. A submitted cost outranks it; a longer log
+    updates it.
+    """
     return session.cost_usd is not None and any(
         row.report.get(COST) == session.cost_usd for row in session.evidence.all()
     )
 
 
 def columns(session: Session) -> dict[str, Any]:
-    """What a submission may change of a session's row, as JSON."""
+    """The columns of a session's row that a submission may change, as JSON values."""
     names = [
         "title",
         "model",
@@ -106,66 +106,76 @@ def columns(session: Session) -> dict[str, Any]:
         "cost_usd",
     ]
     names += ["outcome_claimed", "claim_reason", "category_claimed"]
-    said = {}
+    values = {}
     for name in names:
         value = getattr(session, name)
-        is_plain = value is None or isinstance(value, str | int | float)
-        said[name] = value if is_plain else value.isoformat() if isinstance(value, dt.datetime) else str(value)
-    return said
+        if isinstance(value, dt.datetime):
+            value = value.isoformat()
+        elif value is not None and not isinstance(value, str | int | float):
+            value = str(value)
+        values[name] = value
+    return values
 
 
 def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
-def _is_first(session: Session, origin: CategoryOrigin, words: list[CategoryWord], *, outranks: bool) -> bool:
-    """Whether a word on the category is heard: a person's and a runner's always, the graded's own the first time."""
+def _accepts_category(
+    session: Session, origin: CategoryOrigin, category_words: list[CategoryWord], *, outranks: bool
+) -> bool:
+    """Whether a submitted category counts: a person's or runner's always, the graded agent's only the first one."""
     if outranks:
         return True
-    is_from_before = session.category is not None and not session.category_from
-    return not is_from_before and not any(word.origin == origin for word in words)
+    has_untracked_category = session.category is not None and not session.category_from
+    return not has_untracked_category and not any(word.origin == origin for word in category_words)
 
 
-def _selection(
-    session: Session, said: SubmittedSession, words: list[CategoryWord], *, is_known: bool
-) -> Iterator[Problem]:
-    """Close the decision with the arm that ran: the one chosen, unless a runner or a person said another.
+def _complete_selection(
+    session: Session, metadata: SubmittedSession, category_words: list[CategoryWord], *, is_known: bool
+) -> list[Problem]:
+    """Complete the decision with the arm that ran: the session's category, or else the chosen arm.
 
-    A category of theirs that nobody knows is not taken for the one chosen.
+    `is_known`: False if a runner or person submitted an unknown category, which isn't replaced by the chosen one.
     """
-    chosen = selection.asked("category", session.agent.name, said.selection_id or "")
-    if chosen is None:
-        yield Problem(
-            part="selection_id",
-            code="unknown_selection",
-            expected="the decision_id of a selection made for this agent",
-            got=repr(said.selection_id),
-            todo="send the decision_id that POST /api/v1/selections was called with, or leave it out",
-        )
-        return
-    # One that another session closed says nothing of this one.
-    is_free = chosen.completed_at is None or chosen.observation == session.observation
-    if is_free and is_known:
-        given.say(session, CategoryOrigin.DECISION, chosen.arm, words, why=f"decision {chosen.decision_id}")
-    if is_free and session.category is None:
-        return
-    executed = chosen.arm if session.category is None else session.category
+    decision = selection.asked("category", session.agent.name, metadata.selection_id or "")
+    if decision is None:
+        return [
+            Problem(
+                part="selection_id",
+                code="unknown_selection",
+                expected="the decision_id of a selection made for this agent",
+                got=repr(metadata.selection_id),
+                todo="send the decision_id that POST /api/v1/selections was called with, or leave it out",
+            )
+        ]
+    # A decision that another session completed doesn't name this session's category.
+    is_open = decision.completed_at is None or decision.observation == session.observation
+    if is_open and is_known:
+        why = f"decision {decision.decision_id}"
+        provenance.add_word(session, CategoryOrigin.DECISION, decision.arm, category_words, why=why)
+    if is_open and session.category is None:
+        return []
+    executed = decision.arm if session.category is None else session.category
     try:
         session.selection = selection.complete(
-            chosen, observation=session.observation, executed_arm=executed.name, now=timezone.now()
+            decision, observation=session.observation, executed_arm=executed.name, now=timezone.now()
         )
     except selection.AlreadyCompleted as error:
-        yield Problem(
-            part="selection_id",
-            code="selection_completed",
-            expected="a selection that no other session completed",
-            got=str(error),
-            todo="ask for a selection of its own for each session",
-        )
+        return [
+            Problem(
+                part="selection_id",
+                code="selection_completed",
+                expected="a selection that no other session completed",
+                got=str(error),
+                todo="ask for a selection of its own for each session",
+            )
+        ]
+    return []
 
 
 def unknown(part: str, name: str, error: UnknownArm, *, is_error: bool = True) -> Problem:
-    """That a name is nobody's, and which is nearest. A remark where the caller didn't give it, but its log did."""
+    """The problem that no arm has this name, with the nearest one. A remark if the name is from the log."""
     return Problem(
         part=part,
         code=f"unknown_{part}",

@@ -36,13 +36,13 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
     """
     digests: list[str] = []
     with permit(who=who, why=why, digests=digests) as counts:
-        ownership.alone()
+        ownership.lock()
         held = list(sessions.select_related("agent").order_by("pk"))
         digests += [erased.digest_of_session(each.agent.name, each.external_id) for each in held]
         heirs = [each for each in ownership.relatives(held) if each.pk not in leaving]
-        copies = {each.pk for session in held for each in near_copies.losers(session, frozenset())} - leaving
+        copies = {each.pk for session in held for each in near_copies.affected_sessions(session, frozenset())} - leaving
         affected = {*(session.pk for session in (*held, *heirs)), *copies}
-        ownership.locked(affected)
+        ownership.lock_sessions(affected)
         ids = [session.pk for session in held]
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in held], counts)
@@ -64,7 +64,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         delete(counts, Evidence.objects.filter(session__in=ids))
         delete(counts, Session.objects.filter(pk__in=ids))
         won = ownership.update(heirs) | copies
-        for session in ownership.locked(won & affected):
+        for session in ownership.lock_sessions(won & affected):
             assess(session, ask=False)
         monitoring.refresh()
         transaction.on_commit(lambda: _discard(hashes))

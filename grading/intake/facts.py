@@ -1,4 +1,4 @@
-"""Facts: what the caller saw itself. A commit or pull request that it names is claimed for the session; a mandatory
+"""Facts that the caller observed itself. Commits and pull requests in them are claimed for the session; a mandatory
 check that failed is a veto.
 """
 
@@ -15,13 +15,13 @@ from grading.models.evidence import ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.witness import Witness
 
-SEEN_AT = 300
+MAX_SEEN_AT = 300
 Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsFile:
-    """What a file of facts says, entry by entry: a bad one is a problem and loses none of the others."""
+    """The valid entries of a file of facts, and a problem for each invalid one."""
 
     commits: Sequence[CommitFact] = ()
     pull_requests: Sequence[str] = ()
@@ -31,68 +31,71 @@ class FactsFile:
 
 
 def read(row: Evidence) -> FactsFile:
-    """What a file of facts says."""
+    """Parse a file of facts."""
     try:
-        said = Facts.model_validate_json(store.text_of(row))
+        submitted = Facts.model_validate_json(store.text_of(row))
     except ValidationError as error:
         return FactsFile(problems=tuple(refusals("facts", error, todo="send JSON as the API page describes it")))
     problems: list[Problem] = []
     return FactsFile(
-        commits=_good("commit", said.commits, COMMIT, problems),
-        pull_requests=_good("pull_request", said.pull_requests, PULL_REQUEST, problems),
-        checks=_good("check", said.checks, CHECK, problems),
-        exit_code=said.exit_code,
+        commits=_valid("commit", submitted.commits, COMMIT, problems),
+        pull_requests=_valid("pull_request", submitted.pull_requests, PULL_REQUEST, problems),
+        checks=_valid("check", submitted.checks, CHECK, problems),
+        exit_code=submitted.exit_code,
         problems=problems,
     )
 
 
-def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
-    """Keep the checks and the exit code; the claims of commits and pull requests that the session had not made before.
+def store_facts(session: Session, row: Evidence, facts: FactsFile) -> list[Artifact]:
+    """Store the checks and the exit code. Returns the new claims of commits and pull requests, which are unsaved.
 
-    A `row` that was not saved was received before: it claims nothing, and is no new word on a check.
+    If `row` is unsaved, the session had the same file already: then only a missing exit code is filled in.
     """
-    if session.exit_code is None and said.exit_code is not None:
-        session.exit_code, session.exit_witness = said.exit_code, row.witness
+    if session.exit_code is None and facts.exit_code is not None:
+        session.exit_code, session.exit_witness = facts.exit_code, row.witness
         session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:
         return []
-    _keep_checks(session, said.checks, Witness(row.witness))
-    held = {(each.kind, each.key) for each in session.artifacts.all() if each.origin == Origin.FACTS}
-    found: dict[tuple[str, str], Artifact] = {}
-    for fact in said.commits:
-        how = f"{fact.by} {fact.repo}".strip()
-        found[ArtifactKind.COMMIT, fact.sha] = _claim(
-            session, row, ArtifactKind.COMMIT, fact.sha, subject=fact.subject.split("\n")[0], seen_at=how
+    _store_checks(session, facts.checks, Witness(row.witness))
+    existing = {(each.kind, each.key) for each in session.artifacts.all() if each.origin == Origin.FACTS}
+    claims: dict[tuple[str, str], Artifact] = {}
+    for fact in facts.commits:
+        claims[ArtifactKind.COMMIT, fact.sha] = ownership.claim(
+            session,
+            ArtifactKind.COMMIT,
+            fact.sha,
+            origin=Origin.FACTS,
+            receipt=row,
+            subject=fact.subject.split("\n")[0],
+            seen_at=f"{fact.by} {fact.repo}".strip(),
         )
-    for url in said.pull_requests:
-        found[ArtifactKind.PULL_REQUEST, url] = _claim(session, row, ArtifactKind.PULL_REQUEST, url)
-    return [each for key, each in found.items() if key not in held]
+    for url in facts.pull_requests:
+        claims[ArtifactKind.PULL_REQUEST, url] = ownership.claim(
+            session, ArtifactKind.PULL_REQUEST, url, origin=Origin.FACTS, receipt=row
+        )
+    return [claim for key, claim in claims.items() if key not in existing]
 
 
-def _claim(session: Session, row: Evidence, kind: ArtifactKind, key: str, **said: str) -> Artifact:
-    return ownership.claim(session, kind, key, origin=Origin.FACTS, receipt=row, **said)
-
-
-def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems: list[Problem]) -> list[Fact]:
-    """The good entries; `problems` gains those of each bad one."""
-    found: list[Fact] = []
+def _valid(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems: list[Problem]) -> list[Fact]:
+    """The valid entries. Adds the problems of the others to `problems`."""
+    valid: list[Fact] = []
     for number, entry in enumerate(entries):
         try:
-            found.append(adapter.validate_python(entry))
+            valid.append(adapter.validate_python(entry))
         except ValidationError as error:
             problems += refusals(f"facts.{part}[{number}]", error)
-    return found
+    return valid
 
 
-def _keep_checks(session: Session, checks: Sequence[CheckFact], witness: Witness) -> None:
-    """The latest file that names a check counts for it, unless a stronger witness saw it fail; where one file says both
-    of a check, it failed.
+def _store_checks(session: Session, checks: Sequence[CheckFact], witness: Witness) -> None:
+    """Store the failed mandatory checks. The latest file that names a check decides, unless a stronger witness reported
+    its failure. A check that is both passed and failed in one file failed.
     """
-    known = session.artifacts.filter(
+    stored = session.artifacts.filter(
         origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED, key__in=[check.name for check in checks]
     )
-    weaker = [row.pk for row in known if Witness(row.witness).strength <= witness.strength]
-    known.filter(pk__in=weaker).delete()
+    weaker = [row.pk for row in stored if Witness(row.witness).strength <= witness.strength]
+    stored.filter(pk__in=weaker).delete()
     failed = [check for check in checks if check.mandatory and not check.passed]
     Artifact.objects.bulk_create(
         [
@@ -101,7 +104,7 @@ def _keep_checks(session: Session, checks: Sequence[CheckFact], witness: Witness
                 kind=ArtifactKind.CHECK_FAILED,
                 key=check.name,
                 origin=Origin.FACTS,
-                seen_at=plain_text(check.detail, SEEN_AT),
+                seen_at=plain_text(check.detail, MAX_SEEN_AT),
                 witness=witness,
             )
             for check in failed

@@ -1,7 +1,7 @@
-"""The first word binds: what the graded says of a session later is put before people, and changes nothing by itself.
+"""The first word on a session is binding: what the graded agent submits about it later becomes proposals for people.
 
-A session is bound from its first verdict or human grade on, or an hour after the site received it. Else whoever is
-graded could see what a session is worth and then take it out, move it to another category, or date it away.
+A session's description is final from its first verdict or human grade on, or an hour after the site received it.
+Otherwise the graded agent could see what a session is worth and then withdraw it, change its category, or backdate it.
 """
 
 import datetime as dt
@@ -31,15 +31,17 @@ from grading.redaction import redact_json
 from grading.vocabulary import Source, Status
 from grading.witness import Witness
 
-BLANKS_MAY_BE_FILLED = dt.timedelta(hours=1)
-# A session ended after its decision was made, or at most a week before it came; the clocks of two machines differ.
-OLDEST, CLOCKS_DIFFER = dt.timedelta(days=7), dt.timedelta(minutes=5)
-ADDRESSES_KEPT = dt.timedelta(days=30)
-SHOWN = 20
-# Of each kind so many proposals are kept for a session: who says another thing each time fills no table.
-MOST_OF_A_KIND = 5
-# What each proposal is made of, as a submission names it.
-PARTS: Mapping[ProposedField, tuple[str, ...]] = {
+AMENDMENT_PERIOD = dt.timedelta(hours=1)
+# A new session ended after its decision was made or, without one, at most this long before it was submitted.
+MAX_AGE = dt.timedelta(days=7)
+CLOCK_TOLERANCE = dt.timedelta(minutes=5)
+ADDRESS_RETENTION = dt.timedelta(days=30)
+# Entries of each list of facts that a proposal shows.
+MAX_LISTED_FACTS = 20
+# Limits a caller that submits another value each time.
+MAX_PROPOSALS_PER_FIELD = 5
+# The fields of a submission that each proposal consists of.
+SUBMITTED_FIELDS: Mapping[ProposedField, tuple[str, ...]] = {
     ProposedField.OUTCOME: ("outcome", "outcome_reason"),
     ProposedField.CATEGORY: ("category",),
     ProposedField.TITLE: ("title",),
@@ -49,12 +51,12 @@ PARTS: Mapping[ProposedField, tuple[str, ...]] = {
     ProposedField.SELECTION: ("selection_id",),
     ProposedField.LESSONS: ("lessons", "lessons_decision_id"),
 }
-BLANKS: dict[str, Any] = {name: field.default for name, field in SubmittedSession.model_fields.items()}
+DEFAULTS: dict[str, Any] = {name: field.default for name, field in SubmittedSession.model_fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
-    """Who submits: the token, and the address that it came from. Neither for an import at the site itself."""
+    """Who submits: the token, and the address that the request came from. Neither for an import on the site itself."""
 
     token: ApiToken | None = None
     address: str = ""
@@ -65,7 +67,7 @@ class Speaker:
 
     @property
     def origin(self) -> CategoryOrigin:
-        """Whose word on a session's category it is: its runner's or the site's own operator's, or the agent's."""
+        """The origin of a submitted category: RUNNER for a runner or an import by an operator, else AGENT."""
         is_trusted = self.token is None or self.witness.is_runner
         return CategoryOrigin.RUNNER if is_trusted else CategoryOrigin.AGENT
 
@@ -76,58 +78,63 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitSubmission:
-    """What of a submission takes effect, and what is `proposed` to people instead: by field, as a submission would name
-    it. `is_bound`: the session was bound already.
+    """A submission split into what takes effect and what is only `proposed` to people, as submitted values by field.
+
+    `is_final`: the session's description was final before this submission.
     """
 
     accepted: SubmittedSession
-    is_bound: bool = False
+    is_final: bool = False
     proposed: Mapping[ProposedField, Mapping[str, Any]] = field(default_factory=dict)
 
     def with_facts(self, row: Evidence, facts_file: FactsFile) -> "SplitSubmission":
-        """With facts that came too late: kept as evidence, and claimed for the session once they are adopted."""
+        """Add a proposal of facts that came too late. They are claimed for the session once somebody adopts them."""
         checks = [f"{each.name} {'passed' if each.passed else 'failed'}" for each in facts_file.checks]
         values: dict[str, Any] = {
             "evidence": row.pk,
-            "commits": [each.sha for each in facts_file.commits][:SHOWN],
-            "pull_requests": list(facts_file.pull_requests)[:SHOWN],
-            "checks": checks[:SHOWN],
+            "commits": [each.sha for each in facts_file.commits][:MAX_LISTED_FACTS],
+            "pull_requests": list(facts_file.pull_requests)[:MAX_LISTED_FACTS],
+            "checks": checks[:MAX_LISTED_FACTS],
             "exit_code": facts_file.exit_code,
         }
         proposal = {name: value for name, value in values.items() if value not in ([], None)}
         return replace(self, proposed={**self.proposed, ProposedField.FACTS: proposal})
 
 
-def is_bound(session: Session, now: dt.datetime) -> bool:
-    """Whether the first word on a session has become the last that holds by itself."""
-    if now - session.received_at >= BLANKS_MAY_BE_FILLED:
+def is_final(session: Session, now: dt.datetime) -> bool:
+    """Whether the submitted description can no longer be changed without review: the amendment period is over, or a
+    judge or person has graded the session.
+    """
+    if now - session.received_at >= AMENDMENT_PERIOD:
         return True
     verdict = Q(source=Source.JUDGE, status=Status.SCORED) | Q(source=Source.HUMAN)
     return Grade.objects.filter(verdict, session=session, parallel=False).exists()
 
 
-def clamped(
+def clamp_end(
     ended_at: dt.datetime, metadata: SubmittedSession, *, agent: str, witness: Witness, now: dt.datetime
 ) -> dt.datetime:
-    """When a new session may have ended, by the word of the graded: after its decision, or in the last week, until now.
-
-    A date decides in which days a reward counts, and what it is compared with; so it is not theirs to choose.
+    """The end of a new session, limited for the graded agent: after its decision or in the last MAX_AGE, and not later
+    than now. The end decides on which days a reward counts and what it is compared with, so the agent must not choose.
     """
     if not witness.binds:
         return ended_at
-    earliest = now - OLDEST
+    earliest = now - MAX_AGE
     if metadata.selection_id:
-        # One that another session closed is no excuse for a second.
-        drawn = Selection.objects.filter(
+        # A decision that another session completed allows no earlier end.
+        decision = Selection.objects.filter(
             bandit__name="category", decision_id=metadata.selection_id, completed_at__isnull=True
         )
-        made = drawn.filter(agent__in=["", agent]).values_list("created", flat=True).first()
-        earliest = earliest if made is None else min(made, now)
-    return min(max(ended_at, earliest), now + CLOCKS_DIFFER)
+        decided_at = decision.filter(agent__in=["", agent]).values_list("created", flat=True).first()
+        if decided_at is not None:
+            earliest = min(decided_at, now)
+    return min(max(ended_at, earliest), now + CLOCK_TOLERANCE)
 
 
 def split_new(session: Session, metadata: SubmittedSession, claimed_end: dt.datetime) -> SplitSubmission:
-    """The first word on a new session: all of it takes effect but an end out of bounds, which is proposed to people."""
+    """Split the first submission of a session: all of it takes effect, except that an end that `clamp_end` changed is
+    proposed to people.
+    """
     if session.ended_at == claimed_end:
         return SplitSubmission(accepted=metadata)
     start = metadata.started_at
@@ -141,54 +148,53 @@ def split_new(session: Session, metadata: SubmittedSession, claimed_end: dt.date
 def split_later(
     session: Session, metadata: SubmittedSession, witness: Witness, now: dt.datetime, *, has_log: bool, log_grows: bool
 ) -> SplitSubmission:
-    """A later word on a session: where it is bound and the graded agent speaks, what is news becomes proposals.
+    """Split a later submission: if the description is final and the graded agent submits, changes become proposals.
 
-    `has_log`: the submission came with a log; `log_grows`: with one that goes on, which may end later. The same log
-    again is no offence, and its dates say nothing new.
+    `has_log`: the submission came with a log, so its dates are no proposal. `log_grows`: the log is longer than the
+    stored one, so the session may end later.
     """
-    if not witness.binds or not is_bound(session, now):
+    if not witness.binds or not is_final(session, now):
         return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
     withheld: set[str] = set()
-    for part, names in PARTS.items():
-        submitted = {name for name in names if getattr(metadata, name) != BLANKS[name]}
-        if not submitted or (part is ProposedField.DATES and log_grows) or not _is_news(session, part, metadata):
+    for part, names in SUBMITTED_FIELDS.items():
+        submitted = {name for name in names if getattr(metadata, name) != DEFAULTS[name]}
+        if not submitted or (part is ProposedField.DATES and log_grows) or not _is_change(session, part, metadata):
             continue
         withheld.update(names)
         if part is not ProposedField.DATES or not has_log:
             proposed[part] = metadata.model_dump(mode="json", include=submitted)
-    accepted = metadata.model_copy(update={name: BLANKS[name] for name in withheld})
-    return SplitSubmission(accepted=accepted, is_bound=True, proposed=proposed)
+    accepted = metadata.model_copy(update={name: DEFAULTS[name] for name in withheld})
+    return SplitSubmission(accepted=accepted, is_final=True, proposed=proposed)
 
 
-def _is_news(session: Session, part: ProposedField, metadata: SubmittedSession) -> bool:
-    """Whether this part of a submission would change a bound session."""
+def _is_change(session: Session, part: ProposedField, metadata: SubmittedSession) -> bool:
+    """Whether the session would change if this part of a submission took effect."""
     match part:
         case ProposedField.OUTCOME:
             return metadata.outcome != session.outcome_claimed
         case ProposedField.CATEGORY:
-            known = {session.category_claimed, "" if session.category is None else session.category.name}
-            return canonical(metadata.category or "") not in set(map(canonical, known))
+            current_names = {session.category_claimed, "" if session.category is None else session.category.name}
+            return canonical(metadata.category or "") not in set(map(canonical, current_names))
         case ProposedField.TITLE:
             return not session.title
         case ProposedField.DATES:
             starts = [moment for moment in (session.started_at, metadata.started_at) if moment]
-            later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCKS_DIFFER
-            return later or (bool(starts) and min(starts) != session.started_at)
+            ends_later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCK_TOLERANCE
+            return ends_later or (bool(starts) and min(starts) != session.started_at)
         case ProposedField.ENGINE:
             return bool((metadata.harness and session.harness is None) or (metadata.model and not session.model))
         case ProposedField.RUN:
-            may_cost = session.cost_usd is None or describing.is_cost_from_log(session)
-            return (metadata.exit_code is not None and session.exit_code is None) or (
-                metadata.cost_usd not in (None, session.cost_usd) and may_cost
-            )
+            may_set_cost = session.cost_usd is None or describing.is_cost_from_log(session)
+            sets_exit_code = metadata.exit_code is not None and session.exit_code is None
+            return sets_exit_code or (metadata.cost_usd not in (None, session.cost_usd) and may_set_cost)
         case ProposedField.SELECTION:
             return session.selection is None
         case _:
             recorded = {row.arm.name for row in session.lessons.select_related("arm")}
-            drawn = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
-            named = {canonical(each.name) for each in metadata.lessons}
-            return not named <= recorded or bool(metadata.lessons_decision_id and not drawn)
+            has_draw = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
+            submitted = {canonical(lesson.name) for lesson in metadata.lessons}
+            return not submitted <= recorded or bool(metadata.lessons_decision_id and not has_draw)
 
 
 def record(
@@ -201,44 +207,45 @@ def record(
     before: Mapping[str, Any],
     split: SplitSubmission,
 ) -> list[Problem]:
-    """Record who submitted what, once, and the proposals for people. Returns the remarks for the receipt.
+    """Record the submission, unless the same was recorded before, and its proposals. Returns remarks for the receipt.
 
-    `before`: the session's columns before the submission.
+    `before`: the session's columns before the submission. `added`: the kinds of evidence that were new.
     """
-    parts = sorted(f"{row.kind} {row.sha256}" for row in files)
-    body = hashlib.sha256("\n".join([metadata.model_dump_json(exclude_defaults=True), *parts]).encode()).hexdigest()
+    file_hashes = sorted(f"{row.kind} {row.sha256}" for row in files)
+    body = "\n".join([metadata.model_dump_json(exclude_defaults=True), *file_hashes])
+    body_sha256 = hashlib.sha256(body.encode()).hexdigest()
     added = list(added)
-    same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body)
-    row = None if added else same.first()
-    if row is None:
-        now = describing.columns(session)
-        changed = sorted(name for name in now if now[name] != before.get(name))
-        row = Submission.objects.create(
+    same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body_sha256)
+    submission = None if added else same.first()
+    if submission is None:
+        after = describing.columns(session)
+        changed = sorted(name for name in after if after[name] != before.get(name))
+        submission = Submission.objects.create(
             session=session,
             token=speaker.token,
             scope=speaker.scope,
             witness=speaker.witness,
-            body_sha256=body,
+            body_sha256=body_sha256,
             added=added,
             before={name: before.get(name) for name in changed},
-            after={name: now[name] for name in changed},
+            after={name: after[name] for name in changed},
         )
         if speaker.address:
-            SubmissionAddress.objects.create(submission=row, address=speaker.address)
-    known = [(each.field, each.value) for each in session.proposals.all()] if split.proposed else []
-    new = [
-        Proposal(session=session, submission=row, field=part, value=value)
-        for part, value in split.proposed.items()
-        if (part, redact_json(dict(value))) not in known and sum(field == part for field, _ in known) < MOST_OF_A_KIND
-    ]
+            SubmissionAddress.objects.create(submission=submission, address=speaker.address)
+    existing = [(each.field, each.value) for each in session.proposals.all()] if split.proposed else []
+    new = []
+    for part, value in split.proposed.items():
+        count = sum(field == part for field, _value in existing)
+        if count < MAX_PROPOSALS_PER_FIELD and (part, redact_json(dict(value))) not in existing:
+            new.append(Proposal(session=session, submission=submission, field=part, value=value))
     Proposal.objects.bulk_create(new)
     expected = "a date between its decision, or a week before it came, and now"
-    if split.is_bound:
+    if split.is_final:
         expected = "what is said of a session in its first hour, before its first verdict"
     return [
         Problem(
             part=part,
-            code="too_late" if split.is_bound else "out_of_bounds",
+            code="too_late" if split.is_final else "out_of_bounds",
             expected=expected,
             got=", ".join(f"{name} {each}" for name, each in value.items())[:200],
             todo="nothing: it is shown to people, and changes nothing until one of them or the runner adopts it",
@@ -248,8 +255,8 @@ def record(
     ]
 
 
-def adopted_by(session: Session, metadata: SubmittedSession) -> int:
-    """Close the proposals that a runner has now submitted itself, as adopted. Returns how many."""
+def adopt_confirmed(session: Session, metadata: SubmittedSession) -> int:
+    """Close as adopted the open proposals whose values a runner has now submitted itself. Returns their number."""
     submitted = metadata.model_dump(mode="json")
     adopted = [
         row.pk
@@ -260,12 +267,12 @@ def adopted_by(session: Session, metadata: SubmittedSession) -> int:
 
 
 def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
-    """Let a proposal hold, or turn it down; False where somebody answered it before. The session is settled again.
+    """Adopt or reject a proposal, and settle the session again. Returns False if it was answered already.
 
-    Raises ValueError where what was proposed cannot be, such as a category that nobody knows.
+    Raises ValueError if the proposed value is invalid, such as an unknown category.
     """
     with transaction.atomic():
-        ownership.alone()
+        ownership.lock()
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=proposal.session_id)
         open_ = Proposal.objects.filter(pk=proposal.pk, answered_at=None)
         if not open_.update(answered_at=timezone.now(), answered_by=by, adopted=adopt):
@@ -276,19 +283,19 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
         new_claims = []
         if proposal.field == ProposedField.FACTS:
             row = Evidence.objects.get(pk=proposal.value["evidence"], session=session)
-            new_claims = facts.keep(session, row, facts.read(row))
+            new_claims = facts.store_facts(session, row, facts.read(row))
         else:
-            said = SubmittedSession.model_validate({"session_id": session.external_id, **proposal.value})
-            _changed, wrong = describing.describe(
-                session, said, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.PERSON, by=by
+            metadata = SubmittedSession.model_validate({"session_id": session.external_id, **proposal.value})
+            _changed, field_problems = describing.describe(
+                session, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.PERSON, by=by
             )
-            _, more = lessons.record(session, said)
-            if refused := [each for each in (*wrong, *more) if each.is_error]:
-                raise ValueError(str(refused[0]))
+            _changed, lesson_problems = lessons.record(session, metadata)
+            if errors := [problem for problem in (*field_problems, *lesson_problems) if problem.is_error]:
+                raise ValueError(str(errors[0]))
         assess_with_affected(session, new_claims)
     return True
 
 
 def forget_addresses(now: dt.datetime) -> int:
-    """Delete the addresses of submissions that are older than 30 days; how many."""
-    return SubmissionAddress.objects.filter(received_at__lte=now - ADDRESSES_KEPT).delete()[0]
+    """Delete the addresses of submissions after ADDRESS_RETENTION. Returns their number."""
+    return SubmissionAddress.objects.filter(received_at__lte=now - ADDRESS_RETENTION).delete()[0]

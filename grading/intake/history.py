@@ -1,8 +1,8 @@
-"""History: sessions that ended before the site knew their agent, which a new agent's owner hands in all at once.
+"""History: sessions that ended before the site knew their agent, which a new agent's owner submits all at once.
 
-Of these, and of these alone, whoever hands them in may say when they ended, and that no judge is to be asked. Whoever
-is graded could else date a bad session away or keep it from the judge. So the door is open for a week after a person
-made the token, for sessions that ended before the agent's very first one; and never to a token that the agent holds.
+Only for these may the submitter choose when they ended and that no judge is asked; otherwise a graded agent could
+backdate a bad session or keep it from the judge. So history is accepted for a week after a person made the token, for
+sessions that ended before the agent's first token was made, and never with a token that the agent itself holds.
 """
 
 import datetime as dt
@@ -17,58 +17,56 @@ from grading.models import Agent, ApiToken, Session
 from grading.vocabulary import JudgeChoice
 from grading.witness import Witness
 
-OPEN_FOR = dt.timedelta(days=7)
+UPLOAD_PERIOD = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
-    """What may be handed in as history with a token: what ended `before`, and `until` when."""
+class HistoryWindow:
+    """What a token may submit as history: sessions that ended before `before`, until the moment `until`."""
 
     before: dt.datetime
     until: dt.datetime
 
-    def lets(self, ended_at: dt.datetime, now: dt.datetime) -> bool:
+    def allows(self, ended_at: dt.datetime, now: dt.datetime) -> bool:
         return ended_at < self.before and now <= self.until
 
 
-def door(token: ApiToken) -> Door | None:
-    """None for a token with which nothing is. One query."""
+def history_window(token: ApiToken) -> HistoryWindow | None:
+    """The window of a token, or None if it may submit no history. One query."""
     if token.witness is Witness.CLAIMED:
         return None
     first = ApiToken.objects.filter(agent=token.agent_id).aggregate(first=Min("created_at"))["first"]
-    return Door(before=first, until=token.created_at + OPEN_FOR)
+    return HistoryWindow(before=first, until=token.created_at + UPLOAD_PERIOD)
 
 
-def choice(
-    speaker: Speaker, said: SubmittedSession, log: EvidenceReading | None, now: dt.datetime
+def judge_choice(
+    speaker: Speaker, metadata: SubmittedSession, log: EvidenceReading | None, now: dt.datetime
 ) -> JudgeChoice | str:
-    """What is wanted of the judge for a new session, where that is history by what is said of it and by its own log;
-    else "".
-    """
-    if said.judge is None or speaker.token is None:
+    """The submitted choice of judging if a new session is history by both its metadata and its own log; else ""."""
+    if metadata.judge is None or speaker.token is None:
         return ""
-    found = door(speaker.token)
-    ends = [moment for moment in (said.ended_at, log.ended_at if log else None) if moment is not None]
-    if found is None or not ends or not all(found.lets(end, now) for end in ends):
+    window = history_window(speaker.token)
+    ends = [moment for moment in (metadata.ended_at, log.ended_at if log else None) if moment is not None]
+    if window is None or not ends or not all(window.allows(end, now) for end in ends):
         return ""
-    return said.judge
+    return metadata.judge
 
 
-def goes_on(session: Session) -> None:
-    """More came of a session: it is no history any more, and is judged as any other."""
+def clear_history(session: Session) -> None:
+    """New evidence came for a session: it isn't history any more, and is judged like any other."""
     if session.history:
         session.history = ""
         session.save(update_fields=["history"])
 
 
-def refused(agent: Agent, speaker: Speaker, wanted: JudgeChoice) -> Problem:
-    """That a session is not history, and is treated as any other."""
-    found = None if speaker.token is None else door(speaker.token)
+def not_history(agent: Agent, speaker: Speaker, wanted: JudgeChoice) -> Problem:
+    """The remark that a session isn't history and is treated like any other."""
+    window = None if speaker.token is None else history_window(speaker.token)
     expected = "a token that is not held by the agent itself"
-    if found is not None:
+    if window is not None:
         expected = (
-            f"a new session that ended before {found.before:%Y-%m-%d %H:%M} UTC, when the first token of {agent} was "
-            f"made, sent by {found.until:%Y-%m-%d %H:%M} UTC, a week after this token was made"
+            f"a new session that ended before {window.before:%Y-%m-%d %H:%M} UTC, when the first token of {agent} was "
+            f"made, sent by {window.until:%Y-%m-%d %H:%M} UTC, a week after this token was made"
         )
     return Problem(
         part="judge",

@@ -88,9 +88,9 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
     )
     incoming.keep()
     speaker = Speaker()
-    row = receiving.row_of(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
+    row = receiving.build_row(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
-    file = ReceivedFile(row=row, reading=reading.of_log(row, log, claim))
+    file = ReceivedFile(row=row, reading=reading.read_log(row, log, claim))
     take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
     receipt = patiently(take_in, seconds=PATIENCE)  # the others write, too
     wrong = [problem for problem in receipt.problems if problem.is_error]

@@ -1,6 +1,4 @@
-"""The lessons that a session was given or that were held out from it: by its draws, and by what the caller says."""
-
-from collections.abc import Iterator
+"""The lessons that a session was given or that were held out from it, by its draws and by its metadata."""
 
 from bandit import holdout
 from bandit.models import Arm, UnknownArm
@@ -12,18 +10,18 @@ BANDIT = "lesson"
 Rows = dict[Arm, SessionLesson]
 
 
-def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem]]:
-    """Add the session's lessons; whether anything changed, and what was wrong. Nothing that was said is taken back.
+def record(session: Session, metadata: SubmittedSession) -> tuple[bool, list[Problem]]:
+    """Add the session's lessons. Returns whether anything changed, and the problems. No recorded lesson is removed.
 
-    A lesson that was drawn is as the draw says; the caller's list says how much each had to do with the session. One
-    that was held out and given all the same is taken for what happened, and is no evidence of what it causes.
+    The draw says whether a drawn lesson was given; the submitted list adds the salience of each lesson. A lesson that
+    was held out but is in the list counts as given, and isn't evidence of the lesson's effect.
     """
-    if not said.lessons and not said.lessons_decision_id:
+    if not metadata.lessons and not metadata.lessons_decision_id:
         return False, []
-    held = session.lessons.select_related("arm__merged_into", "assignment")
-    rows: Rows = {row.arm.current: row for row in held}
+    recorded = session.lessons.select_related("arm__merged_into", "assignment")
+    rows: Rows = {row.arm.current: row for row in recorded}
     before = {row.pk: _state(row) for row in rows.values()}
-    problems = [*_drawn(session, said, rows), *_given(session, said, rows)]
+    problems = [*_add_drawn(session, metadata, rows), *_add_submitted(session, metadata, rows)]
     problems += [
         Problem(
             part="lessons",
@@ -38,7 +36,7 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
     ]
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
-        if row.pk is not None:  # what changed is a new row (`reward.lessons.matched`)
+        if row.pk is not None:  # `reward.lessons.matched` relies on new keys for changed rows
             row.delete()
         row.save(force_insert=True)
     return bool(changed), problems
@@ -48,45 +46,49 @@ def _state(row: SessionLesson) -> tuple[object, ...]:
     return row.taken, row.salience, row.assignment_id
 
 
-def _drawn(session: Session, said: SubmittedSession, rows: Rows) -> Iterator[Problem]:
-    """Each lesson of the assignment, taken or held out; the draws are closed by this session."""
-    if not said.lessons_decision_id:
-        return
+def _add_drawn(session: Session, metadata: SubmittedSession, rows: Rows) -> list[Problem]:
+    """Close the draws of the assignment and add each drawn lesson, given or held out, to `rows`. Returns problems."""
+    if not metadata.lessons_decision_id:
+        return []
     try:
         draws = holdout.close(
-            BANDIT, said.lessons_decision_id, observation=session.observation, agent=session.agent.name
+            BANDIT, metadata.lessons_decision_id, observation=session.observation, agent=session.agent.name
         )
     except holdout.Taken as error:
-        yield _wrong("assignment_completed", "draws that no other session completed", str(error))
-        return
+        return [_assignment_problem("assignment_completed", "draws that no other session completed", str(error))]
+    problems = []
     if not draws:
         expected = "the decision_id of draws that were made for this agent"
-        yield _wrong("unknown_assignment", expected, repr(said.lessons_decision_id))
+        problems.append(_assignment_problem("unknown_assignment", expected, repr(metadata.lessons_decision_id)))
     late = [draw for draw in draws if draw.created > session.ended_at]
     if late:
         names = ", ".join(draw.arm.name for draw in late)
-        yield _wrong("drawn_afterwards", f"draws from before the session ended, {session.ended_at:%F %T %Z}", names)
+        expected = f"draws from before the session ended, {session.ended_at:%F %T %Z}"
+        problems.append(_assignment_problem("drawn_afterwards", expected, names))
     for draw in draws:
         if draw not in late:
             row = rows.setdefault(draw.arm.current, SessionLesson(session=session, arm=draw.arm, taken=draw.taken))
             row.assignment = row.assignment or draw
+    return problems
 
 
-def _given(session: Session, said: SubmittedSession, rows: Rows) -> Iterator[Problem]:
-    """Each lesson that the caller says it gave, with the salience that it says first."""
-    for each in said.lessons:
+def _add_submitted(session: Session, metadata: SubmittedSession, rows: Rows) -> list[Problem]:
+    """Add each submitted lesson to `rows` as given, with the salience submitted first. Returns the unknown ones."""
+    problems = []
+    for lesson in metadata.lessons:
         try:
-            arm = Arm.objects.resolve(BANDIT, each.name)
+            arm = Arm.objects.resolve(BANDIT, lesson.name)
         except UnknownArm as error:
-            yield unknown(BANDIT, each.name, error)
+            problems.append(unknown(BANDIT, lesson.name, error))
             continue
         row = rows.setdefault(arm, SessionLesson(session=session, arm=arm))
         row.taken = True
         if row.salience is None:
-            row.salience = each.salience
+            row.salience = lesson.salience
+    return problems
 
 
-def _wrong(code: str, expected: str, got: str) -> Problem:
+def _assignment_problem(code: str, expected: str, got: str) -> Problem:
     return Problem(
         part="lessons_decision_id",
         code=code,

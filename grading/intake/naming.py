@@ -1,4 +1,4 @@
-"""Models by the names people gave them: a transcript's text is a name only through an arm or an alias of one (L13)."""
+"""Naming models: a model text from a transcript names a model only through an arm or an alias of one (L13)."""
 
 import datetime as dt
 import re
@@ -17,37 +17,35 @@ from grading.models.sessions import SessionQuerySet
 from grading.reward.rewards import settle
 
 BANDIT = "model"
-# So many sessions get their name while somebody waits for the page, and so many in one go of the worker.
+# Sessions that get their model within a request, and in one run of the worker.
 SYNC_LIMIT, BATCH_SIZE = 20, 500
-# A date at the end of a model's name, which people leave out of the name that they give it.
-DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
-
-
-# Where there are more, nobody counts them.
-COUNTED = 1000
-# Each text that sessions without a model show, by one step in an index for each: how many do, up to a limit, and which
-# of them is the latest.
-NAMELESS = """
+# A date at the end of a model text, which people leave out of the model's name.
+DATE_SUFFIX = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+# Sessions with one text are counted up to here.
+MAX_COUNT = 1000
+# Each model text of sessions without a model, with the number of these sessions up to a limit and the latest of them.
+# Takes one index lookup for each text.
+WITHOUT_MODEL = """
 grading_session WHERE model_arm_id IS NULL AND NOT (model = '')
     AND id NOT IN (SELECT id FROM grading_session WHERE is_sample)
 """
-SEEN = f"""
+MODEL_TEXTS = f"""
 WITH RECURSIVE seen(text) AS (
-    SELECT (SELECT MIN(model) FROM {NAMELESS})
+    SELECT (SELECT MIN(model) FROM {WITHOUT_MODEL})
     UNION ALL
-    SELECT (SELECT MIN(model) FROM {NAMELESS} AND model > seen.text) FROM seen WHERE seen.text IS NOT NULL
+    SELECT (SELECT MIN(model) FROM {WITHOUT_MODEL} AND model > seen.text) FROM seen WHERE seen.text IS NOT NULL
 )
 SELECT text,
-    (SELECT COUNT(*) FROM (SELECT 1 FROM {NAMELESS} AND model = seen.text LIMIT %s) AS counted),
-    (SELECT id FROM {NAMELESS} AND model = seen.text ORDER BY ended_at DESC LIMIT 1)
+    (SELECT COUNT(*) FROM (SELECT 1 FROM {WITHOUT_MODEL} AND model = seen.text LIMIT %s) AS counted),
+    (SELECT id FROM {WITHOUT_MODEL} AND model = seen.text ORDER BY ended_at DESC LIMIT 1)
 FROM seen WHERE text IS NOT NULL
-"""  # noqa: S608 - of our own words
+"""  # noqa: S608 - no input in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unnamed:
-    """A model's text that is nobody's name yet: in how many sessions, COUNTED + 1 for more than that, when last, and
-    what it might be called.
+    """A model text that names no model yet, the number of sessions with it (MAX_COUNT + 1 for any more than that), the
+    end of the latest, and a suggested name.
     """
 
     text: str
@@ -57,57 +55,55 @@ class Unnamed:
 
     @property
     def is_counted(self) -> bool:
-        return self.sessions <= COUNTED
+        return self.sessions <= MAX_COUNT
 
     @property
     def count(self) -> str:
-        """In how many sessions, in words."""
-        return f"{self.sessions:,}" if self.is_counted else f"more than {COUNTED:,}"
+        """The number of sessions as text."""
+        return f"{self.sessions:,}" if self.is_counted else f"more than {MAX_COUNT:,}"
 
 
 def unnamed() -> list[Unnamed]:
-    """The models that were seen and have no name, the most frequent first; of more than COUNTED each, the latest. Three
-    queries.
+    """The model texts that name no model: those with more than MAX_COUNT sessions first, the latest of them first; then
+    the others, the most frequent first. Three queries.
     """
-    known = _names()
-    seen = [row for row in _seen() if canonical(row[0]) not in known]
-    latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in seen]).values_list("pk", "ended_at"))
-    found = [
-        Unnamed(text=text, sessions=n, last=latest[pk], suggestion=DATED.sub("", canonical(text)))
-        for text, n, pk in seen
+    models = _models_by_name()
+    texts = [row for row in _model_texts() if canonical(row[0]) not in models]
+    latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in texts]).values_list("pk", "ended_at"))
+    rows = [
+        Unnamed(text=text, sessions=n, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
+        for text, n, pk in texts
         if pk in latest
     ]
-    found.sort(key=lambda each: (-each.sessions, each.text))
-    # How many more than COUNTED, nobody knows.
-    return sorted(found, key=lambda each: 0.0 if each.is_counted else -each.last.timestamp())
+    rows.sort(key=lambda row: (-row.sessions, row.text))
+    return sorted(rows, key=lambda row: 0.0 if row.is_counted else -row.last.timestamp())
 
 
 def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
-    """Make `text` an alias of `arm`, or of a new model called `name`; then the sessions that showed it have that model.
-
-    Some at once, the rest by a worker. Raises ValueError for a name that cannot be, or is taken.
+    """Make `text` an alias of `arm`, or of a new model called `name`, and give the sessions with this text that model:
+    some at once, the rest by a worker. Raises ValueError for a name that is invalid or taken.
     """
     with transaction.atomic():
-        found = arm or arms.add(BANDIT, name or text, by=by, why=f"Seen as {text}.")
-        if canonical(text) != found.name:
-            arms.add_alias(found, text, by=by)
+        model = arm or arms.add(BANDIT, name or text, by=by, why=f"Seen as {text}.")
+        if canonical(text) != model.name:
+            arms.add_alias(model, text, by=by)
     if catch_up(SYNC_LIMIT) == SYNC_LIMIT:
         wakeup.publish("grading.tasks.name_models")
-    return found
+    return model
 
 
 def waiting() -> int:
-    """How many sessions show a model that has a name by now, and have not been given it yet."""
-    return _nameless().filter(model__in=_nameable()).count()
+    """The number of sessions without a model whose model text now names one."""
+    return _sessions_without_model().filter(model__in=_models_by_text()).count()
 
 
 def catch_up(limit: int = BATCH_SIZE) -> int:
-    """Give sessions the model that their text names by now and settle them, so that their reward is the right pair's.
+    """Assign a model to up to `limit` sessions whose model text now names one, and settle them under it.
 
-    Up to `limit`, each in a transaction of its own. Returns how many.
+    Each session has its own transaction. Returns their number.
     """
-    texts = _nameable()
-    rows = list(_nameless().filter(model__in=texts).order_by("-ended_at")[:limit])
+    texts = _models_by_text()
+    rows = list(_sessions_without_model().filter(model__in=texts).order_by("-ended_at")[:limit])
     for session in rows:
         with transaction.atomic():
             if Session.objects.filter(pk=session.pk, model_arm=None).update(model_arm=texts[session.model]):
@@ -116,31 +112,31 @@ def catch_up(limit: int = BATCH_SIZE) -> int:
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
-    """Undo a merge, and settle the sessions whose reward was changed since. Raises as `bandit.merging.part`."""
+    """Undo a merge, and settle the sessions whose reward changed since. Raises what `bandit.merging.unmerge` raises."""
     unmerged = merging.unmerge(arm, by=by, why=why)
     for session in Session.objects.by_observation(unmerged.again).values():
         settle(session)
     return unmerged
 
 
-def _nameless() -> SessionQuerySet:
+def _sessions_without_model() -> SessionQuerySet:
     return Session.objects.yours().filter(model_arm=None).exclude(model="")
 
 
-def _seen() -> list[tuple[str, int, int]]:
+def _model_texts() -> list[tuple[str, int, int]]:
     with connection.cursor() as cursor:
-        cursor.execute(SEEN, [COUNTED + 1])
+        cursor.execute(MODEL_TEXTS, [MAX_COUNT + 1])
         return list(cursor.fetchall())
 
 
-def _nameable() -> Mapping[str, Arm]:
-    """The texts of sessions without a model that name one by now."""
-    known = _names()
-    texts = [text for text, *_ in _seen()]
-    return {text: known[canonical(text)] for text in texts if canonical(text) in known}
+def _models_by_text() -> Mapping[str, Arm]:
+    """The model that each text of sessions without a model now names; texts that name none are left out."""
+    models = _models_by_name()
+    texts = [text for text, *_ in _model_texts()]
+    return {text: models[canonical(text)] for text in texts if canonical(text) in models}
 
 
-def _names() -> dict[str, Arm]:
+def _models_by_name() -> dict[str, Arm]:
     """Every model by its name and its aliases."""
     rows = Arm.objects.of(BANDIT).select_related("merged_into")
     aliases = ArmAlias.objects.filter(bandit__name=BANDIT).select_related("arm__merged_into")

@@ -75,9 +75,9 @@ def regrade(session: Session) -> Regraded:
     and no longer is, and again where the rules make something of it that contests its verdict: other verdicts hold.
     """
     with transaction.atomic():
-        ownership.alone()
+        ownership.lock()
         changed = ownership.update([session])
-        held, *others = sorted(ownership.locked({session.pk, *changed}), key=lambda each: each.pk != session.pk)
+        held, *others = sorted(ownership.lock_sessions({session.pk, *changed}), key=lambda each: each.pk != session.pk)
         before = standing(rewards.live(held), held)
         last: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = held.outcome in NO_REWARD

@@ -1,6 +1,6 @@
-"""Taking in a finished session: files first, then one transaction for everything that follows from them.
+"""Taking in a finished session: its files are stored first, then one transaction does everything else.
 
-Nothing that a session contains can stop it from being stored: what cannot be used is kept with the reason, and the
+Nothing that a session contains can stop it from being stored: unusable content is stored with the reason, and the
 receipt says what was expected, what came and what to do.
 """
 
@@ -20,7 +20,7 @@ from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, facts, first_word, history, lessons
 from grading.intake.assessment import assess_with_affected
 from grading.intake.facts import FactsFile
-from grading.intake.first_word import Speaker
+from grading.intake.first_word import Speaker, SplitSubmission
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
@@ -34,8 +34,8 @@ from grading.witness import Witness
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedFiles:
-    """The files of a submission that could be kept, by kind, with what is wrong with any; what its file of facts says;
-    and what grading needs of the others.
+    """The stored files of a submission by kind, the problems found in them, the parsed file of facts, and what grading
+    needs of the other files.
     """
 
     by_kind: Mapping[EvidenceKind, ReceivedFile]
@@ -60,13 +60,13 @@ def submit(
     is_sample: bool = False,
     alarms: bool = True,
 ) -> Receipt:
-    """Store a session with what it left behind, grade it and settle it. The same again changes nothing.
+    """Store a session and its evidence, grade it and settle it. Submitting the same again changes nothing.
 
-    More evidence for a known session is added, and the session is graded and settled again; metadata fill what was
-    blank. `speaker` submits; without one it is the site itself, from files that an operator named. What the graded
-    agent says later of a session that is bound becomes proposals. Raises nothing for bad content: the receipt's
-    problems name it, and everything storable was stored. A transcript may have been received already. `alarms`: check
-    the alarms afterwards; else the caller does.
+    For a session that exists, new evidence is added, the metadata fill blank fields, and the session is graded and
+    settled again. Once its description is final, later metadata from the graded agent become proposals. `speaker` is
+    who submits; without one it is the site itself, from files that an operator named. Raises nothing for bad content:
+    it is listed in the receipt's problems, and everything storable is stored. With `alarms` False the caller checks
+    the alarms.
     """
     speaker = speaker or Speaker()
     streams = {
@@ -90,28 +90,29 @@ def receive_files(
 ) -> ReceivedFiles:
     """Store and parse the files, outside of any transaction."""
     evidence = Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id)
-    known = receiving.strongest_by_hash(evidence)
+    stored_evidence = receiving.strongest_by_hash(evidence)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
     by_kind: dict[EvidenceKind, ReceivedFile] = {}
     problems = []
     for kind, stream in streams.items():
         if stream is None:
             continue
-        seen_by = Witness.CLAIMED if kind is EvidenceKind.FACTS and metadata.facts_witness else witness
-        try:
-            file = (
-                stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, claim, known, seen_by)
-            )
-        except TooLarge as error:
-            problems.append(too_large(kind, error.limit))
-            continue
+        file_witness = Witness.CLAIMED if kind is EvidenceKind.FACTS and metadata.facts_witness else witness
+        if isinstance(stream, ReceivedFile):
+            file = stream
+        else:
+            try:
+                file = receiving.receive(kind, stream, claim, stored_evidence, file_witness)
+            except TooLarge as error:
+                problems.append(too_large(kind, error.limit))
+                continue
         by_kind[kind] = file
         if file.reading.problem:
             problems.append(evidence_problem(kind, file.reading.problem, file.reading.detail))
     facts_file = by_kind.get(EvidenceKind.FACTS)
-    facts_said = FactsFile() if facts_file is None else facts.read(facts_file.row)
+    parsed_facts = FactsFile() if facts_file is None else facts.read(facts_file.row)
     parsed = parse_files({kind: (file.row, file.usable) for kind, file in by_kind.items()})
-    return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=facts_said, parsed=parsed)
+    return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=parsed_facts, parsed=parsed)
 
 
 @retry_once_on_deadlock
@@ -119,62 +120,72 @@ def receive_files(
 def store_session(
     agent: Agent, metadata: SubmittedSession, received: ReceivedFiles, speaker: Speaker, *, is_sample: bool
 ) -> Receipt:
-    """Store the session, its evidence and who said what of it; grade and settle it and every session that it affects.
+    """Store the session, its evidence and the submission; grade and settle it and every session that it affects.
 
     All of it becomes visible at once, or none of it.
     """
-    ownership.alone()
+    ownership.lock()
     now, log = timezone.now(), received.log
     session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
     columns_before = describing.columns(session)
-    attached = receiving.add(session, received.by_kind.values(), is_new=created)
+    added = receiving.add(session, received.by_kind.values(), is_new=created)
     problems = list(received.problems)
-    if attached.shared_with:
-        detail = f"the same bytes as the log of {', '.join(attached.shared_with)[:200]}"
+    if added.shared_with:
+        detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
         problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
     if metadata.judge is not None and session.history != metadata.judge:
-        problems.append(history.refused(agent, speaker, metadata.judge))
-    if attached.kinds and not created:
-        history.goes_on(session)
+        problems.append(history.not_history(agent, speaker, metadata.judge))
+    if added.kinds and not created:
+        history.clear_history(session)
 
-    log_grows = EvidenceKind.TRANSCRIPT in attached.kinds and bool(attached.telling.format)
+    log_grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.main_log.format)
     if created:
         split = first_word.split_new(session, metadata, claimed_end(metadata, log, now))
     else:
         split = first_word.split_later(
             session, metadata, speaker.witness, now, has_log=log is not None, log_grows=log_grows
         )
-    new_claims: list[Artifact] = []
-    if (facts_file := received.by_kind.get(EvidenceKind.FACTS)) is not None:
-        if split.is_bound and not log_grows and facts_file.row.pk is not None:
-            split = split.with_facts(facts_file.row, received.facts)
-        else:
-            new_claims = facts.keep(session, facts_file.row, received.facts)
-
-    fields_changed, unknown = describing.describe(
-        session, split.accepted, attached.telling, witness=speaker.witness, origin=speaker.origin
+    split, new_claims = _store_or_propose_facts(session, received, split, log_grows=log_grows)
+    fields_changed, field_problems = describing.describe(
+        session, split.accepted, added.main_log, witness=speaker.witness, origin=speaker.origin
     )
     lessons_changed, lesson_problems = lessons.record(session, split.accepted)
-    problems += [*received.facts.problems, *unknown, *lesson_problems]
+    problems += [*received.facts.problems, *field_problems, *lesson_problems]
     rows = [file.row for file in received.by_kind.values()]
     problems += first_word.record(
-        session, speaker, metadata, rows, added=attached.kinds, before=columns_before, split=split
+        session, speaker, metadata, rows, added=added.kinds, before=columns_before, split=split
     )
-    adopted = first_word.adopted_by(session, metadata) if speaker.witness.is_runner else 0
+    adopted = first_word.adopt_confirmed(session, metadata) if speaker.witness.is_runner else 0
 
     flagged = False
-    if created or attached.kinds or fields_changed or lessons_changed or split.proposed or adopted:
-        flagged = assess_with_affected(session, new_claims, received.parsed, is_new=bool(attached.kinds), alarms=False)
+    if created or added.kinds or fields_changed or lessons_changed or split.proposed or adopted:
+        flagged = assess_with_affected(session, new_claims, received.parsed, is_new=bool(added.kinds), alarms=False)
     problems += remarks(session, received.facts, has_log=log is not None)
     session.refresh_from_db()  # drops the rows that grading loaded
     return Receipt(
         session=session,
         created=created,
-        added=attached.kinds,
+        added=added.kinds,
         problems=tuple(problems),
         reward=rewards.live(session),
         flagged=flagged,
     )
+
+
+def _store_or_propose_facts(
+    session: Session, received: ReceivedFiles, split: SplitSubmission, *, log_grows: bool
+) -> tuple[SplitSubmission, list[Artifact]]:
+    """Store the submitted facts, or add them to the proposals. Returns the split and the new claims, which are unsaved.
+
+    Facts that come without a longer log once the description is final only become a proposal: the graded agent could
+    else improve its reward after it has seen it. A row without a key is evidence that the session already had.
+    """
+    facts_file = received.by_kind.get(EvidenceKind.FACTS)
+    if facts_file is None:
+        return split, []
+    if split.is_final and not log_grows and facts_file.row.pk is not None:
+        return split.with_facts(facts_file.row, received.facts), []
+    return split, facts.store_facts(session, facts_file.row, received.facts)
 
 
 def find_or_create(
@@ -186,21 +197,21 @@ def find_or_create(
     *,
     is_sample: bool,
 ) -> tuple[Session, bool]:
-    """The agent's session of that name, locked, and whether it was created now. Takes turns by `ownership.alone`."""
+    """The agent's session of that id, locked, and whether it was created. The caller has called `ownership.lock`."""
     session = Session.objects.select_for_update().filter(agent=agent, external_id=metadata.session_id).first()
     if session is not None:
         return session, False
     ended_at = claimed_end(metadata, log, now)
-    choice = history.choice(speaker, metadata, log.reading if log else None, now)
-    if not choice:
-        ended_at = first_word.clamped(ended_at, metadata, agent=agent.name, witness=speaker.witness, now=now)
+    judge_choice = history.judge_choice(speaker, metadata, log.reading if log else None, now)
+    if not judge_choice:
+        ended_at = first_word.clamp_end(ended_at, metadata, agent=agent.name, witness=speaker.witness, now=now)
     session = Session.objects.create(
-        agent=agent, external_id=metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=choice
+        agent=agent, external_id=metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=judge_choice
     )
     shares.draw(session)
     return session, True
 
 
 def claimed_end(metadata: SubmittedSession, log: ReceivedFile | None, now: dt.datetime) -> dt.datetime:
-    """When the session ended: by its metadata, else by its log, else now."""
+    """When the session ended: according to its metadata, else its log, else now."""
     return metadata.ended_at or (log.usable.ended_at if log else None) or now

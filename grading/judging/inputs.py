@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from grading.evidence import ownership, records, store
 from grading.evidence.material import counted_facts
-from grading.evidence.shown import foreign_to
+from grading.evidence.shown import foreign_records
 from grading.judging import reader
 from grading.judging.core.order import LogBytes, PromptOrder
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
@@ -61,7 +61,7 @@ def build(
     order = PromptOrder(
         case=case(session, with_events=False),
         logs=[_log(row, is_last=row is rows[-1]) for row in rows],
-        foreign=foreign_to(session) if rows else frozenset(),
+        foreign=foreign_records(session) if rows else frozenset(),
         rubric=rubric_text(rubric, about=session),
         budget=budget,
         smaller=smaller,
@@ -73,7 +73,7 @@ def build(
 def _log(row: Evidence, *, is_last: bool) -> LogBytes:
     with store.open(row) as stream:
         data = stream.read()
-    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.of(row).ids, format=row.format)
+    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.load(row).ids, format=row.format)
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:

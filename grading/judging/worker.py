@@ -241,7 +241,7 @@ def why_needless(turn: Turn, session: Session, held: Mapping[str, str], inputs_s
     """
     if not is_needed(turn, session, inputs_sha256):
         return "its question was answered already"
-    lost = material.gone(held)
+    lost = material.describe_expired(held)
     if lost and not session.grades.verdicts().exists():
         said = unscored(Source.JUDGE, Reason.NO_EVIDENCE, version=VERSION, status=Status.SKIPPED, detail=lost)
         enqueuing.record(session, said)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grading import signals as signals_core
-from grading.evidence import material, near_copies, ownership, store
-from grading.evidence.material import Material
+from grading.evidence import near_copies, ownership, store
+from grading.evidence.material import Material, load_material
 from grading.evidence.reading import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
@@ -151,7 +151,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     """
     try:
         inputs = load_input(session, parsed)
-        sketches_before = near_copies.of(session)
+        sketches_before = near_copies.stored_sketches(session)
         matches: list[artifacts.FoundArtifact] = []
         sketches: dict[Sketch, near_copies.DatedSketch] = {}
         answers = [
@@ -189,7 +189,7 @@ Answer = tuple[SourceGrade, str]
 
 def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
     """Load and parse what a session is graded by; see `grade`. Nothing is written."""
-    session_material = material.of(session)
+    session_material = load_material(session)
     transcript, log = session_material.transcript, session_material.log
     signals, version, fault = None, "", ""
     if transcript is not None:
@@ -358,7 +358,7 @@ def _consumption(
         candidates = artifacts.find(rules, patch=inputs.changes, signals=inputs.signals, root=inputs.root)
     origin = material.patch or material.transcript
     received_at = origin.received_at if origin else None
-    weighed, texts = near_copies.weighed(inputs.session, candidates, received_at, sketches_before)
+    weighed, texts = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
     matches.extend(weighed)
     sketches.update(texts)
     category = inputs.session.category
@@ -471,8 +471,8 @@ def _store_artifacts(
         for (kind, key, origin), item in now.items()
     )
     pairs = zip(rows, now.values(), strict=True)
-    near_copies.keep(session, [(row, sketches[item.sketch]) for row, item in pairs if item.sketch])
-    return near_copies.losers(session, sketches_before)
+    near_copies.store_sketches(session, [(row, sketches[item.sketch]) for row, item in pairs if item.sketch])
+    return near_copies.affected_sessions(session, sketches_before)
 
 
 def _digest(*parts: str) -> str:

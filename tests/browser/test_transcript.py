@@ -58,7 +58,7 @@ def indexes(tmp_path_factory):
 def indexed(session, settings, indexes):
     settings.TRANSCRIPT_CACHE = indexes
     evidence = session.evidence.get()
-    if cache.held(evidence) is None:
+    if cache.find_index(evidence) is None:
         transcripts.build(evidence)
     return session
 

@@ -74,7 +74,7 @@ def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
     assert row.sha256[:12] in alarm.detail
     assert monitoring.RULES["A48"].sessions("", NOON) == [row.session_id]
     store.store(io.BytesIO(BYTES))
-    care.healed()
+    care.recheck_damaged()
     monitoring.watch(alarm.opened_at + dt.timedelta(minutes=2))
     assert Alarm.objects.get(rule="A48").resolved_at is not None
 
@@ -90,10 +90,10 @@ def test_files_on_their_way_in_go_once_nobody_writes_to_them():
     folders = [Path(settings.MEDIA_ROOT) / "incoming", Path(settings.TEMP_DIR)]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, age in (("left", 2 * care.LEFT_SECONDS), ("going", 10)):
+        for name, age in (("left", 2 * care.LEFTOVER_SECONDS), ("going", 10)):
             (folder / name).write_bytes(b"x")
             os.utime(folder / name, (time.time() - age,) * 2)
-    care.tidy()
+    care.delete_leftovers()
     for folder in folders:
         assert not (folder / "left").exists()
         assert (folder / "going").exists()

@@ -65,7 +65,7 @@ def stored(folder) -> list[str]:
 
 def wait_for_index(row) -> None:
     deadline = time.monotonic() + 60
-    while cache.held(row) is None:
+    while cache.find_index(row) is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -88,7 +88,7 @@ def test_the_index_says_what_the_reader_says(path):
 def test_pages_from_the_index_are_those_from_the_file():
     row = kept(b"".join(logs.long_claude(350, output_lines=1)))
     for number in (1, 100, 101, 250, 350, 9_999):
-        read = pages._read(row, pages._begin(number))
+        read = pages._read_from_file(row, pages._page_start(number))
         indexed = transcripts.page(row, number)
         assert indexed.last == 350
         assert (read.lines, read.previous, read.following, read.problem) == (
@@ -115,7 +115,7 @@ def test_neighbours_are_found_across_a_gap_that_has_no_lines(folder):
     folder.mkdir()
     index.write(path, "x", lines(events.events))
     with index.opened(path) as held:
-        first, empty, last = (pages._page(held, number) for number in (1, 101, 301))
+        first, empty, last = (pages._page_of(held, number) for number in (1, 101, 301))
     assert (numbers(first), first.following, numbers(last), last.previous) == ([1], 301, [302], 1)
     assert (empty.lines, empty.previous, empty.following, empty.problem) == ((), 1, 301, "")
 
@@ -159,8 +159,8 @@ def test_long_text_is_bounded_and_says_how_much_is_left_out():
 
 def test_the_first_page_waits_for_nothing_and_one_far_in_says_how_far_it_is():
     row = long()
-    assert row.size > pages.READ_AHEAD
-    cache.say(row, cache.IndexProgress(events=120, about=2_000))  # somebody is at work
+    assert row.size > pages.MAX_BYTES_READ
+    cache.write_progress(row, cache.IndexProgress(events=120, about=2_000))  # somebody is at work
     first, far = transcripts.page(row, 1), transcripts.page(row, 2_000)
     assert (numbers(first)[0], numbers(first)[-1], first.following, first.last) == (1, 100, 101, None)
     assert (far.lines, str(far.reading)) == ((), "reading the transcript: 120 of about 2,000 events")
@@ -232,7 +232,7 @@ def test_a_damaged_file_shows_its_start_and_says_what_to_do(folder):
 
 def test_what_failed_is_tried_again_after_a_while():
     row = long()
-    cache.say(row, cache.IndexProgress(problem="The disk was full"))
+    cache.write_progress(row, cache.IndexProgress(problem="The disk was full"))
     assert transcripts.page(row, 2_000).problem == "The disk was full"
     os.utime(cache.path_of(row).with_suffix(".progress"), (0, 0))
     assert transcripts.page(row, 2_000).problem == ""
@@ -278,13 +278,13 @@ def test_the_search_finds_commands_and_what_is_behind_the_fold():
 
 def test_a_search_goes_on_where_it_stopped(monkeypatch):
     row = said(*(f"line {number}" for number in range(1, 31)))
-    monkeypatch.setattr(index, "HITS", 10)
+    monkeypatch.setattr(index, "MAX_HITS", 10)
     found = transcripts.find(row, "line")
     assert (found.hits, found.searched, found.more) == (tuple(range(1, 11)), 10, True)
     assert transcripts.find(row, "line", after=20) == index.SearchHits(
         hits=tuple(range(21, 31)), searched=30, more=False
     )
-    monkeypatch.setattr(index, "SEARCHED", 40)
+    monkeypatch.setattr(index, "MAX_SEARCHED", 40)
     assert transcripts.find(row, "line 30") == index.SearchHits(hits=(), searched=6, more=True)
 
 
@@ -339,7 +339,7 @@ def test_erasing_a_session_erases_its_index(site, folder):
         row.session = each
         row.save()
         transcripts.build(row)
-        cache.say(row, cache.IndexProgress())
+        cache.write_progress(row, cache.IndexProgress())
     erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked to")
     assert stored(folder) == sorted(
         path.name for path in (cache.path_of(row), cache.path_of(row).with_suffix(".progress"))
@@ -403,7 +403,7 @@ def test_a_window_that_waits_says_so(viewer, session):
     row = long()
     row.session = session
     row.save()
-    cache.say(row, cache.IndexProgress(events=120, about=2_000))
+    cache.write_progress(row, cache.IndexProgress(events=120, about=2_000))
     html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=1990"))
     assert "data-reading" in html
     assert "Reading the transcript: 120 of about 2,000 events" in html

@@ -11,7 +11,7 @@ from bandit.core.moves import moves
 from bandit.models import Arm, Bandit, Bucket, Grader
 from bandit.reading import posterior_of
 from bandit.whatif import what_if_moved
-from grading.intake.categories import changes, edits, given, preview, reach, reading
+from grading.intake.categories import changes, edits, preview, provenance, reach, reading
 from grading.intake.categories.changes import ChangeRefused
 from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob, Session, SessionTraits
 from grading.models.agents import TokenScope
@@ -73,7 +73,7 @@ def graded(site, value=0.7, **fields):
 def test_a_rule_gives_a_new_session_its_category_and_says_why(site):
     made = rule()
     session = site.upload("s-1", log("s-1"), category=None).session
-    said = given.given(session)
+    said = provenance.provenance_of(session)
     assert (session.category.name, said.origin, said.is_inferred) == ("triage", "rule", True)
     assert said.why == "rule 1: the task says “Go through the inbox. " + "x" * 39 + "…”"
     assert CategoryWord.objects.get().rule == made
@@ -83,7 +83,7 @@ def test_nobodys_word_is_no_category(site):
     rule("words", "contains", "newsletter")
     session = site.upload("s-1", log("s-1"), category=None).session
     assert session.category is None
-    assert given.given(session) is None
+    assert provenance.provenance_of(session) is None
 
 
 def test_the_agents_own_word_holds_until_a_rule_says_another(site):
@@ -131,7 +131,7 @@ def test_a_person_outranks_everybody(site):
     changes.set_by_hand([session.pk], arm("code"), reviewer)
     session = runner.send("s-1", category="infra").session
     assert (session.category.name, session.category_from) == ("code", "person")
-    assert [word.category.name for word in given.words_of(session)] == ["news", "code", "infra"]
+    assert [word.category.name for word in provenance.load_words(session)] == ["news", "code", "infra"]
 
 
 def test_a_rule_made_later_leaves_a_categorised_session_alone(site):
@@ -152,8 +152,8 @@ def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submission
     CategoryWord.objects.all().delete()
     Session.objects.update(category_from="")
     session.refresh_from_db()
-    said = given.given(session)
-    assert (said.origin, said.why) == (origin, given.BEFORE)
+    said = provenance.provenance_of(session)
+    assert (said.origin, said.why) == (origin, provenance.UNTRACKED)
     changes.undo(
         changes.set_by_hand([session.pk], arm("code"), site.person("ana", "reviewer")), site.person("b", "viewer")
     )
@@ -289,7 +289,7 @@ def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_othe
         site.upload(f"s-{number}", log(f"s-{number}"), category=category)
     eve = Agent("eve")
     other = eve.send("s-e", category="code", journal="Done.").session
-    reading.keep(other, Traits(task="inbox"))
+    reading.store_traits(other, Traits(task="inbox"))
     rule()
     assert changes.apply_rules(ana, expected=2).total == 2
     assert dict(Session.objects.values_list("external_id", "category__name")) == {
@@ -447,7 +447,7 @@ def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made(site):
     assert none.category is None
     changes.undo(last, olga)
     none.refresh_from_db()
-    assert (none.category.name, given.given(none).why[:6]) == ("news", "rule 1")
+    assert (none.category.name, provenance.provenance_of(none).why[:6]) == ("news", "rule 1")
     changes.undo(CategoryChange.objects.earliest("pk"), olga)
     none.refresh_from_db()
     assert none.category.name == "triage"
@@ -525,7 +525,7 @@ def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories(site):
     sessions = [graded(site, 0.4, category="code"), graded(site, 0.6)]
     before = bits()
     for each in sessions:
-        given.given(each)
+        provenance.provenance_of(each)
     changes.catch_up()
     rule()
     reach.others(CategoryRule.objects.all())

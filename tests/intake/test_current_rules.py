@@ -108,7 +108,7 @@ def test_nobodys_claim_is_overlooked_that_came_a_moment_before(site):
 LOOKUPS = {
     "subagents": lambda: SessionLog.objects.filter(parent__in=["x"]).exclude(parent=""),
     "copies": lambda: RecordAnchor.objects.filter(record__in=[-7]),
-    "claims": lambda: claims.at(["x"]),
+    "claims": lambda: claims.claims_at(["x"]),
     "files": lambda: Evidence.objects.filter(sha256__in=["0" * 64], kind__in=repeated.KINDS),
 }
 

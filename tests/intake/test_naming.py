@@ -128,7 +128,7 @@ def test_viewers_see_them_and_name_none(site, client):
 
 
 def test_more_sessions_than_anybody_counts_are_said_to_be_more(site, monkeypatch, operator):
-    monkeypatch.setattr(naming, "COUNTED", 2)
+    monkeypatch.setattr(naming, "MAX_COUNT", 2)
     for days in range(1, 5):
         site.session(model="often", ended_at=timezone.now() - dt.timedelta(days=days))
     for days in range(3):

@@ -355,7 +355,7 @@ def test_nobody_pays_for_a_sample_unasked_and_none_takes_a_pull_request_from_a_s
     mine = type(thing)(
         session=own, kind=thing.kind, key=thing.key, lookup=thing.lookup, origin=thing.origin, witness=thing.witness
     )
-    claims.decide({thing.lookup}, new=[mine])
+    claims.decide_owners({thing.lookup}, new=[mine])
     thing.refresh_from_db()
     mine.refresh_from_db()
     assert (mine.owned_by_id, thing.owned_by_id) == (None, own.pk)

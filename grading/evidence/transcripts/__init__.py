@@ -1,6 +1,6 @@
-"""Reading transcripts of any length: an index of each, made once, from which pages and hits come at once.
+"""Reading transcripts of any length by an index of each, which is built once and gives pages and search hits at once.
 
-announce, ask ─► build (a worker, or a thread) ─► the cache ─► page, find
+announce, request_index ─► build (a worker, or a thread) ─► the cache ─► page, find
 """
 
 from grading.evidence.transcripts.building import announce, build

@@ -1,4 +1,4 @@
-"""Building an index, once, while others may read or build it too: beside its place, then moved there in one step."""
+"""Building the index of a transcript, in a temporary file that is renamed at the end: others may read or build it."""
 
 import logging
 import sqlite3
@@ -21,13 +21,13 @@ from grading.models.evidence import EvidenceKind
 
 logger = logging.getLogger(__name__)
 
-# Up to here an index is made while somebody waits for it.
-SMALL = 512 * 1024
-TOLD_SECONDS = 0.25
+# Transcripts up to this many bytes are indexed within the request.
+SYNC_SIZE = 512 * 1024
+PROGRESS_SECONDS = 0.25
 
 
 class Counted:
-    """A stream that knows how much of it was read."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -40,32 +40,33 @@ class Counted:
 
 
 def announce(row: Evidence) -> None:
-    """A transcript has arrived: have a large one's index made by a worker. Without one, its first reader sees to it."""
-    if row.kind == EvidenceKind.TRANSCRIPT and not row.problem and row.size > SMALL:
+    """Have a worker index a large transcript that arrived. If no worker can, its first reader does it."""
+    if row.kind == EvidenceKind.TRANSCRIPT and not row.problem and row.size > SYNC_SIZE:
         wakeup.publish("grading.tasks.index_transcript", row.pk)
 
 
-def ask(row: Evidence) -> str:
-    """See to it that an index is made: a small one at once, a large one by a worker, or here where none comes. What
-    stands in the way, in words.
+def request_index(row: Evidence) -> str:
+    """Have an index made: a small one at once, a large one by a worker, or in a thread if no worker does it.
+
+    Returns what prevents that, or an empty string.
     """
-    if row.size <= SMALL:
+    if row.size <= SYNC_SIZE:
         return build(row)
     if cache.progress(row) is None:
-        was_asked_for = cache.was_asked_for(row)
+        was_requested = cache.was_requested(row)
         try:
-            cache.say(row, IndexProgress())
+            cache.write_progress(row, IndexProgress())
         except OSError as error:
             return (
                 f"The index of the transcript cannot be written ({error}): mend the folder {cache.path_of(row).parent}"
             )
-        if was_asked_for or not wakeup.publish("grading.tasks.index_transcript", row.pk):
+        if was_requested or not wakeup.publish("grading.tasks.index_transcript", row.pk):
             threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
     return ""
 
 
 def build(row: Evidence) -> str:
-    """Make the index of a transcript; what went wrong, in words, as those who wait are told. Asks no database."""
+    """Make the index of a transcript. Returns what went wrong, or an empty string. Uses no database."""
     try:
         _build(row)
     except (UnknownFormat, EmptyTranscript, OSError, sqlite3.Error) as error:
@@ -86,33 +87,35 @@ def _build(row: Evidence) -> None:
         with store.open(row) as stream:
             counted = Counted(stream)
             reader = formats.read(cast("BinaryIO", counted), row.filename)
-            index.write(part, reader.format, _told(row, lines(reader), counted))
+            index.write(part, reader.format, _report_progress(row, lines(reader), counted))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    # Erased meanwhile: the bytes go first and then what was made from them, so one of the two sees the other.
+    # The row may have been erased meanwhile: an erasure deletes the bytes first, so it or this check deletes the index.
     if not store.is_kept(row.sha256):
         cache.forget(row.sha256)
     cache.prune(path)
 
 
-def _told(row: Evidence, found: Iterator[TranscriptLine], counted: Counted) -> Iterator[TranscriptLine]:
-    """The same lines, and now and then how far they are."""
-    told = 0.0
-    for line in found:
-        if (now := time.monotonic()) - told > TOLD_SECONDS and row.size > SMALL:
-            told = now
-            _say(row, IndexProgress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
+def _report_progress(
+    row: Evidence, transcript_lines: Iterator[TranscriptLine], counted: Counted
+) -> Iterator[TranscriptLine]:
+    """Pass the lines through, writing the progress of a large transcript every PROGRESS_SECONDS."""
+    reported_at = 0.0
+    for line in transcript_lines:
+        if (now := time.monotonic()) - reported_at > PROGRESS_SECONDS and row.size > SYNC_SIZE:
+            reported_at = now
+            total = round(line.number * row.size / max(counted.count, 1))
+            _write_progress(row, IndexProgress(events=line.number, about=total))
         yield line
 
 
 def _failed(row: Evidence, problem: str) -> str:
     logger.warning("no index of %s: %s", row, problem)
-    _say(row, IndexProgress(problem=problem))
+    _write_progress(row, IndexProgress(problem=problem))
     return problem
 
 
-def _say(row: Evidence, said: IndexProgress) -> None:
-    """Those who wait can do without."""
-    with suppress(OSError):
-        cache.say(row, said)
+def _write_progress(row: Evidence, progress: IndexProgress) -> None:
+    with suppress(OSError):  # readers can do without it
+        cache.write_progress(row, progress)

@@ -1,6 +1,6 @@
-"""Where the indexes stand: a folder of files that may be deleted at any time without loss.
+"""The cache folder of the indexes. Its files may be deleted at any time without loss.
 
-`<sha256>.<version>.sqlite3` is an index, `.part` beside it one that is being written, `.progress` how far it is.
+`<sha256>.<version>.sqlite3` is an index, `.part` one that is being written, `.progress` the progress of its builder.
 """
 
 import json
@@ -17,20 +17,22 @@ from grading.formats import PARSER_VERSION
 from grading.models import Evidence
 
 INDEX_VERSION = "1"
-"""Raised whenever the same events would give other rows."""
+"""Incremented whenever the same events would give other rows."""
 
 VERSION = f"p{PARSER_VERSION}-i{INDEX_VERSION}-r{redaction.VERSION}"
-# Whoever builds says so more often than this; a builder that is silent for longer has died.
-ALIVE_SECONDS = 3.0
-# What failed is tried again after this, and what a dead builder left goes.
-FORGIVEN_SECONDS, LEFT_SECONDS = 60.0, 3600.0
-# Last use is written down no more often than this.
+# A builder that wrote no progress for this long has died.
+BUILDER_TIMEOUT_SECONDS = 3.0
+# A failed index is built again after this.
+RETRY_SECONDS = 60.0
+# A temporary file that is older was left by a dead builder.
+LEFTOVER_SECONDS = 3600.0
+# The time of the last use is written at most this often.
 USE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far the building of an index is: the number of the last event, and of about how many; or what went wrong."""
+    """The progress of building an index: the last event's number and the estimated total, or what went wrong."""
 
     events: int = 0
     about: int = 0
@@ -45,12 +47,12 @@ class IndexProgress:
 
 
 def path_of(row: Evidence) -> Path:
-    """Where the index of a row is, or will be."""
+    """The path of a row's index, whether it exists or not."""
     return _folder(row.sha256) / f"{row.sha256}.{VERSION}.sqlite3"
 
 
-def held(row: Evidence) -> Path | None:
-    """The index of a row, marked as used, or None."""
+def find_index(row: Evidence) -> Path | None:
+    """The path of a row's index, or None if it doesn't exist. Marks it as used."""
     path = path_of(row)
     try:
         if time.time() - path.stat().st_mtime > USE_SECONDS:
@@ -61,53 +63,56 @@ def held(row: Evidence) -> Path | None:
 
 
 def progress(row: Evidence) -> IndexProgress | None:
-    """What the builder of a row's index said last, or None where nobody is at work."""
+    """The last progress of the builder of a row's index, or None if no builder is active."""
     path = path_of(row).with_suffix(".progress")
     try:
-        silent = time.time() - path.stat().st_mtime
-        said = IndexProgress(**json.loads(path.read_text() or "{}"))
+        age = time.time() - path.stat().st_mtime
+        last = IndexProgress(**json.loads(path.read_text() or "{}"))
     except (OSError, ValueError):
         return None
-    return said if silent < (FORGIVEN_SECONDS if said.problem else ALIVE_SECONDS) else None
+    return last if age < (RETRY_SECONDS if last.problem else BUILDER_TIMEOUT_SECONDS) else None
 
 
-def say(row: Evidence, said: IndexProgress) -> None:
-    """Write down how far a row's index is. Raises OSError where the folder cannot be written."""
+def write_progress(row: Evidence, latest: IndexProgress) -> None:
+    """Write the progress of a row's index. Raises OSError if the folder can't be written."""
     path = path_of(row).with_suffix(".progress")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(said)))
+    path.write_text(json.dumps(asdict(latest)))
 
 
-def was_asked_for(row: Evidence) -> bool:
-    """Whether somebody asked for the index, or began it, and it has not come."""
+def was_requested(row: Evidence) -> bool:
+    """Whether the index was requested or begun, and isn't finished."""
     return path_of(row).with_suffix(".progress").exists()
 
 
 def done(row: Evidence) -> None:
+    """Delete the progress of an index that is finished."""
     with suppress(OSError):
         path_of(row).with_suffix(".progress").unlink()
 
 
 def forget(sha256: str) -> None:
-    """Take away everything that was made from these bytes: part of an erasure."""
+    """Delete everything that was made from these bytes."""
     for path in _folder(sha256).glob(f"{sha256}.*"):
         path.unlink(missing_ok=True)
 
 
 def prune(spared: Path) -> None:
-    """Delete what other versions and dead builders left, and the least recently used while all is too much."""
-    now, kept = time.time(), []
+    """Delete the files of other versions and dead builders, then the least recently used indexes, except `spared`,
+    until the cache is within TRANSCRIPT_CACHE_BYTES.
+    """
+    now, indexes = time.time(), []
     for path in _root().glob("*/*"):
         try:
             stat = path.stat()
-        except FileNotFoundError:  # somebody else prunes
+        except FileNotFoundError:  # another process prunes, too
             continue
         if path.name.endswith(f".{VERSION}.sqlite3"):
-            kept.append((stat.st_mtime, stat.st_size, path))
-        elif path.suffix == ".sqlite3" or now - stat.st_mtime > LEFT_SECONDS:
+            indexes.append((stat.st_mtime, stat.st_size, path))
+        elif path.suffix == ".sqlite3" or now - stat.st_mtime > LEFTOVER_SECONDS:
             path.unlink(missing_ok=True)
-    total = sum(size for _used, size, _path in kept)
-    for _used, size, path in sorted(kept):
+    total = sum(size for _used, size, _path in indexes)
+    for _used, size, path in sorted(indexes):
         if total <= settings.TRANSCRIPT_CACHE_BYTES:
             break
         if path != spared:

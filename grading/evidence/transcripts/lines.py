@@ -1,4 +1,4 @@
-"""What a reader sees of an event: one line, its hostile text bounded here and escaped by the template."""
+"""The line that shows an event. Its untrusted text is truncated and redacted here, and escaped by the template."""
 
 import datetime as dt
 import json
@@ -19,18 +19,18 @@ from grading.formats.events import (
 )
 from grading.redaction import MARGIN, MARK, redact
 
-SHOWN, FOLDED = 1_200, 20_000
-ASIDE = 240
+# Characters of a text that are shown at once, less of the harness's own; and those that are stored, behind a fold.
+SHOWN, SHOWN_OF_HARNESS, FOLDED = 1_200, 240, 20_000
 WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
-# Calls whose results are still to come; a log with more of them open only loses "of 84".
+# Calls whose results are awaited. In a log with more open calls, some results don't show their call's number.
 OPEN_CALLS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptLine:
-    """One event. `head` is code, `told` the text as far as it is kept: `cut` characters more are not.
+    """One event. `head` is code, `told` the stored text, from which `cut` characters were cut.
 
-    `of` is the number of a result's call where that is not the line before.
+    `of` is the number of a result's call, unless that is the line before.
     """
 
     number: int
@@ -45,43 +45,41 @@ class TranscriptLine:
 
     @property
     def text(self) -> str:
-        """What is shown at once: little of the harness's own."""
-        return self.told[: self._shown]
+        """The part of the text that is shown at once."""
+        return self.told[: self._shown_length]
 
     @property
     def rest(self) -> str:
-        """What is behind a fold."""
-        return self.told[self._shown :]
+        """The part of the text that is behind a fold."""
+        return self.told[self._shown_length :]
 
     @property
-    def _shown(self) -> int:
-        """Not in the middle of a mark for what is hidden."""
-        limit = ASIDE if self.css == "scaffold" else SHOWN
-        mark = next(
-            (mark for mark in MARK.finditer(self.told, max(limit - 60, 0), limit + 60) if mark.end() > limit), None
-        )
-        return limit if mark is None else min(limit, mark.start())
+    def _shown_length(self) -> int:
+        """The number of characters shown at once. The text isn't split within a redaction mark."""
+        limit = SHOWN_OF_HARNESS if self.css == "scaffold" else SHOWN
+        for mark in MARK.finditer(self.told, max(limit - 60, 0), limit + 60):
+            if mark.end() > limit:
+                return min(limit, mark.start())
+        return limit
 
 
 def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The line of each event in turn, secrets hidden. Usage has a number and no line. Holds a bounded number of open
-    calls.
-    """
+    """The redacted line of each event in order. Usage events have numbers but no lines. Takes constant memory."""
     for line in raw_lines(events):
         head, told, cut = redact(line.head)[:FOLDED], redact(line.told), line.cut
-        if cut:  # so much more was looked at that no secret is cut where it could no longer be told
+        if cut:  # a secret across the cut was recognised in the MARGIN behind it
             told = told[:FOLDED]
         yield replace(line, head=head, told=told, cut=cut)
 
 
 def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The same with what is to be hidden; of a text that is cut MARGIN characters more."""
+    """The lines before redaction. A text that will be cut has MARGIN characters more."""
     calls: OrderedDict[str, int] = OrderedDict()
     before = 0
     for event in events:
         if isinstance(event, Usage):
             continue
-        called = calls.pop(event.call_id, None) if isinstance(event, ToolResult) else None
+        call_number = calls.pop(event.call_id, None) if isinstance(event, ToolResult) else None
         if isinstance(event, ToolCall) and event.call_id:
             calls[event.call_id] = event.number
             if len(calls) > OPEN_CALLS:
@@ -97,32 +95,31 @@ def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
             told=text[: FOLDED + MARGIN],
             cut=cut,
             failed=failed,
-            of=called if called != before else None,
+            of=call_number if call_number != before else None,
         )
         before = event.number
 
 
 def _content(event: Event) -> tuple[str, str, str, str, bool]:
-    """Kind, class, head (code), text, and whether it says that something failed."""
+    """The kind, CSS class, head (code) and text of an event's line, and whether the event is a failure."""
     match event:
         case Message():
             aside = event.thinking or event.role is Role.SCAFFOLD
             who = "thinking" if event.thinking else WHO[event.role]
-            shown = (who, "scaffold" if aside else "", "", event.text, False)
+            return who, "scaffold" if aside else "", "", event.text, False
         case ToolCall():
-            known = event.command or event.path
-            arguments = "" if known else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
-            shown = (event.name, "", known[: FOLDED + MARGIN], arguments, False)
+            command = event.command or event.path
+            arguments = "" if command else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
+            return event.name, "", command[: FOLDED + MARGIN], arguments, False
         case ToolResult():
             failed = bool(event.failed) or bool(event.exit_code)
             ended = f"exit {event.exit_code}" if event.exit_code else "failed"
-            shown = (ended if failed else "result", "result", "", event.text, failed)
+            return ended if failed else "result", "result", "", event.text, failed
         case ApiError(reason=reason, text=text):
-            shown = (f"API error: {reason}", "", "", text, True)
+            return f"API error: {reason}", "", "", text, True
         case PullRequestLink(url=url):
-            shown = ("pull request", "", url, "", False)
+            return "pull request", "", url, "", False
         case Boundary(kind=kind, detail=detail):
-            shown = (kind.replace("_", " "), "scaffold", "", detail, False)
+            return kind.replace("_", " "), "scaffold", "", detail, False
         case _:
-            shown = (type(event).__name__, "", "", "", False)
-    return shown
+            return type(event).__name__, "", "", "", False

@@ -1,4 +1,4 @@
-"""A transcript, a page of events at a time, and where in it something is said: never more than a moment's work."""
+"""A transcript page by page, and search in it. Each call reads a bounded amount, so that pages come quickly."""
 
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -14,17 +14,18 @@ from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
 from grading.redaction import MARK, mark_at, redact
 
-# Without an index, so many pages are read from the file, and so much of it; what is farther in waits for the index.
-FIRST_PAGES, READ_AHEAD = 10, 2 * 1024 * 1024
-BEYOND = "No event has such a number; the transcript ends before."
+# Without an index, only these first pages and bytes are read from the file. Later pages wait for the index.
+FIRST_PAGES, MAX_BYTES_READ = 10, 2 * 1024 * 1024
+BEYOND_THE_END = "No event has such a number; the transcript ends before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptPage:
-    """The lines of events `first` to `first + PAGE - 1`; `previous` and `following` are where its neighbours begin.
+    """The lines of events `first` to `first + PAGE - 1`. `previous` and `following` are the first event numbers of the
+    neighbouring pages, or None.
 
-    `last` is the number of the transcript's last line, None until that is known. There are no lines where `problem`
-    says why in words, or `reading` how far the index is that they wait for.
+    `last` is the number of the transcript's last line, None until that is known. There are no lines if `problem` says
+    why, or while `reading` is the progress of the index that they wait for.
     """
 
     lines: tuple[TranscriptLine, ...] = ()
@@ -38,38 +39,39 @@ class TranscriptPage:
 
 
 def page(row: Evidence, number: int) -> TranscriptPage:
-    """The page that holds event `number`, from 1. From the index; until there is one, from the start of the file."""
-    first = _begin(max(number, 1))
-    found = _indexed(row, first)
-    if found is None:
-        problem = building.ask(row)
-        found = _indexed(row, first) or _read(row, first)
-        if found.reading and problem:
-            found = TranscriptPage(first=first, problem=problem)
-    return found
+    """The page that contains event `number` (from 1), read from the index or, until there is one, from the file."""
+    first = _page_start(max(number, 1))
+    result = _read_from_index(row, first)
+    if result is None:
+        problem = building.request_index(row)
+        result = _read_from_index(row, first) or _read_from_file(row, first)
+        if result.reading and problem:
+            result = TranscriptPage(first=first, problem=problem)
+    return result
 
 
 def find(row: Evidence, query: str, after: int = 0) -> SearchHits | IndexProgress:
-    """Events after number `after` that have `query` in them, whatever its case; how far the index is until it is there.
+    """Search the events after number `after` for `query`, ignoring case. Without an index, returns its progress.
 
-    Looks through what is kept of each event (lines.FOLDED characters), a bounded part of the transcript at a time.
+    Searches the stored text of each event (lines.FOLDED characters), a bounded part of the transcript in each call.
     """
-    path, problem = cache.held(row), ""
+    path, problem = cache.find_index(row), ""
     if path is None:
-        problem = building.ask(row)
-        path = cache.held(row)
+        problem = building.request_index(row)
+        path = cache.find_index(row)
     try:
         if path is not None:
-            with index.opened(path) as held:
-                return held.find(query, after)
+            with index.opened(path) as opened_index:
+                return opened_index.find(query, after)
     except Broken:
         cache.forget(row.sha256)
     return cache.progress(row) or IndexProgress(problem=problem)
 
 
 def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
-    """What stands behind a mark (from 0) of an event's line as it is shown; None where nothing does. Reads the file as
-    far as that. Raises OSError where its bytes cannot be read.
+    """The redacted text behind the n-th `mark` (from 0) of an event's line, or None if there is no such mark.
+
+    Reads the file up to that event. Raises OSError if its bytes can't be read.
     """
     try:
         with store.open(row) as file:
@@ -82,77 +84,81 @@ def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
     return mark_at(line.head, mark) if mark < in_head else mark_at(line.told, mark - in_head)
 
 
-def _begin(number: int) -> int:
+def _page_start(number: int) -> int:
     return (number - 1) // PAGE * PAGE + 1
 
 
-def _indexed(row: Evidence, first: int) -> TranscriptPage | None:
-    path = cache.held(row)
+def _read_from_index(row: Evidence, first: int) -> TranscriptPage | None:
+    """The page, or None if there is no readable index. A broken index is deleted."""
+    path = cache.find_index(row)
     try:
         if path is not None:
-            with index.opened(path) as held:
-                return _page(held, first)
+            with index.opened(path) as opened_index:
+                return _page_of(opened_index, first)
     except Broken:
         cache.forget(row.sha256)
     return None
 
 
-def _page(held: Index, first: int) -> TranscriptPage:
-    found, before, later = held.block(first), held.before(first), held.since(first + PAGE)
+def _page_of(opened_index: Index, first: int) -> TranscriptPage:
+    page_lines = opened_index.block(first)
+    line_before, line_after = opened_index.before(first), opened_index.since(first + PAGE)
     return TranscriptPage(
-        lines=found,
+        lines=page_lines,
         first=first,
-        previous=before and _begin(before),
-        following=later and _begin(later),
-        last=held.last,
-        problem="" if found or later else BEYOND,
-        format=held.format,
+        previous=line_before and _page_start(line_before),
+        following=line_after and _page_start(line_after),
+        last=opened_index.last,
+        problem="" if page_lines or line_after else BEYOND_THE_END,
+        format=opened_index.format,
     )
 
 
-class _Enough(Exception):
-    """So much is not read while somebody waits."""
+class _ByteLimitReached(Exception):
+    """MAX_BYTES_READ bytes were read, which is as much as fits into a request."""
 
 
-class _Bounded(Counted):
+class _LimitedStream(Counted):
     def read(self, size: int = -1, /) -> bytes:
-        if self.count >= READ_AHEAD:
-            raise _Enough
+        if self.count >= MAX_BYTES_READ:
+            raise _ByteLimitReached
         return super().read(size)
 
 
-def _read(row: Evidence, first: int) -> TranscriptPage:
-    """The page from the file itself, where it is near the start."""
-    found: list[TranscriptLine] = []
-    before = later = None
-    if first > FIRST_PAGES * PAGE and row.size > building.SMALL:
-        return _later(row, first)
+def _read_from_file(row: Evidence, first: int) -> TranscriptPage:
+    """The page read from the file, if it is near the start; else a page that waits for the index."""
+    page_lines: list[TranscriptLine] = []
+    previous_start = next_start = None
+    if first > FIRST_PAGES * PAGE and row.size > building.SYNC_SIZE:
+        return _waiting_page(row, first)
     try:
         with store.open(row) as file:
-            reader = formats.read(cast("BinaryIO", _Bounded(file)), row.filename)
+            reader = formats.read(cast("BinaryIO", _LimitedStream(file)), row.filename)
             for line in lines(reader):
                 if line.number >= first + PAGE:
-                    later = _begin(line.number)
+                    next_start = _page_start(line.number)
                     break
                 if line.number >= first:
-                    found.append(line)
+                    page_lines.append(line)
                 else:
-                    before = _begin(line.number)
-    except _Enough:
-        return _later(row, first)
+                    previous_start = _page_start(line.number)
+    except _ByteLimitReached:
+        return _waiting_page(row, first)
     except (UnknownFormat, EmptyTranscript, OSError) as error:
         return TranscriptPage(problem=f"The transcript could not be read: {error}")
     return TranscriptPage(
-        lines=tuple(found),
+        lines=tuple(page_lines),
         first=first,
-        previous=before,
-        following=later,
-        problem="" if found or later else BEYOND,
+        previous=previous_start,
+        following=next_start,
+        problem="" if page_lines or next_start else BEYOND_THE_END,
         format=reader.format,
     )
 
 
-def _later(row: Evidence, first: int) -> TranscriptPage:
-    """What is shown until the index is there."""
-    said = cache.progress(row) or IndexProgress()
-    return TranscriptPage(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)
+def _waiting_page(row: Evidence, first: int) -> TranscriptPage:
+    """A page without lines that shows the progress of the index, or what went wrong with it."""
+    progress = cache.progress(row) or IndexProgress()
+    return TranscriptPage(
+        first=first, problem=progress.problem, reading=None if progress.problem else progress, format=row.format
+    )

@@ -70,7 +70,7 @@ def undo(change: CategoryChange, by: User, reason: str = "") -> None:
     category that these rules would have given them.
     """
     with transaction.atomic():
-        ownership.alone()
+        ownership.lock()
         held = CategoryChange.objects.select_for_update().get(pk=change.pk)
         if held.undone_at is not None:
             raise ChangeRefused("This was undone already; nothing was changed.")
@@ -122,7 +122,7 @@ def _work(change: CategoryChange, limit: int) -> int:
     done, flagged = 0, False
     while done < limit:
         with transaction.atomic():
-            ownership.alone()
+            ownership.lock()
             held = CategoryChange.objects.select_for_update().get(pk=change.pk)
             if held.undone_at is not None:
                 words = list(held.words.standing().order_by("pk")[: min(CHUNK, limit - done)])

@@ -29,7 +29,7 @@ def make(by: User, act: RuleAct, rule: CategoryRule, *, beside: CategoryRule | N
     its neighbour unless told.
     """
     with transaction.atomic():
-        ownership.alone()
+        ownership.lock()
         before = [_state(row) for row in CategoryRule.objects.all()]
         if act is RuleAct.ADD:
             rule.position, rule.changed_at = len(before) + 1, timezone.now()

@@ -1,4 +1,4 @@
-"""What rules go by: each session's traits, kept when its log comes; of logs from before, read by a worker."""
+"""The traits that category rules match: stored when a session's log comes; a worker reads them from older logs."""
 
 import logging
 
@@ -17,8 +17,8 @@ from grading.signals.traits import Traits
 logger = logging.getLogger(__name__)
 
 
-def keep(session: Session, traits: Traits) -> Traits:
-    """Keep a session's traits without their secrets, and give them back as they are kept."""
+def store_traits(session: Session, traits: Traits) -> Traits:
+    """Store a session's traits with secrets redacted. Returns the stored traits."""
     data = redact_json(plain_json(traits.as_dict()))
     row = SessionTraits(session=session, data=data)
     SessionTraits.objects.bulk_create([row], update_conflicts=True, unique_fields=["session"], update_fields=["data"])
@@ -26,13 +26,13 @@ def keep(session: Session, traits: Traits) -> Traits:
 
 
 def unread() -> SessionQuerySet:
-    """Sessions without a category whose log came before the site kept what rules go by."""
+    """Sessions without a category whose log came before the site stored traits."""
     logs = Evidence.objects.filter(session=OuterRef("pk"), kind=EvidenceKind.TRANSCRIPT, problem="")
     return Session.objects.uncategorised().filter(Exists(logs), traits=None)
 
 
 def catch_up(limit: int) -> int:
-    """Read the logs of so many of them, the latest first; how many were read. Their categories stay as they are."""
+    """Read up to `limit` of the `unread` logs, latest first. Returns their number. Categories don't change."""
     rows = list(unread().order_by("-ended_at", "-pk")[:limit])
     for session in rows:
         traits = Traits()
@@ -45,5 +45,5 @@ def catch_up(limit: int) -> int:
             pass
         except Exception:
             logger.exception("the log of %s could not be read for its traits", session.observation)
-        keep(session, traits)
+        store_traits(session, traits)
     return len(rows)

@@ -73,7 +73,7 @@ class Command(BaseCommand):
             session = Session.objects.with_people().filter(pk=key).first()
             if session is None:  # erased meanwhile
                 continue
-            if material.gone(material.judgeable(session)):
+            if material.describe_expired(material.judgeable(session)):
                 skipped += 1
                 continue
             try:

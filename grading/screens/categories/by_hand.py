@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from grading.intake.categories import changes, given, preview
+from grading.intake.categories import changes, preview, provenance
 from grading.intake.categories.changes import MOST, ChangeRefused
 from grading.models import CategoryChange, Session
 from grading.screens.categories import effect
@@ -87,10 +87,10 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
 
 def of_session(session: Session) -> dict[str, Any]:
     """A session's category, whose word it is and why, what else was said, and what it can be set to."""
-    words = given.words_of(session)
-    holding = given.holding(words)
+    words = provenance.load_words(session)
+    holding = provenance.effective_word(words)
     return {
-        "given": given.given(session, words),
+        "given": provenance.provenance_of(session, words),
         "words": words,
         "undo": None if holding is None or holding.change is None else holding.change,
         "overruled": [word for word in words if word.undone_at is None and word is not holding],

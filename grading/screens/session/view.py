@@ -131,7 +131,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     scaled = calibrated(session, settlement, grades, reader)
     context = {
         "category": category,
-        "lost": material.gone({row.kind: row.sha256 for row in received}),
+        "lost": material.describe_expired({row.kind: row.sha256 for row in received}),
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
         "session": session,
