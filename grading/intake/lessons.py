@@ -38,7 +38,7 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
     ]
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
-        if row.pk is not None:  # what changed is a new row (`reward.lessons.matched`)
+        if row.pk is not None:  # a new row tells the worker that something changed (`reward.lessons.shown`)
             row.delete()
         row.save(force_insert=True)
     return bool(changed), problems
