@@ -24,7 +24,10 @@ class StoredReadingManager(models.Manager["StoredReading"]):
 
 
 class StoredReading(models.Model):
-    """What was last computed under a name. It took so many `seconds`, and stays the same while the `inputs` do."""
+    """What was last computed under a name. It took so many `seconds`, and stays the same while the `inputs` do.
+
+    A version of the code that reads a value of another form deletes the row in a migration.
+    """
 
     name = models.CharField(max_length=100, primary_key=True)
     read_at = models.DateTimeField()
