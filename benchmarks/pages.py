@@ -177,12 +177,14 @@ def look(state: Path, url: str, count: int, repeats: int, only: Collection[str],
     build(state, url, count)
     from django.contrib.auth.models import User
     from django.test import Client
+    from django.urls import get_resolver
 
     from grading.models import StoredReading
 
     client = Client()
     client.force_login(User.objects.get(username="olga"))
     in_new_process(store_readings)
+    _ = get_resolver().url_patterns  # imports the site's code, as a server does when it starts
     pages = {name: partial(page, client, address) for name, address in addresses().items() if name in only}
     first_ms = {name: in_new_process(work) for name, work in pages.items()}
     for name, milliseconds in first_ms.items():

@@ -340,12 +340,15 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     return Target(model=model, rubrics=tuple(sorted(rubric for _, rubric in now)))
 
 
-def proposal(name: str, now: dt.datetime, judged: Judgements | None = None, held: InForce | None = None) -> Proposed:
+def proposal(
+    name: str, now: dt.datetime, judged: Judgements | StoredJudgements | None = None, held: InForce | None = None
+) -> Proposed:
     """What could be put in force on this bandit at `now`, from what was `judged` by then, and `held` being what it is
     read by, where these were read already. Raises UnknownBandit.
     """
     held = held or in_force(Bandit.objects.named(name))
-    last, judged = held.calibration, judged or latest_judgements(now)
+    last = held.calibration
+    judged = judged or latest_judgements(now)
     scale = judged.scale(held.bandit)
     base = calibrating.scale_of(calibrating.accepted(held.bandit))
     present, after, accepted = what_if_calibrated(held, [calibrating.scale_of(last), scale, base], now)
