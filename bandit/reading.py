@@ -183,7 +183,9 @@ class InForce:
         return {}
 
     def rows(self, today: date) -> RewardRows:
-        """What the ledger amounts to on the day `today`, as `rows_of` has it."""
+        """What the ledger amounts to on the day `today`, as `rows_of` has it; those of the cached reading, for now."""
+        if self.known_by is None:
+            return self.outlook(today)[0].rows
         return rows_of(self.bandit, self.policy, today, self.known_by)
 
     def outlook(self, today: date, policy: Policy | None = None) -> tuple[BanditReading, Outlook]:

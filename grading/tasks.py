@@ -19,9 +19,11 @@ from grading.health import periodic, planner
 from grading.health.liveness import Component
 from grading.intake import first_word, import_record, naming
 from grading.intake.categories import changes as categories
-from grading.judging.rubrics import rejudge
+from grading.judging.outlook import daily_costs
+from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
+from grading.review import calibration
 from grading.reward import lessons, one_scale
 from grading.wakeup import publish
 from gradingsite import telemetry
@@ -110,6 +112,16 @@ def read_lessons() -> None:
     lessons.read_large(timezone.now())
 
 
+def read_costs() -> None:
+    daily_costs.store_spends(timezone.now())
+
+
+def read_calibration() -> None:
+    one_scale.store_judgements(timezone.now())
+    calibration.store_arm_means(timezone.now())
+    versions.store_figures(timezone.now())
+
+
 def backup() -> None:
     making.at_night()
 
@@ -125,6 +137,8 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "name models": name_models,
     "categorise": categorise,
     "read lessons": read_lessons,
+    "read calibration": read_calibration,
+    "read costs": read_costs,
     "dead man's call": deadman.call,
     "tidy": tidy,
     "at night": at_night,

@@ -360,6 +360,8 @@ CELERY_BEAT_SCHEDULE = {
         ("name models", 60, 60),
         ("categorise", 60, 60),
         ("read lessons", 60, 60),
+        ("read calibration", 60, 60),
+        ("read costs", 60, 60),
         ("dead man's call", 60, 60),
         ("tidy", 600, 300),
         # One that was missed, because the site was down, is made up for at the next start.

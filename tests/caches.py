@@ -6,8 +6,6 @@ import sys
 DROPS = {
     "grading.judging.client": "close",
     "grading.judging.allowance.limiter": "forget",
-    "grading.remembered": "forget",
-    "grading.screens.feed": "forget",
 }
 
 

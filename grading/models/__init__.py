@@ -22,12 +22,13 @@ from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
-from grading.models.lessons import LessonReading, SessionLesson
+from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notice_channels import NoticeChannel
 from grading.models.notices import Notice
 from grading.models.person_zones import PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
+from grading.models.readings import StoredReading
 from grading.models.reserving import AbstentionDraw, SessionShares
 from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
@@ -66,7 +67,6 @@ __all__ = [
     "JudgeKeyTest",
     "JudgePolicy",
     "JudgeRun",
-    "LessonReading",
     "LogImport",
     "Notice",
     "NoticeChannel",
@@ -91,6 +91,7 @@ __all__ = [
     "SessionState",
     "SessionTraits",
     "Settlement",
+    "StoredReading",
     "Submission",
     "SubmissionAddress",
     "TokenUsage",

@@ -1,9 +1,7 @@
-"""The lessons that a session was given, from which bandits learn what each is worth; and what was read of them all."""
+"""The lessons that a session was given, from which bandits learn what each is worth."""
 
 from django.db import models
 from django.db.models import Q
-
-from bandit.packed import PackedJSONField
 
 
 class SessionLessonManager(models.Manager["SessionLesson"]):
@@ -40,21 +38,3 @@ class SessionLesson(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arm} {'given to' if self.taken else 'held out from'} {self.session}"
-
-
-class LessonReading(models.Model):
-    """What the worker read last of the lessons of a bandit; there is none where pages read for themselves.
-
-    It took so many `seconds`. While the `basis` is the same, so is what is `found`: see `grading.reward.lessons`. The
-    arms that are `decided` stand beside it: draws ask for them alone.
-    """
-
-    bandit = models.OneToOneField("bandit.Bandit", primary_key=True, on_delete=models.CASCADE, related_name="+")
-    read_at = models.DateTimeField()
-    seconds = models.FloatField()
-    basis = models.TextField()
-    decided = models.JSONField()
-    found = PackedJSONField()
-
-    def __str__(self) -> str:
-        return f"lessons of {self.bandit}, read at {self.read_at:%Y-%m-%d %H:%M}"

@@ -11,24 +11,23 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
-from django.db.models import Max, OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from bandit import calibrating, ledger
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, Bucket, CalibrationVersion
+from bandit.models import Bandit, Bucket, CalibrationVersion, Erasure, LedgerEntry
 from bandit.reading import InForce, in_force, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
-from grading.models import Grade, Rubric, Session
+from grading.models import Grade, Rubric, Session, StoredReading
 from grading.models.sessions import observation_of, yours
-from grading.remembered import Memory
 from grading.reward import rewards
 from grading.reward.decide import ChainPolicy, fallback
 from grading.reward.trajectory import EvidenceView
@@ -45,6 +44,9 @@ ENOUGH = 20
 # A calibration comes in force by itself while no arm's mean is this far from where a person last left it.
 BY_ITSELF = 0.05
 SITE = "the site, at night"
+# The name of the stored reading, and what it has of each pair.
+PAIRS = "calibration pairs"
+PAIR = ("arm", "source", "version", "view", "fallback", "judge", "day")
 CHUNK_SIZE = 500
 T = TypeVar("T")
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
@@ -77,7 +79,8 @@ class Calibrated:
 
 @dataclass(frozen=True, kw_only=True)
 class Proposed:
-    """What the pairs say by now, and what holds: `version` is the next, `held` the last one.
+    """What the pairs say by now, and what holds: `version` is the next, `held` the last one. Where the worker read the
+    pairs, `read_at` says when.
 
     `now`, `after` and `accepted` are the bandit's outlooks: as it is read now, with this scale, and as the last version
     that a person accepted has it. `moves` by arm: how far this scale's mean is from that one's.
@@ -86,6 +89,7 @@ class Proposed:
     bandit: Bandit
     scale: Scale
     target: Target | None
+    read_at: dt.datetime | None
     version: int
     held: CalibrationVersion | None
     now: Outlook
@@ -135,9 +139,11 @@ class Proposed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _VerdictAndFallback:
     """A session's verdict, by which model and rubric, and the fallback that it would have rested on: 0 of an
-    abstention. `key` is (source, version, view) of the fallback.
+    abstention. `key` is (source, version, view) of the fallback, `day` the site's on which the session ended.
     """
 
+    session: int
+    day: dt.date
     key: Key
     fallback: float
     judge: float
@@ -145,33 +151,25 @@ class _VerdictAndFallback:
     rubric: str
 
 
-# By a session, its last grade and the chain's version. Grades are only ever added, so that an entry holds until the
-# session has another grade. The bandit's page needs 1,000 of them: 25 ms of processor time with this cache, 445 ms
-# without it, most of it for decoding and redacting the evidence of their grades.
-_SessionKey = tuple[int, int, str]
-_cache = Memory[_SessionKey, _VerdictAndFallback | None](2 * MOST_SESSIONS)
-# A session, when it ended, and its verdict.
-_Judged = tuple[int, dt.datetime, _VerdictAndFallback]
-
-
 class Judgements:
     """Every judged session of late with what it would have rested on without the verdict, of the judge that is meant.
 
-    The verdict is the first that had read all there is: later samples were asked for because it looked wrong.
+    The verdict is the first that had read all there is: later samples were asked for because it looked wrong. Reading
+    1,000 sessions' grades takes about half a second of processor time.
     """
+
+    read_at: dt.datetime | None = None
 
     def __init__(self, now: dt.datetime) -> None:
         judged = _judged(now)
-        self.target = target = _target(Counter((both.model, both.rubric) for _session, _ended_at, both in judged))
-        self._judged = [
-            (session, ended_at, both)
-            for session, ended_at, both in judged
-            if target is None or (both.model == target.model and both.rubric in target.rubrics)
+        self.target = target = _target(Counter((both.model, both.rubric) for both in judged))
+        self._verdicts = [
+            both for both in judged if target is None or (both.model == target.model and both.rubric in target.rubrics)
         ]
 
     def pairs(self, bandit: Bandit) -> list[JudgedSession]:
         """A pair of each of them for each arm of this bandit that has its reward."""
-        arms = _live_arms(bandit, [session for session, _ended_at, _both in self._judged])
+        arms = _live_arms(bandit, [both.session for both in self._verdicts])
         return [
             JudgedSession(
                 arm=arm,
@@ -180,16 +178,65 @@ class Judgements:
                 view=both.key[2],
                 fallback=both.fallback,
                 judge=both.judge,
-                day=timezone.localdate(ended_at),
+                day=both.day,
             )
-            for session, ended_at, both in self._judged
-            for arm in arms[session]
+            for both in self._verdicts
+            for arm in arms[both.session]
         ]
 
+    def scale(self, bandit: Bandit) -> Scale:
+        """What the pairs of this bandit show."""
+        return fit(self.pairs(bandit), START)
 
-def scale_of(pairs: Sequence[JudgedSession]) -> Scale:
-    """What these pairs show."""
-    return fit(pairs, START)
+
+class StoredJudgements:
+    """The pairs and scales as the worker last read them, at `read_at`."""
+
+    def __init__(self, stored: StoredReading) -> None:
+        self.read_at: dt.datetime | None = stored.read_at
+        target = stored.value["target"]
+        self.target = None if target is None else Target(model=target["model"], rubrics=tuple(target["rubrics"]))
+        self._bandits = stored.value["bandits"]
+
+    def pairs(self, bandit: Bandit) -> list[JudgedSession]:
+        return [
+            JudgedSession(**{**dict(zip(PAIR, row, strict=True)), "day": dt.date.fromisoformat(row[-1])})
+            for row in self._bandits.get(bandit.name, {}).get("pairs", ())
+        ]
+
+    def scale(self, bandit: Bandit) -> Scale:
+        stored = self._bandits.get(bandit.name)
+        return START if stored is None else Scale.from_json(stored["scale"])
+
+
+def latest_judgements(now: dt.datetime) -> Judgements | StoredJudgements:
+    """The judged sessions as the worker last read them; as they are at `now` where it never did. For pages."""
+    stored = StoredReading.objects.filter(name=PAIRS).first()
+    return Judgements(now) if stored is None else StoredJudgements(stored)
+
+
+def store_judgements(now: dt.datetime) -> None:
+    """Read the judged sessions for the pages, if grades, rewards or the day changed since they were last read."""
+    last = [rows.order_by("-pk").values_list("pk", flat=True).first() for rows in (Grade.objects, LedgerEntry.objects)]
+    rubrics = list(Rubric.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True))
+    today = timezone.localdate(now).isoformat()
+    inputs = repr((last, Erasure.objects.count(), rubrics, rewards.policy().version, today))
+    StoredReading.objects.renew(PAIRS, inputs, partial(_judgements_as_json, now), now)
+
+
+def _judgements_as_json(now: dt.datetime) -> dict[str, Any]:
+    judgements, bandits = Judgements(now), dict[str, Any]()
+    for bandit in Bandit.objects.that_learn():
+        pairs = judgements.pairs(bandit)
+        bandits[bandit.name] = {
+            "pairs": [(*(getattr(pair, name) for name in PAIR[:-1]), pair.day.isoformat()) for pair in pairs],
+            "scale": fit(pairs, START).as_json(),
+        }
+    target = judgements.target
+    return {
+        "target": None if target is None else {"model": target.model, "rubrics": target.rubrics},
+        "bandits": bandits,
+    }
 
 
 def _live_arms(bandit: Bandit, sessions: Sequence[int]) -> dict[int, list[str]]:
@@ -219,54 +266,41 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime, int]]:
-    """The verdicts given since then on sessions that ended since then, the latest first: the session, when it ended,
-    its last grade. By the first of these the database leaves verdicts out before it looks for their sessions.
+def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime]]:
+    """The verdicts given since then on sessions that ended since then, the latest first: the session, when it ended.
+    By the first of these the database leaves verdicts out before it looks for their sessions.
     """
-    graded = Grade.objects.filter(session=OuterRef("session"), source__in=MACHINES).order_by()
-    last = Subquery(graded.values("session").annotate(last=Max("pk")).values("last"))
     verdicts = Grade.objects.chain().verdicts().filter(yours(), created_at__gte=given, session__ended_at__gte=ended)
-    return verdicts.order_by("-pk").values_list("session", "session__ended_at", last)
+    return verdicts.order_by("-pk").values_list("session", "session__ended_at")
 
 
 # Most sessions have one verdict.
 FEW, MANY = MOST_SESSIONS + MOST_SESSIONS // 10, 2 * MOST_SESSIONS
 
 
-def _judged(now: dt.datetime) -> list[_Judged]:
+def _judged(now: dt.datetime) -> list[_VerdictAndFallback]:
     """The sessions judged of late, the latest first, that have a verdict which had read all there is."""
     policy, since = rewards.policy(), (min(now, timezone.now()) - OLDEST, now - OLDEST)
     verdicts = list(_verdicts(*since)[:FEW])
-    if len(verdicts) == FEW and len({session for session, *_ in verdicts}) < MOST_SESSIONS:
+    if len(verdicts) == FEW and len(dict(verdicts)) < MOST_SESSIONS:
         verdicts = list(_verdicts(*since)[:MANY])
-    latest = {session: (ended_at, last) for session, ended_at, last in verdicts}
-    ended_at_by_key = {
-        (session, last, policy.version): ended_at for session, (ended_at, last) in list(latest.items())[:MOST_SESSIONS]
-    }
-
-    def read(missing: list[_SessionKey]) -> dict[_SessionKey, _VerdictAndFallback | None]:
-        both_by_session = _read([session for session, _last, _policy in missing], policy)
-        return {key: both_by_session[key[0]] for key in missing}
-
-    both_by_key = _cache.of(ended_at_by_key, read)
-    return [
-        (key[0], ended_at, both) for key, ended_at in ended_at_by_key.items() if (both := both_by_key[key]) is not None
-    ]
-
-
-def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _VerdictAndFallback | None]:
-    """By session; None where no verdict had read all there is. One query for each CHUNK_SIZE sessions."""
-    both_by_session: dict[int, _VerdictAndFallback | None] = {}
-    for some in _in_chunks(sessions):
+    ended_at = dict(list(dict(verdicts).items())[:MOST_SESSIONS])
+    judged = []
+    for some in _in_chunks(list(ended_at)):
         rows = Grade.objects.chain().filter(session__in=some, source__in=MACHINES).order_by("session", "pk")
         grades: dict[int, list[Grade]] = {session: [] for session in some}
         for grade in rows:
             grades[grade.session_id].append(grade)
-        both_by_session |= {session: _verdict_and_fallback(own, policy) for session, own in grades.items()}
-    return both_by_session
+        for session, own in grades.items():
+            both = _verdict_and_fallback(session, timezone.localdate(ended_at[session]), own, policy)
+            if both is not None:
+                judged.append(both)
+    return judged
 
 
-def _verdict_and_fallback(grades: Sequence[Grade], policy: ChainPolicy) -> _VerdictAndFallback | None:
+def _verdict_and_fallback(
+    session: int, day: dt.date, grades: Sequence[Grade], policy: ChainPolicy
+) -> _VerdictAndFallback | None:
     """Of the grades of one session; None where no verdict had read all there is."""
     views = rewards.views(grades)
     fresh = {view.id for view in views if not view.stale}
@@ -276,6 +310,8 @@ def _verdict_and_fallback(grades: Sequence[Grade], policy: ChainPolicy) -> _Verd
         return None
     row = fallback(views, policy)
     return _VerdictAndFallback(
+        session=session,
+        day=day,
         key=key_of(grades, None if row is None else row.id),
         fallback=0.0 if row is None else row.value or 0.0,
         judge=verdict.value or 0.0,
@@ -304,19 +340,23 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     return Target(model=model, rubrics=tuple(sorted(rubric for _, rubric in now)))
 
 
-def proposal(name: str, now: dt.datetime, judged: Judgements | None = None, held: InForce | None = None) -> Proposed:
+def proposal(
+    name: str, now: dt.datetime, judged: Judgements | StoredJudgements | None = None, held: InForce | None = None
+) -> Proposed:
     """What could be put in force on this bandit at `now`, from what was `judged` by then, and `held` being what it is
     read by, where these were read already. Raises UnknownBandit.
     """
     held = held or in_force(Bandit.objects.named(name))
-    last, judged = held.calibration, judged or Judgements(now)
-    scale = scale_of(judged.pairs(held.bandit))
+    last = held.calibration
+    judged = judged or latest_judgements(now)
+    scale = judged.scale(held.bandit)
     base = calibrating.scale_of(calibrating.accepted(held.bandit))
     present, after, accepted = what_if_calibrated(held, [calibrating.scale_of(last), scale, base], now)
     return Proposed(
         bandit=held.bandit,
         scale=scale,
         target=judged.target,
+        read_at=judged.read_at,
         version=1 if last is None else last.version + 1,
         held=last,
         now=present,

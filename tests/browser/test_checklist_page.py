@@ -4,7 +4,6 @@ import pytest
 
 from grading.models import ApiToken
 from grading.reward import rewards
-from grading.screens import feed
 from tests.browser.watch import listen, log_in
 from tests.site import Site
 
@@ -15,7 +14,6 @@ pytestmark = pytest.mark.browser
 def site(live_site, settings):
     Site().person("olga", "operator")
     settings.FEED_SECONDS = 0.3
-    feed.forget()
 
 
 def test_the_waiting_line_becomes_the_session_without_the_page_being_loaded_again(page):

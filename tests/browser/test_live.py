@@ -1,6 +1,7 @@
 """Pages that are open stay true: state, counts and rewards change in place, and nothing that is typed is lost."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from grading.models import Alarm, Quota
@@ -19,9 +20,8 @@ SECONDS = 0.2
 
 
 @pytest.fixture(autouse=True)
-def site(live_site, settings, monkeypatch):
+def site(live_site, settings):
     settings.FEED_SECONDS = SECONDS
-    monkeypatch.setattr(feed, "FRESH_SECONDS", 0.05)
     quota_cast.use(settings)
     quota_cast.quota()
     return live_site
@@ -113,11 +113,11 @@ def test_a_site_that_does_not_answer_is_said_and_caught_up_with(context, monkeyp
     page.goto("/sessions/")
     wait_for_pill(page, "Judge open")
 
-    def unavailable(_snapshot):
+    def unavailable():
         raise OperationalError("the disk is full")
 
     with monkeypatch.context() as away:
-        away.setattr(feed.Snapshot, "read", unavailable)
+        away.setattr(feed, "site_now", unavailable)
         page.wait_for_selector("[data-live-state]:has-text('Not live since')", timeout=20_000)
         set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
     page.wait_for_selector("[data-live-state]", state="hidden", timeout=20_000)
@@ -125,9 +125,9 @@ def test_a_site_that_does_not_answer_is_said_and_caught_up_with(context, monkeyp
 
 
 @pytest.mark.slow
-def test_who_is_signed_out_meanwhile_is_told(context, monkeypatch):
+def test_who_is_signed_out_meanwhile_is_told(context):
     page = context.new_page()
     page.goto("/sessions/")
     wait_for_pill(page, "Judge open")
-    monkeypatch.setattr(feed.Known, "zone_of", lambda known, request: None)
+    User.objects.update(is_active=False)
     page.wait_for_selector("[data-live-state]:has-text('Signed out')", timeout=20_000)

@@ -100,3 +100,20 @@ def test_each_call_is_of_one_kind_and_agent(site, lost):
         count = sum(row.spend.attempts for row in rows if row.kind == name)
         assert count == JudgeAttempt.objects.filter(kind.rows).count(), name
     assert sum(row.spend.attempts for row in rows if row.agent == site.agent("carol").pk) == 1
+
+
+def test_stored_days_and_today_are_what_all_calls_add_up_to(lost, clock):
+    """The worker stores the days before today; the page adds today's calls, and a late answer with the next reading."""
+    judged(NOW)
+    daily_costs.store_spends(NOW)
+    judged(NOW)
+    assert daily_costs.latest_spends(FIRST) == (daily_costs.spends(FIRST), NOW)
+    clock.shift(DAY)
+    judged(NOW + DAY)
+    assert daily_costs.latest_spends(FIRST) == (daily_costs.spends(FIRST), NOW)
+    late = {"cost_usd": 0.75, "estimated_usd": None, "finished_at": NOW + DAY}
+    JudgeAttempt.objects.filter(pk=lost.pk).update(**late)
+    before = daily_costs.spends(FIRST)
+    assert daily_costs.latest_spends(FIRST)[0] != before
+    daily_costs.store_spends(NOW + DAY)
+    assert daily_costs.latest_spends(FIRST) == (before, NOW + DAY)

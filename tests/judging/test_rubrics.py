@@ -1,9 +1,11 @@
 """Rubrics: versions by content, the editor that loses nothing, the exact prompt, trials beside the chain, staleness."""
 
+import datetime as dt
 import html
 from random import Random
 
 import pytest
+from django.utils import timezone
 
 from grading import judging
 from grading.judging.rubrics import examples, trials, verdicts, versions
@@ -432,3 +434,15 @@ def test_an_example_says_nothing_about_how_well_its_rubric_agrees(site, sim, olg
     made = version(olga, examples=[examples.make(grade)])
     site.on(session).judged(0.5, rubric=made.sha256)
     assert versions.figures()[made.sha256].pairs == 0
+
+
+def test_stored_figures_are_those_of_the_moment_they_were_stored(site, operator):
+    site.on(site.session().session).judged(0.4, rubric=first().sha256)
+    figures, now = versions.figures(), timezone.now()
+    assert versions.latest_figures() == (figures, None)
+    versions.store_figures(now)
+    site.on(site.session().session).judged(0.8, rubric=first().sha256)
+    assert versions.latest_figures() == (figures, now)
+    assert "As of" in flat(operator.get("/rubrics/"))
+    versions.store_figures(now + dt.timedelta(hours=1))
+    assert versions.latest_figures() == (versions.figures(), now + dt.timedelta(hours=1))

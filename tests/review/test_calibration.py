@@ -1,5 +1,6 @@
 """The judge against people: blind, on the random slice, one grader at a time."""
 
+import datetime as dt
 from collections import defaultdict
 from random import Random
 
@@ -11,6 +12,7 @@ from grading import monitoring, review
 from grading.models import Alarm, Grade, ReviewItem, Session
 from grading.review import calibration
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -232,3 +234,20 @@ def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(s
     judged(site, 0.9, session=session, parallel=True, replicate=1)
     (means,) = calibration.arm_means(calibration.pairs()).values()
     assert means["cross-repo"].alone == 1
+
+
+def test_stored_means_are_those_of_the_day_they_were_stored(site, rita, client):
+    """The page shows what the worker computed, to the digit, and says when."""
+    compared(site, rita, *[0.1, 0.12, 0.08, 0.1] * 2)
+    for value in (0.5, 0.7, 0.6, 0.6):
+        judged(site, value)
+    computed = calibration.arm_means(calibration.pairs())
+    assert calibration.latest_arm_means(calibration.pairs()) == (computed, None)
+    calibration.store_arm_means(NOON)
+    judged(site, 0.9)
+    assert calibration.latest_arm_means(calibration.pairs()) == (computed, NOON)
+    client.force_login(rita)
+    assert "As of" in flat(client.get("/calibration/"))
+    calibration.store_arm_means(NOON + dt.timedelta(hours=1))
+    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    assert means["cross-repo"].alone == 5

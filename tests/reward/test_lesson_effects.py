@@ -4,6 +4,7 @@ import datetime as dt
 
 import numpy as np
 import pytest
+from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from bandit.core.residual import ContextRewards, baseline
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Arm, Assignment, Bandit
 from grading import review
+from grading.intake.lessons import record
+from grading.intake.submission import SubmittedSession
 from grading.models import SessionLesson
 from grading.reward import lessons
 from grading.reward.lessons.lesson import Lesson, Sample
@@ -324,6 +327,19 @@ def test_what_is_learnt_may_undecide_a_lesson(site):
     for row in SessionLesson.objects.filter(taken=True).select_related("session"):
         review.record_correction(row.session, rita, value=0.5, reason="no better than the others")
     assert decided() == frozenset()
+
+
+def test_what_an_agent_says_of_a_lesson_later_counts():
+    """A lesson that was held out, and of which its agent says afterwards that it had it all the same."""
+    held_out = lesson_cast.draw_row("ask-first", taken=False)
+    session = lesson_cast.session(0.8, ask_first=held_out)
+    lesson_cast.session(0.4, ask_first=lesson_cast.draw_row("ask-first", taken=True))
+    before = one()
+    with transaction.atomic():
+        record(session, SubmittedSession(session_id=session.external_id, lessons=[{"name": "ask-first"}]))
+    after = one()
+    assert (before.given, before.unheeded) == (1, 0)
+    assert (after.given, after.unheeded) == (2, 1)
 
 
 def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched(site):

@@ -7,7 +7,7 @@ import pytest
 from bandit import arms
 from bandit.core.effect import EffectVerdict
 from bandit.models import Arm, Bandit
-from grading.models import LessonReading
+from grading.models import StoredReading
 from grading.reward import lessons
 from grading.reward.lessons import shown
 from tests.casts import lesson as lesson_cast
@@ -53,7 +53,7 @@ def ask_first(*, closely=False):
 def test_a_small_site_has_no_reading_that_waits_for_anybody():
     drawn(pairs=2)
     lessons.read_large(NOON)
-    assert not LessonReading.objects.exists()
+    assert not StoredReading.objects.exists()
     assert lessons.overview(lesson_bandit(), NOON).read_at is None
 
 
@@ -73,7 +73,7 @@ def test_what_the_worker_read_is_bit_for_bit_what_a_page_would_read():
 def test_a_site_without_lessons_is_not_large():
     lesson_cast.session(0.5, at=days_ago(1))
     lessons.read_large(NOON)
-    assert not LessonReading.objects.exists()
+    assert not StoredReading.objects.exists()
 
 
 @pytest.mark.usefixtures("_large")
@@ -84,9 +84,9 @@ def test_what_is_new_shows_with_the_next_reading_and_a_quiet_site_is_not_read_ag
     assert ask_first().matched == 4
     lessons.read_large(NOON + LATER)
     assert ask_first().matched == 6
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(8):
         lessons.read_large(NOON + LATER + LATER)
-    assert LessonReading.objects.get().read_at == NOON + LATER
+    assert StoredReading.objects.get().read_at == NOON + LATER
 
 
 @pytest.mark.usefixtures("_large")
@@ -94,7 +94,7 @@ def test_what_is_new_shows_with_the_next_reading_and_a_quiet_site_is_not_read_ag
 def test_the_longer_a_reading_takes_the_later_is_the_next_and_never_later_than_five_minutes(took, wait):
     drawn(pairs=1)
     lessons.read_large(NOON)
-    LessonReading.objects.update(seconds=took)
+    StoredReading.objects.update(seconds=took)
     drawn(first=1, pairs=1)
     lessons.read_large(NOON + dt.timedelta(seconds=wait - 1))
     assert ask_first().matched == 2
@@ -116,14 +116,14 @@ def test_another_day_is_another_reading():
     drawn(pairs=1)
     lessons.read_large(NOON)
     lessons.read_large(NOON + dt.timedelta(days=1))
-    assert LessonReading.objects.get().read_at == NOON + dt.timedelta(days=1)
+    assert StoredReading.objects.get().read_at == NOON + dt.timedelta(days=1)
 
 
 @pytest.mark.usefixtures("_large")
 def test_a_reading_of_another_form_is_neither_shown_nor_kept():
     drawn(pairs=1)
     lessons.read_large(NOON)
-    LessonReading.objects.update(found={"figures": {"1": {"given": "much"}}})
+    StoredReading.objects.update(value={"overview": {"figures": {"1": {"given": "much"}}}})
     assert ask_first().matched == 2
     lessons.read_large(NOON + LATER)
     assert lessons.overview(lesson_bandit(), NOON).read_at == NOON + LATER
@@ -135,7 +135,7 @@ def test_a_site_that_is_no_longer_large_reads_for_itself(monkeypatch):
     lessons.read_large(NOON)
     monkeypatch.undo()
     lessons.read_large(NOON)
-    assert not LessonReading.objects.exists()
+    assert not StoredReading.objects.exists()
 
 
 @pytest.mark.usefixtures("_large")

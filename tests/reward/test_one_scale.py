@@ -205,6 +205,21 @@ def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
     assert [pair.arm for pair in one_scale.Judgements(NOON).pairs(bandit)] == ["triage"]
 
 
+def test_a_stored_reading_proposes_what_reading_the_grades_does(otto):
+    """What the worker stored gives the same proposal, which can be put in force while newer verdicts wait."""
+    scale_cast.pairs(6)
+    fresh = one_scale.proposal("category", NOON)
+    one_scale.store_judgements(NOON)
+    stored = one_scale.proposal("category", NOON)
+    assert (stored.read_at, stored.target, stored.scale) == (NOON, fresh.target, fresh.scale)
+    scale_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
+    later = one_scale.proposal("category", NOON)
+    assert later.pairs == fresh.pairs
+    one_scale.put_in_force(later, otto, version=later.version, fingerprint=stored.fingerprint)
+    one_scale.store_judgements(NOON + dt.timedelta(hours=1))
+    assert one_scale.proposal("category", NOON).pairs == fresh.pairs + 1
+
+
 def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
     """What counts is how far it is from where a person left it, not how far last night's version was."""
     scale_cast.pairs(6, code=(0.2, 0.3), infra=(0.5, 0.6), triage=(0.35, 0.45))

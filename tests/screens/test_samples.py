@@ -42,7 +42,6 @@ from grading.review.progress import progress
 from grading.reward import rewards, state
 from grading.roles import OPERATOR
 from grading.screens.context import site_now
-from grading.screens.feed import snapshot
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import judge as judge_cast
 from tests.casts import quota as quota_cast
@@ -171,7 +170,6 @@ def said() -> dict[str, object]:
 
 
 def pages(page) -> dict[str, str]:
-    snapshot.forget()
     return {path: PASSING.sub("", page(path)) for path in PAGES}
 
 

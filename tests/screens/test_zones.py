@@ -15,7 +15,6 @@ from grading import zones
 from grading.models import PersonZone
 from grading.models.quota import QuotaState
 from grading.review import audit
-from grading.screens import feed
 from grading.vocabulary import Reason
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
@@ -139,7 +138,6 @@ def test_days_that_are_counted_are_the_sites_for_everybody(berlin, york):
 def test_the_feed_says_until_when_in_the_zone_of_each_who_asks(berlin, york, settings):
     quota_cast.use(settings)
     quota_cast.quota(QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED, until=NOW + dt.timedelta(hours=2))
-    feed.forget()
     for _ in range(2):
         for client, words, at in ((berlin, "until 03:30 CEST", "01:30 CEST"), (york, "until 21:30 EDT", "19:30 EDT")):
             said = json.loads(client.get("/feed/").content)

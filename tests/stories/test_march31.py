@@ -17,7 +17,6 @@ from bandit.reading import posterior_of
 from grading import judging, review
 from grading.models import Grade, Session
 from grading.models.review import Answer
-from grading.screens import feed
 from grading.story import history, march31
 from grading.story.march31 import BOTH, STEPS
 from grading.vocabulary import Reason
@@ -90,17 +89,15 @@ def belief(page, of: str) -> str:
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.worker
-def test_the_story_by_its_buttons(  # noqa: PLR0915 - one story
+def test_the_story_by_its_buttons(
     site,
     chromium,
     live_site,
     lived,
     settings,
-    monkeypatch,
     start_worker,
 ):
     settings.FEED_SECONDS = 0.2
-    monkeypatch.setattr(feed, "FRESH_SECONDS", 0.05)
     start_worker(
         "--with-scheduler", SWEEP_SECONDS="0.5", ANTHROPIC_API_KEY=settings.ANTHROPIC_API_KEY,
         ANTHROPIC_BASE_URL=lived.url, JUDGE_SIMULATED="yes", DEMO="yes",

@@ -1,19 +1,24 @@
 """Rubrics as rows: saving a version, putting one in force, and what came of each."""
 
+import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count, Sum
 
+from bandit.models import Erasure
 from grading.judging.core.prompt import rubric_sha256
 from grading.judging.rubrics import examples
 from grading.judging.rubrics.verdicts import verdicts
-from grading.models import Grade, JudgeJob, Rubric, RubricActivation
+from grading.models import Grade, JudgeJob, Rubric, RubricActivation, StoredReading
 from grading.models.judging import JobState, Purpose
 from grading.vocabulary import Source, Status
+
+# The name of the stored reading.
+FIGURES = "figures of rubrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,26 @@ def figures() -> dict[str, Figures]:
         )
         for rubric, n, total in sums
     }
+
+
+def store_figures(now: dt.datetime) -> None:
+    """Work out the figures for the pages, if grades or rubrics changed since: at 200,000 sessions that takes a third
+    of a second.
+    """
+    last = [rows.order_by("-pk").values_list("pk", flat=True).first() for rows in (Grade.objects, Rubric.objects)]
+    StoredReading.objects.renew(FIGURES, repr((last, Erasure.objects.count())), _figures_as_json, now)
+
+
+def _figures_as_json() -> dict[str, Any]:
+    return {rubric: asdict(each) for rubric, each in figures().items()}
+
+
+def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
+    """The figures as the worker last worked them out, and when; as they are now and None, where it never did."""
+    stored = StoredReading.objects.filter(name=FIGURES).first()
+    if stored is None:
+        return figures(), None
+    return {rubric: Figures(**each) for rubric, each in stored.value.items()}, stored.read_at
 
 
 def _gaps() -> dict[str, list[float]]:

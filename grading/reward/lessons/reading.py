@@ -5,115 +5,52 @@ Outcomes are residuals, reward − category mean + mean of all, of the rewards t
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import Any, Self
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from numpy.typing import NDArray
 
 from bandit.core.betting import Bets, Draws, bar
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
-from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Erasure, LedgerEntry
+from bandit.core.table import Flags, Ints
+from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, LedgerEntry
 from bandit.reading import arms_of, baseline_of, site_day, version_of
 from grading.days import midnight
-from grading.models import Session
-from grading.models.sessions import OBSERVATION
-from grading.remembered import Memory, remembered
-from grading.reward.lessons.columns import WholeSeconds, columns_of
+from grading.models import Session, SessionLesson
+from grading.models.sessions import session_of
 from grading.reward.lessons.lesson import Lesson, Sample
 from grading.reward.lessons.live import CATEGORY, LiveRewards, live_rewards
-from grading.reward.lessons.matched import Matched, matched
 
 DAYS = 180
 # A draw this old without a session has none coming.
 OVERDUE = dt.timedelta(days=2)
-QUARTER = 15 * 60
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Of a draw: that no session came of it; that no session says whether it was given.
 NO_SESSION, UNTOLD = -1, -1
-# So many draws, or sessions, are asked about by one query.
-CHUNK = 500
-# In the place of an agent: that the session is a sample.
-NOT_YOURS = -1
-# Sessions in the order of their ids, and their agents.
-_whose = Memory[str, tuple[NDArray[np.int64], NDArray[np.int64]]](1)
-NO_ROWS = np.zeros((3, 0), dtype=np.int64)
+# Of a session's lesson: that nothing was drawn.
+NO_DRAW = -1
 NO_MATCH = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
 # The sessions of a lesson, and whether each had it.
-Match = tuple[NDArray[np.int64], NDArray[np.bool_]]
-# A draw's id, its arm's, whether it was taken, with which chance, when, and what came of it.
-DrawRow = tuple[int, int, bool, float, dt.datetime, str]
+Match = tuple[Ints, Flags]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DrawsMade:
-    """Draws as columns (n,) by `key`: `created` in microseconds since 1970, its site `day` as an ordinal. In `order`
-    they are as they were made. New ones have higher keys than the `last`: who draws holds the bandit's row.
-
-    `session` is that which came of each, NO_SESSION until one has: what has a session keeps it. A name that is no
-    session's has a number of its own, below all, among `names`.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatchedLessons:
+    """Lessons that matched sessions, in the order of their rows, all (n,): ids of the `session`, the `arm` and the
+    `draw` (NO_DRAW for none), and whether the lesson was `taken`.
     """
 
-    key: NDArray[np.int64]
-    arm: NDArray[np.int64]
-    taken: NDArray[np.bool_]
-    chance: NDArray[np.float64]
-    created: NDArray[np.int64]
-    day: NDArray[np.int64]
-    order: NDArray[np.int64]
-    session: NDArray[np.int64]
-    names: Mapping[str, int]
-    last: DrawRow | None
-
-    @classmethod
-    def of(cls, rows: Sequence[DrawRow], names: Mapping[str, int]) -> Self:
-        keys, arms, taken, chances, moments, observations = zip(*rows, strict=True) if rows else ((),) * 6
-        session, named = _numbers(observations, names)
-        columns: dict[str, Any] = {
-            "key": np.array(keys, dtype=np.int64),
-            "arm": np.array(arms, dtype=np.int64),
-            "taken": np.array(taken, dtype=bool),
-            "chance": np.array(chances, dtype=np.float64),
-            "created": np.array([_micros(moment) for moment in moments], dtype=np.int64),
-            "day": _days(np.array([moment.timestamp() for moment in moments], dtype=np.float64), site_day),
-            "session": session,
-        }
-        order = np.lexsort((columns["key"], columns["created"]))
-        return cls(**columns, names=named, order=order, last=rows[-1] if rows else None)
-
-    def plus(self, rows: Sequence[DrawRow]) -> Self:
-        """With these, of higher keys."""
-        if not rows:
-            return self
-        new = self.of(rows, self.names)
-        names = ("key", "arm", "taken", "chance", "created", "day", "session")
-        columns = {name: np.concatenate((getattr(self, name), getattr(new, name))) for name in names}
-        order = np.lexsort((columns["key"], columns["created"]))
-        return replace(self, **columns, names=new.names, order=order, last=new.last)
-
-    @property
-    def open(self) -> NDArray[np.int64]:
-        """The keys of those of which no session came yet."""
-        found: NDArray[np.int64] = self.key[self.session == NO_SESSION]
-        return found
-
-    def closed(self, observations: Mapping[int, str]) -> Self:
-        """With what came of these, by their keys."""
-        if not observations:
-            return self
-        session, names = _numbers(observations.values(), self.names)
-        closed = self.session.copy()
-        closed[_places(self.key, np.array([*observations], dtype=np.int64))[0]] = session
-        return replace(self, session=closed, names=names)
-
-
-_memory = Memory[tuple[int, int], DrawsMade](1)
+    session: Ints
+    arm: Ints
+    taken: Flags
+    draw: Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,9 +85,9 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     today, version, since = site_day(now), version_of(bandit), _since(now)
     moved, floor = baseline_of(bandit, today), version.salience_floor
     live = live_rewards()
-    found, arms = matched(), arms_of(bandit)
-    (sample, matches), credit = _sample(arms, since, found, moved, live), _credit(bandit, arms, floor)
-    drawn = draws_of(bandit, moved, now, arms=arms, live=live, found=found)
+    matched, arms = matched_lessons(), arms_of(bandit)
+    (sample, matches), credit = _sample(arms, since, matched, moved, live), _credit(bandit, arms, floor)
+    drawn = draws_of(bandit, moved, now, arms=arms, live=live, matched=matched)
     # The e-value from which one may be called something, among all that were ever drawn.
     least = bar(each.bets.evidence for each in drawn.values())
     none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
@@ -185,28 +122,21 @@ def _since(now: dt.datetime) -> dt.datetime:
 def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
     """The lessons with a verdict at `now`, by name.
 
-    Remembered for the day, until something is learnt. `bandit` is to be fresh from the database, its baseline included.
+    `bandit` is to be fresh from the database, its baseline included.
     """
-    learnt = None if bandit.baseline is None else bandit.baseline.revision
-    return _decided(_Asked(bandit=bandit, now=now, key=(bandit.pk, bandit.revision, learnt, site_day(now))))
+    moved, arms = baseline_of(bandit, site_day(now)), arms_of(bandit)
+    drawn = draws_of(bandit, moved, now, arms=arms, live=live_rewards(), matched=matched_lessons())
+    verdict_of = verdicts({arm: each.columns for arm, each in drawn.items()})
+    return frozenset(arm.name for arm in arms if arm.pk in verdict_of and verdict_of[arm.pk].decides)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """Whether lessons are decided; of equal ones the first answer holds."""
-
-    bandit: Bandit = field(compare=False)
-    now: dt.datetime = field(compare=False)
-    key: tuple[object, ...]
-
-
-@lru_cache(maxsize=4)
-def _decided(asked: _Asked) -> frozenset[str]:
-    moved = baseline_of(asked.bandit, site_day(asked.now))
-    arms = arms_of(asked.bandit)
-    drawn = draws_of(asked.bandit, moved, asked.now, arms=arms, live=live_rewards(), found=matched())
-    said = verdicts({arm: each.columns for arm, each in drawn.items()})
-    return frozenset(arm.name for arm in arms if arm.pk in said and said[arm.pk].decides)
+def matched_lessons() -> MatchedLessons:
+    """Every lesson of every session. One query."""
+    rows = SessionLesson.objects.order_by("pk").values_list(
+        "session_id", "arm_id", "taken", Coalesce("assignment_id", Value(NO_DRAW))
+    )
+    session, arm, taken, draw = _columns(rows, 4)
+    return MatchedLessons(session=session, arm=arm, taken=taken.astype(bool), draw=draw)
 
 
 def residuals(sessions: Iterable[Session], moved: Baseline | None, now: dt.datetime) -> dict[int, float]:
@@ -230,99 +160,77 @@ def draws_of(
     *,
     arms: Iterable[Arm],
     live: LiveRewards,
-    found: Matched,
+    matched: MatchedLessons,
 ) -> dict[int, LessonDraws]:
-    """Every draw of each lesson, in the order in which they were made, with these rewards: three queries.
+    """Every draw of each lesson, in the order in which they were made, with these rewards. One query.
 
     Left out are those of which a session may yet come, those from after their session, and those where two that are
     one lesson by now were drawn for one session.
     """
-    made = _made(bandit)
-    if not len(made.key):
+    made = Assignment.objects.filter(bandit=bandit, chance__lt=1)  # what was certain was not drawn
+    rows = list(made.order_by("created", "pk").values_list("pk", "arm_id", "taken", "chance", "created", "observation"))
+    if not rows:
         return {}
-    session, lesson = made.session[made.order], _lessons(arms, made.arm)[made.order]
-    given = np.full(len(made.key), UNTOLD)
-    at, is_known = _places(made.key, found.draw)
-    given[at[is_known]] = found.taken[is_known]
-    given = given[made.order]
-    drawn = made.taken[made.order]
+    keys, arm_ids, takens, chances, moments, observations = zip(*rows, strict=True)
+    key, drawn, created = np.array(keys), np.array(takens, dtype=bool), _seconds(moments)
+    session, lesson = _sessions_of(observations), _lessons(arms, np.array(arm_ids))
+    # Whether each was given, as its session says.
+    order = np.argsort(key)
+    given = np.full(len(key), UNTOLD)
+    at, is_known = _places(key[order], matched.draw)
+    given[order[at[is_known]]] = matched.taken[is_known]
     pairs = lesson * (1 + session.max() - session.min()) + session - session.min()
     came = (given != UNTOLD) & ~_repeated(pairs)
-    lost = ~came & (session == NO_SESSION) & (made.created[made.order] < _micros(now - OVERDUE))
+    lost = ~came & (session == NO_SESSION) & (created < (now - OVERDUE).timestamp())
     context, least, reward = live.of(session, {} if moved is None else moved.offsets)
     whole = Draws(
         taken=drawn,
-        chance=made.chance[made.order],
+        chance=np.array(chances),
         came=came,
         heeded=~came | (given == drawn),
         outcome=least + reward,
         least=least,
-        day=made.day[made.order],
+        day=_days(created),
     )
-    kept = came | lost
+    counted = came | lost
     drawn_of = {}
-    for each in dict.fromkeys(lesson[kept].tolist()):
-        own = kept & (lesson == each)
+    for each in dict.fromkeys(lesson[counted].tolist()):
+        own = counted & (lesson == each)
         drawn_of[each] = LessonDraws(columns=whole.only(own), context=context[own])
     return drawn_of
 
 
-def _made(bandit: Bandit) -> DrawsMade:
-    """Every draw that was one: three queries, and one for each CHUNK of those of which sessions came since."""
-    drawn = Assignment.objects.filter(bandit=bandit, chance__lt=1).order_by("pk")  # what was certain was not drawn
-    key = bandit.pk, Erasure.objects.count()
-    columns = drawn.values_list("pk", "arm_id", "taken", "chance", "created", "observation")
-    held = _memory.get(key)
-    if held is not None and held.last is not None:
-        found = list(columns.filter(pk__gte=held.last[0]))
-        # Another is in its place, or none, where that one was rolled back.
-        is_same = bool(found) and found[0][:-1] == held.last[:-1]
-        held = _closed(held, drawn).plus(found[1:]) if is_same else None
-    if held is None or held.last is None:
-        held = DrawsMade.of(list(columns), {})
-    _memory.put(key, held)
-    return held
+def _sessions_of(observations: Iterable[str]) -> Ints:
+    """The session of each; a name that is no session's has a number of its own, below NO_SESSION."""
+    others = {"": NO_SESSION}
+    sessions = []
+    for observation in observations:
+        session = session_of(observation)
+        if session is None:
+            session = others.setdefault(observation, NO_SESSION - len(others))
+        sessions.append(session)
+    return np.array(sessions, dtype=np.int64)
 
 
-def _closed(held: DrawsMade, drawn: QuerySet[Assignment]) -> DrawsMade:
-    """With the sessions that came since of draws that had none: one that has a session keeps it until it is erased."""
-    still = drawn.filter(observation="").order_by().values_list("pk", flat=True)
-    closed = sorted(set(held.open.tolist()) - set(still))
-    came: dict[int, str] = {}
-    for some in (closed[at : at + CHUNK] for at in range(0, len(closed), CHUNK)):
-        came |= dict(drawn.filter(pk__in=some).values_list("pk", "observation"))
-    return held.closed(came)
+def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> Ints:
+    """Rows of so many whole numbers as columns, (width, n)."""
+    return np.array(list(rows), dtype=np.int64).reshape(-1, width).T
 
 
-def _micros(moment: dt.datetime) -> int:
-    return (moment - EPOCH) // dt.timedelta(microseconds=1)
+def _seconds(moments: Iterable[dt.datetime]) -> NDArray[np.float64]:
+    """The moments in seconds since 1970."""
+    return np.array([moment.timestamp() for moment in moments], dtype=np.float64)
 
 
-def _numbers(observations: Iterable[str], names: Mapping[str, int]) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """The session of each; a name that is no session's has a number of its own, below all, as `names` already have."""
-    start, numbers = len(OBSERVATION), {"": NO_SESSION, **names}
-    found = [
-        int(key)
-        if (key := name[start:]).isdecimal() and name.startswith(OBSERVATION)
-        else numbers.setdefault(name, NO_SESSION - len(numbers))
-        for name in observations
-    ]
-    return np.array(found, dtype=np.int64), numbers
-
-
-def _days(seconds: NDArray[Any], day_of: Callable[[dt.datetime], dt.date]) -> NDArray[np.int64]:
-    """The day of each moment, in seconds since 1970, as an ordinal: one answer for a quarter of an hour, by which all
-    time zones are apart.
-    """
-    quarters, which = np.unique(seconds // QUARTER, return_inverse=True)
-    zone, own = timezone.get_current_timezone_name(), quarters.astype(np.int64).tolist()
-    return np.array([_day(each, day_of, zone) for each in own], dtype=np.int64)[which]
-
-
-@remembered(size=200_000)
-def _day(quarter: int, day_of: Callable[[dt.datetime], dt.date], _zone: str) -> int:
-    """The ordinal of the day of a quarter of an hour, counted since 1970; `_zone` is the reader's."""
-    return day_of(dt.datetime.fromtimestamp(quarter * QUARTER, tz=dt.UTC)).toordinal()
+def _days(seconds: NDArray[np.float64]) -> Ints:
+    """The site's day of each moment, as an ordinal."""
+    if not len(seconds):
+        return np.zeros(0, dtype=np.int64)
+    first, last = (site_day(dt.datetime.fromtimestamp(each, tz=dt.UTC)) for each in (seconds.min(), seconds.max()))
+    days = range(first.toordinal(), last.toordinal() + 1)
+    starts = _seconds(midnight(dt.date.fromordinal(day)) for day in days)
+    days_passed: Ints = np.searchsorted(starts, seconds, side="right") - 1
+    return first.toordinal() + days_passed
 
 
 def _places(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -333,50 +241,23 @@ def _places(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[n
 
 
 def _sample(
-    arms: Iterable[Arm], since: dt.datetime, found: Matched, moved: Baseline | None, live: LiveRewards
+    arms: Iterable[Arm], since: dt.datetime, matched: MatchedLessons, moved: Baseline | None, live: LiveRewards
 ) -> tuple[Sample, dict[int, Match]]:
-    """The sessions since then of the agents that told lessons in that time, with what is left of their rewards; and
-    those of each lesson. Where two that are one lesson by now matched one session, that is one.
+    """Your sessions since then of the agents that told lessons in that time, with what is left of their rewards; and
+    those of each lesson. Where two that are one lesson by now matched one session, that is one. One query.
     """
-    rows = _sessions(since) if len(found.key) else NO_ROWS
-    at, is_known = _places(rows[0], found.session)
-    telling = np.unique(rows[1][at[is_known]])
-    matches = _matches(_lessons(arms, found.arm[is_known]), found.session[is_known], found.taken[is_known])
-    session, agent, ended = rows[:, np.isin(rows[1], telling)]
+    recent = Session.objects.yours().filter(ended_at__gte=since).order_by("pk")
+    rows = list(recent.values_list("pk", "agent_id", "ended_at")) if len(matched.session) else []
+    session, agent = _columns(((key, agent) for key, agent, _ended_at in rows), 2)
+    ended = _seconds(ended_at for _key, _agent, ended_at in rows)
+    at, is_known = _places(session, matched.session)
+    telling = np.isin(agent, np.unique(agent[at[is_known]]))
+    matches = _matches(_lessons(arms, matched.arm[is_known]), matched.session[is_known], matched.taken[is_known])
+    session, agent, ended = session[telling], agent[telling], ended[telling]
     offsets = {} if moved is None else moved.offsets
     context, least, reward = live.of(session, offsets, timezone.localdate(since))
-    sample = Sample(
-        session=session,
-        agent=agent,
-        day=_days(ended, timezone.localdate),
-        context=context,
-        outcome=reward + least,
-    )
+    sample = Sample(session=session, agent=agent, day=_days(ended), context=context, outcome=reward + least)
     return sample, matches
-
-
-def _sessions(since: dt.datetime) -> NDArray[np.int64]:
-    """Your sessions since then: their ids, in order, their agents and the seconds when they ended, (3, n). When they
-    ended an index says; whose they are is remembered, as that never changes.
-    """
-    recent = Session.objects.filter(ended_at__gte=since).order_by()
-    key, ended = columns_of(recent.values_list("pk", WholeSeconds("ended_at")), 2)
-    order = np.argsort(key)
-    key, ended = key[order], ended[order]
-    held, agents = _whose.get("") or (key[:0], key[:0])
-    unknown = key[~_places(held, key)[1]]
-    if len(unknown):
-        asked = recent if len(unknown) > CHUNK else Session.objects.filter(pk__in=unknown.tolist()).order_by()
-        new, agent, is_sample = columns_of(asked.values_list("pk", "agent_id", "is_sample"), 3)
-        held, first = np.unique(np.concatenate((held, new)), return_index=True)
-        agents = np.concatenate((agents, np.where(is_sample, NOT_YOURS, agent)))[first]
-    at, is_known = _places(held, key)
-    if not len(held):
-        return NO_ROWS
-    key, ended, agents = key[is_known], ended[is_known], agents[at[is_known]]
-    _whose.put("", (key, agents))
-    own = agents != NOT_YOURS
-    return np.array([key[own], agents[own], ended[own]])
 
 
 def _matches(lesson: NDArray[np.int64], session: NDArray[np.int64], taken: NDArray[np.bool_]) -> dict[int, Match]:

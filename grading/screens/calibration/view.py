@@ -6,18 +6,25 @@ from django.utils import timezone
 
 from grading.review import calibration
 from grading.review.ppi import FEWEST
+from grading.reward.one_scale import latest_judgements
 from grading.screens.scale import view as scales
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    """A constant number of queries, and one more for each five hundred judged sessions."""
+    """The agreement of judges and people as it is now; means of arms and pairs of the scales as the worker last read
+    them. A constant number of queries.
+    """
+    now = timezone.now()
     pairs = calibration.pairs()
-    means = calibration.arm_means(pairs)
+    means, means_read_at = calibration.latest_arm_means(pairs)
+    judgements = latest_judgements(now)
     context = {
         "title": "Calibration",
-        "graders": [(each, means[each.grader]) for each in pairs.calibrations.values()],
+        "graders": [(each, means.get(each.grader, {})) for each in pairs.calibrations.values()],
+        "means_read_at": means_read_at,
         "enough": calibration.ENOUGH,
         "enough_in_arm": FEWEST,
-        "scales": scales.parts(timezone.now()),
+        "scales": scales.parts(judgements, now),
+        "pairs_read_at": judgements.read_at,
     }
     return TemplateResponse(request, "calibration/calibration.html", context)

@@ -26,7 +26,6 @@ from grading.templatetags.gradingsite_tags import usd
 PAGE_SIZE = 50
 # Beside the purposes of attempts: no session is judged by a test of the key.
 KEY_TEST, KEY_TEST_WORDS = "key-test", "test of the key"
-MOST_DAYS = 90
 DAYS = 30
 PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: KEY_TEST_WORDS}
 COLUMNS = (
@@ -54,7 +53,7 @@ class CostFilterForm(forms.Form):
     def __init__(self, data: Any) -> None:
         super().__init__({"days": DAYS, **{name: data[name] for name in data}})
         # No older ones can be shown.
-        oldest = start_of_day(timezone.now()) - dt.timedelta(days=MOST_DAYS)
+        oldest = start_of_day(timezone.now()) - dt.timedelta(days=daily_costs.MOST_DAYS)
         asked = costs.since(oldest).exclude(model="").order_by().values_list("model", flat=True).distinct()
         tested = costs.tests_since(oldest).order_by().values_list("model", flat=True).distinct()
         choices = [("", "any"), *((name, name) for name in sorted({*asked, *tested}))]
@@ -100,9 +99,10 @@ def show(request: HttpRequest) -> TemplateResponse:
     query = request.GET.copy()
     query.pop("page", None)
     names = dict(Agent.objects.values_list("pk", "name"))
+    days, read_at = daily_costs.latest_spends(timezone.localdate(filters.start))
     spends: costs.Spends = [
         ((row.day, names.get(row.agent, ""), row.model, row.purpose, row.batched), row.spend)
-        for row in daily_costs.spends(timezone.localdate(filters.start))
+        for row in days
         if filters.shows(row)
     ]
     pages = Paginator(rows.order_by("-started_at", "-pk"), PAGE_SIZE)
@@ -113,6 +113,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     context = {
         "title": "Costs",
         "filters": filters,
+        "read_at": read_at,
         "total": dict(costs.added_up(spends)).get((), Spend()),
         "chart": chart(by_day, timezone.localdate(filters.start)),
         "tables": tables(spends),

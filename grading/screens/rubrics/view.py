@@ -30,7 +30,7 @@ WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all o
 
 def show(request: HttpRequest) -> TemplateResponse:
     rows = list(Rubric.objects.select_related("author", "parent").order_by("-is_active", "-created_at"))
-    known = versions.figures()
+    figures, read_at = versions.latest_figures()
     sections = []
     for kind in WorkKind:
         ours = [row for row in rows if row.kind == kind]
@@ -39,12 +39,13 @@ def show(request: HttpRequest) -> TemplateResponse:
                 "words": kind.words,
                 "about": ABOUT[kind],
                 "active": next((row for row in ours if row.is_active), None),
-                "rows": [{"rubric": row, "figures": known.get(row.sha256, Figures())} for row in ours],
+                "rows": [{"rubric": row, "figures": figures.get(row.sha256, Figures())} for row in ours],
             }
         )
     context = {
         "title": "Rubrics",
         "kinds": sections,
+        "read_at": read_at,
         "stale": stale().count(),
         "activations": RubricActivation.objects.select_related("rubric", "by")[:LISTED],
     }
@@ -64,10 +65,12 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         reworded = [{"name": name, "before": old, "after": new} for name, old, new in pairs if old != new]
     trials = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, purpose=Purpose.TRIAL)
     trials = trials.select_related("session__category", "session__agent").order_by("-pk")[:LISTED]
+    figures, read_at = versions.latest_figures()
     context = {
         "title": rubric.title,
         "rubric": rubric,
-        "figures": versions.figures().get(rubric.sha256, Figures()),
+        "read_at": read_at,
+        "figures": figures.get(rubric.sha256, Figures()),
         "differs": difference(versions.content(parent), versions.content(rubric)) if parent else [],
         "before_after": reworded,
         "stale": of_kind(stale(), WorkKind(rubric.kind)).count() if rubric.is_active else 0,

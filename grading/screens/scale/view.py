@@ -20,7 +20,7 @@ from bandit.models import Bandit, BanditKind, CalibrationVersion, PolicyVersion
 from bandit.reading import InForce, in_force, version_of, weights_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
-from grading.reward.one_scale import BY_ITSELF, SOURCES, Proposed
+from grading.reward.one_scale import BY_ITSELF, SOURCES, Judgements, Proposed, StoredJudgements
 from grading.reward.trajectory import EvidenceView
 from grading.screens import charts
 from grading.screens.moves import in_words
@@ -102,9 +102,8 @@ class BanditScale:
     history: Sequence[Mapping[str, Any]]
 
 
-def parts(now: dt.datetime) -> list[BanditScale]:
-    """Every bandit that learns. The judged sessions are read once for all of them."""
-    judged = one_scale.Judgements(now)
+def parts(judged: Judgements | StoredJudgements, now: dt.datetime) -> list[BanditScale]:
+    """Every bandit that learns."""
     today = timezone.localdate(now)
     found = []
     for bandit in Bandit.objects.that_learn():
@@ -112,7 +111,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
         held = calibrating.latest(bandit)
         in_force = calibrating.scale_of(held)
         counts = in_force is not None and not in_force.is_start
-        shown = in_force if in_force is not None and counts else one_scale.scale_of(pairs)
+        shown = in_force if in_force is not None and counts else judged.scale(bandit)
         titles = {arm.name: str(arm) for arm in bandit.arms.all()}
         versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
         part = BanditScale(
