@@ -1,7 +1,7 @@
-"""What people do to categories: of one session, of many, by the rules; and undoing it, exactly.
+"""Changes of categories by people: of one session, of many, or by applying the rules; and undoing them exactly.
 
-A change is a row that says what is to be done. Some is done at once and the rest by a worker, a few sessions in each
-transaction; what a change did is undone the same way. Nothing of it asks a judge.
+A change is a row with a list of work. Some of it is done at once and the rest by a worker, a few sessions in each
+transaction; a change is undone the same way. None of this asks a judge.
 """
 
 import uuid
@@ -16,15 +16,17 @@ from bandit.models import Arm
 from grading import monitoring, wakeup
 from grading.evidence import ownership
 from grading.intake.assessment import assess
-from grading.intake.categories import edits, given, reach, reading
+from grading.intake.categories import edits, provenance, reach, reading
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session, SessionTraits
 from grading.models.sessions import CategoryOrigin
 from grading.signals.traits import Traits
 
-# So many by hand at once; so many while somebody waits; so many in one transaction, and in one go of a worker.
-MOST, SYNC_LIMIT, CHUNK, BATCH = 200, 100, 20, 400
-# So many logs from before are read in one go.
-LOGS = 60
+# Sessions that a person may change at once.
+MAX_BY_HAND = 200
+# Sessions that are changed within a request, in one transaction, and in one run of the worker.
+SYNC_LIMIT, CHUNK, BATCH_SIZE = 100, 20, 400
+# Older logs that are read in one run of the worker.
+LOG_BATCH_SIZE = 60
 
 
 class ChangeRefused(ValueError):
@@ -32,24 +34,24 @@ class ChangeRefused(ValueError):
 
 
 def set_by_hand(ids: Iterable[int], category: Arm, by: User, *, reason: str = "", name: str = "") -> CategoryChange:
-    """Say, as a person, that these sessions are of that category. Sent again under the same name it changes nothing.
+    """Give these sessions a category as a person. Repeating it with the same `name` changes nothing.
 
-    Raises ChangeRefused for none, for too many, and for an arm that is none of the category bandit's.
+    Raises ChangeRefused for no or too many sessions, and for an arm that isn't a category.
     """
     wanted = sorted(set(ids))
     if category.bandit.name != "category":
         raise ChangeRefused(f"{category} is no category.")
-    if not 0 < len(wanted) <= MOST:
-        raise ChangeRefused(f"Choose from 1 to {MOST} sessions; {len(wanted)} were chosen.")
-    known = Session.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", flat=True)
+    if not 0 < len(wanted) <= MAX_BY_HAND:
+        raise ChangeRefused(f"Choose from 1 to {MAX_BY_HAND} sessions; {len(wanted)} were chosen.")
+    keys = Session.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", flat=True)
     why = reason.strip()[:400]
-    rows: list[list[object]] = [[pk, category.current.pk, None, why] for pk in known]
-    return _begin(CategoryOrigin.PERSON, rows, by, reason=reason, name=name)
+    todo: list[list[object]] = [[pk, category.current.pk, None, why] for pk in keys]
+    return _begin(CategoryOrigin.PERSON, todo, by, reason=reason, name=name)
 
 
 def apply_rules(by: User, *, others: bool = False, expected: int | None = None, name: str = "") -> CategoryChange:
-    """Let the rules that are on say of what category the sessions without one are; with `others` also of those that
-    have one by a rule or by the agent's word. ChangeRefused where they catch none, or not as many as `expected`.
+    """Apply the enabled rules to the sessions without a category; with `others` also to those whose category is from a
+    rule or the agent. Raises ChangeRefused if no session matches, or not as many as `expected`.
     """
     rows = CategoryRule.objects.select_related("category__merged_into")
     reaches = [reach.uncategorised(rows), *([reach.others(rows)] if others else [])]
@@ -64,90 +66,92 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
 
 
 def undo(change: CategoryChange, by: User, reason: str = "") -> None:
-    """Take back what a change said: what held before it holds again. ChangeRefused where that was done before.
+    """Undo a change: the categories from before it are effective again. Raises ChangeRefused if it was undone already.
 
-    Without an edit of the rules, the list is what the other edits make of it, and the sessions that came since have the
+    If it was an edit of the rules, the list becomes the result of the other edits, and sessions that came since get the
     category that these rules would have given them.
     """
     with transaction.atomic():
         ownership.lock()
-        held = CategoryChange.objects.select_for_update().get(pk=change.pk)
-        if held.undone_at is not None:
+        locked = CategoryChange.objects.select_for_update().get(pk=change.pk)
+        if locked.undone_at is not None:
             raise ChangeRefused("This was undone already; nothing was changed.")
-        held.undone_at, held.undone_by, held.undone_why, held.todo = timezone.now(), by, reason.strip(), []
-        if held.is_edit:
-            held.todo = edits.asked_since(held.created_at)
-        held.save(update_fields=["undone_at", "undone_by", "undone_why", "todo"])
-        if held.is_edit:
+        locked.undone_at, locked.undone_by, locked.undone_why = timezone.now(), by, reason.strip()
+        locked.todo = edits.sessions_matched_since(locked.created_at) if locked.is_edit else []
+        locked.save(update_fields=["undone_at", "undone_by", "undone_why", "todo"])
+        if locked.is_edit:
             edits.restore()
-    _go_on(held)
+    _continue(locked)
     change.refresh_from_db()
 
 
 def unfinished() -> list[CategoryChange]:
-    """The changes of which something is still to be done or undone, the oldest first."""
-    standing = CategoryWord.objects.standing().filter(change=OuterRef("pk"))
-    open_ = ~Q(todo=[]) | (Q(undone_at__isnull=False) & Exists(standing))
+    """The changes with sessions that must still be changed or undone, oldest first."""
+    current_words = CategoryWord.objects.standing().filter(change=OuterRef("pk"))
+    open_ = ~Q(todo=[]) | (Q(undone_at__isnull=False) & Exists(current_words))
     return list(CategoryChange.objects.filter(open_).order_by("pk"))
 
 
-def catch_up(limit: int = BATCH) -> int:
-    """Do what is left of changes, and read logs from before for the rules; how many sessions that were."""
+def catch_up(limit: int = BATCH_SIZE) -> int:
+    """Continue unfinished changes, then read older logs for the rules. Returns the number of sessions processed."""
     done = 0
     for change in unfinished():
         done += _work(change, limit - done)
         if done >= limit:
             return done
-    return done + reading.catch_up(LOGS)
+    return done + reading.catch_up(LOG_BATCH_SIZE)
 
 
 def _begin(
     origin: CategoryOrigin, todo: list[list[object]], by: User, *, reason: str = "", name: str = ""
 ) -> CategoryChange:
-    said = {"by": by, "origin": origin, "reason": reason.strip(), "todo": todo, "total": len(todo)}
-    change, created = CategoryChange.objects.get_or_create(name=name or uuid.uuid4(), defaults=said)
+    columns = {"by": by, "origin": origin, "reason": reason.strip(), "todo": todo, "total": len(todo)}
+    change, created = CategoryChange.objects.get_or_create(name=name or uuid.uuid4(), defaults=columns)
     if created:
-        _go_on(change)
+        _continue(change)
     return change
 
 
-def _go_on(change: CategoryChange) -> None:
-    """Do some of it while somebody waits, and have the rest done."""
+def _continue(change: CategoryChange) -> None:
+    """Process up to SYNC_LIMIT sessions, and have a worker do the rest."""
     if _work(change, SYNC_LIMIT) >= SYNC_LIMIT:
         wakeup.publish("grading.tasks.categorise")
 
 
 def _work(change: CategoryChange, limit: int) -> int:
-    """Do, or undo, up to `limit` sessions of a change; how many. In transactions of a few each."""
+    """Change, or undo, up to `limit` sessions of a change, CHUNK in each transaction. Returns their number."""
     done, flagged = 0, False
     while done < limit:
+        size = min(CHUNK, limit - done)
         with transaction.atomic():
             ownership.lock()
-            held = CategoryChange.objects.select_for_update().get(pk=change.pk)
-            if held.undone_at is not None:
-                words = list(held.words.standing().order_by("pk")[: min(CHUNK, limit - done)])
-                again, held.todo = held.todo[: min(CHUNK, limit - done)], held.todo[min(CHUNK, limit - done) :]
-                flagged |= sum([*map(_take_back, words), *map(_ask_again, again)]) > 0
-                held.save(update_fields=["todo"])
-                some = len(words) + len(again)
+            locked = CategoryChange.objects.select_for_update().get(pk=change.pk)
+            todo, locked.todo = locked.todo[:size], locked.todo[size:]
+            processed = len(todo)
+            if locked.undone_at is None:
+                for row in todo:
+                    flagged |= _set_category(locked, *row)
             else:
-                rows = held.todo[: min(CHUNK, limit - done)]
-                flagged |= sum(_say(held, *row) for row in rows) > 0
-                held.todo = held.todo[len(rows) :]
-                held.save(update_fields=["todo"])
-                some = len(rows)
-        done += some
-        change.todo = held.todo
-        if not some:
+                category_words = list(locked.words.standing().order_by("pk")[:size])
+                processed += len(category_words)
+                for word in category_words:
+                    flagged |= _undo_word(word)
+                for key in todo:
+                    flagged |= _reapply_rules(key)
+            locked.save(update_fields=["todo"])
+        done += processed
+        change.todo = locked.todo
+        if not processed:
             break
     if done:
         monitoring.refresh_afterwards(flagged=flagged)
     return done
 
 
-def _say(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) -> bool:
-    """Say it of one session; whether a flag of it went up or down. A rule doesn't speak against a stronger word that
-    came meanwhile.
+def _set_category(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) -> bool:
+    """Give one session the change's category, which has no effect if a stronger word came meanwhile.
+
+    Returns whether a flag of the session went up or down.
     """
     session = Session.objects.for_grading().filter(pk=pk).first()
     category = Arm.objects.select_related("merged_into").filter(pk=arm).first()
@@ -155,26 +159,27 @@ def _say(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) 
         return False
     origin = CategoryOrigin(change.origin)
     by = change.by if origin is CategoryOrigin.PERSON else None
-    held = None if rule is None else CategoryRule.objects.filter(pk=rule).first()
-    said = given.say(session, origin, category.current, why=why, by=by, rule=held, change=change)
-    return said and _settled(session)
+    rule_row = None if rule is None else CategoryRule.objects.filter(pk=rule).first()
+    has_changed = provenance.add_word(session, origin, category.current, why=why, by=by, rule=rule_row, change=change)
+    return has_changed and _save_and_settle(session)
 
 
-def _take_back(word: CategoryWord) -> bool:
+def _undo_word(word: CategoryWord) -> bool:
     session = Session.objects.for_grading().get(pk=word.session_id)
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
-    return given.hold(session, given.words_of(session)) and _settled(session)
+    has_changed = provenance.update_category(session, provenance.load_words(session))
+    return has_changed and _save_and_settle(session)
 
 
-def _ask_again(pk: int) -> bool:
+def _reapply_rules(pk: int) -> bool:
     session, traits = Session.objects.for_grading().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
     if session is None or traits is None:
         return False
-    return given.ask_again(session, Traits.from_dict(traits.data)) and _settled(session)
+    return provenance.reapply_rules(session, Traits.from_dict(traits.data)) and _save_and_settle(session)
 
 
-def _settled(session: Session) -> bool:
-    """Save a session's category and settle it as what it is now; whether a flag of it went up or down."""
+def _save_and_settle(session: Session) -> bool:
+    """Save a session's category, assess the session and its near copies. Returns whether a flag went up or down."""
     session.save(update_fields=["category", "category_from"])
     assessed = assess(session, ask=False, alarms=False)
     return any([assessed.flagged, *(assess(copy, ask=False, alarms=False).flagged for copy in assessed.copies)])

@@ -1,6 +1,6 @@
-"""Edits of the list of rules. Each is kept as a change; the list is what those make of it that were not undone.
+"""Edits of the list of category rules. Each is stored as a change; the list is the result of those not undone.
 
-So an edit can be undone whatever came after it, and the list of any earlier moment can be had again.
+So an edit can be undone whatever came after it, and the list of any earlier moment can be derived.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ from grading.models import CategoryChange, CategoryRule, CategoryWord, SessionTr
 from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
 
-# A rule of the list: its key as "rule", and its columns. A list of them is in order.
+# A rule as JSON: its key as "rule", and its columns.
 State = dict[str, Any]
 
 
 def make(by: User, act: RuleAct, rule: CategoryRule, *, beside: CategoryRule | None = None) -> CategoryChange | None:
-    """Do this to the list, and keep who did; None where it would change nothing. No session changes by it.
+    """Apply an edit to the list and record it. Returns None if it would change nothing. Changes no session.
 
-    `rule` is as it is to be: of ADD not saved yet. UP puts it right before `beside` and DOWN right after it, which is
-    its neighbour unless told.
+    `rule` has the new columns; for ADD it is unsaved. UP moves it right before the rule `beside` and DOWN right after
+    it; `beside` is its neighbour by default.
     """
     with transaction.atomic():
         ownership.lock()
@@ -47,32 +47,34 @@ def make(by: User, act: RuleAct, rule: CategoryRule, *, beside: CategoryRule | N
 
 
 def states(until: datetime | None = None) -> list[State] | None:
-    """The list that the edits until then make that were not undone; None where nobody edited it yet. One query."""
+    """The list that results from the edits up to `until` that weren't undone; None if there are no edits. One query."""
     rows = _edits()
-    found: list[State] | None = rows[0].edit["before"] if rows else None
+    if not rows:
+        return None
+    rules: list[State] = rows[0].edit["before"]
     for row in rows:
-        if found is not None and row.undone_at is None and (until is None or row.created_at <= until):
-            found = _after(found, row.edit, row.created_at)
-    return found
+        if row.undone_at is None and (until is None or row.created_at <= until):
+            rules = _after(rules, row.edit, row.created_at)
+    return rules
 
 
 def rules_at(moment: datetime) -> list[CategoryRule]:
-    """The rules in their order as of that moment, without the edits that were undone. Two queries."""
-    found = states(moment)
-    if found is None:
+    """The rules in order as of that moment, without the edits that were undone since. Two queries."""
+    rules = states(moment)
+    if rules is None:
         return list(CategoryRule.objects.select_related("category__merged_into"))
-    arms = Arm.objects.select_related("merged_into").in_bulk({state["category"] for state in found})
-    return [_row(state, number, arms[state["category"]]) for number, state in enumerate(found, 1)]
+    arms = Arm.objects.select_related("merged_into").in_bulk({state["category"] for state in rules})
+    return [_row(state, number, arms[state["category"]]) for number, state in enumerate(rules, 1)]
 
 
 def restore() -> None:
-    """Make the rules' rows what `states` says. The caller has the lock."""
-    found, rows = states(), _edits()
-    if found is None:
+    """Update the rows of the rules to the list that `states` returns. The caller has the lock."""
+    rules, rows = states(), _edits()
+    if rules is None:
         return
-    known = {row.edit["rule"] for row in rows} | {state["rule"] for state in rows[0].edit["before"]}
-    CategoryRule.everything.filter(pk__in=known - {state["rule"] for state in found}).update(is_deleted=True)
-    for number, state in enumerate(found, 1):
+    all_keys = {row.edit["rule"] for row in rows} | {state["rule"] for state in rows[0].edit["before"]}
+    CategoryRule.everything.filter(pk__in=all_keys - {state["rule"] for state in rules}).update(is_deleted=True)
+    for number, state in enumerate(rules, 1):
         CategoryRule.everything.filter(pk=state["rule"]).update(
             conditions=state["conditions"],
             category=state["category"],
@@ -83,10 +85,10 @@ def restore() -> None:
         )
 
 
-def asked_since(moment: datetime) -> list[int]:
-    """The sessions of which the rules said something, or could have, since then."""
-    said = CategoryWord.objects.filter(origin=CategoryOrigin.RULE, change=None, said_at__gte=moment)
-    since = Q(session__received_at__gte=moment) | Q(session__in=said.values("session"))
+def sessions_matched_since(moment: datetime) -> list[int]:
+    """The keys of the sessions to which rules were, or could have been, applied on arrival since then."""
+    rule_words = CategoryWord.objects.filter(origin=CategoryOrigin.RULE, change=None, said_at__gte=moment)
+    since = Q(session__received_at__gte=moment) | Q(session__in=rule_words.values("session"))
     return list(SessionTraits.objects.filter(since).order_by("pk").values_list("pk", flat=True))
 
 
@@ -95,42 +97,53 @@ def _edits() -> list[CategoryChange]:
 
 
 def _after(rules: list[State], edit: Mapping[str, Any], at: datetime) -> list[State]:
-    """The list after one edit more; as it was where the rule is not in it any more."""
-    act, key, moved = RuleAct(edit["act"]), edit["rule"], at.isoformat()
-    here = next((rule for rule in rules if rule["rule"] == key), None)
-    said = {name: edit[name] for name in ("conditions", "category") if name in edit}
+    """The list after one more edit. Unchanged if the rule isn't in it any more."""
+    act, key, changed_at = RuleAct(edit["act"]), edit["rule"], at.isoformat()
+    columns = {name: edit[name] for name in ("conditions", "category") if name in edit}
     if act is RuleAct.ADD:
-        return [*rules, {"rule": key, **said, "is_on": True, "changed_at": moved}]
-    if here is None:
+        return [*rules, {"rule": key, **columns, "is_on": True, "changed_at": changed_at}]
+    edited = next((rule for rule in rules if rule["rule"] == key), None)
+    if edited is None:
         return rules
-    others = [rule for rule in rules if rule["rule"] != key]
     if act is RuleAct.DELETE:
-        return others
+        return [rule for rule in rules if rule["rule"] != key]
     if act in (RuleAct.UP, RuleAct.DOWN):
-        return _moved(rules, here, edit["beside"], act, moved)
+        return _move(rules, edited, edit["beside"], act, changed_at)
     if act in (RuleAct.ON, RuleAct.OFF):
-        said = {"is_on": act is RuleAct.ON}
-    fresh = {**here, **said}
-    return rules if fresh == here else [{**fresh, "changed_at": moved} if rule is here else rule for rule in rules]
-
-
-def _moved(rules: list[State], here: State, beside: int | None, act: RuleAct, moved: str) -> list[State]:
-    """With `here` right before the rule `beside`, or right after it, unless it is on that side of it already."""
-    at = rules.index(here)
-    to = next((place for place, rule in enumerate(rules) if rule["rule"] == beside), None)
-    if to is None or (to < at) != (act is RuleAct.UP):
+        columns = {"is_on": act is RuleAct.ON}
+    after = {**edited, **columns}
+    if after == edited:
         return rules
-    passed = {**rules[to], "changed_at": moved}
-    own = {**here, "changed_at": moved}
-    pair = [own, passed] if act is RuleAct.UP else [passed, own]
-    left = [pair if place == to else [rule] for place, rule in enumerate(rules) if place != at]
-    return [rule for part in left for rule in part]
+    return [{**after, "changed_at": changed_at} if rule is edited else rule for rule in rules]
+
+
+def _move(rules: list[State], rule: State, beside: int | None, act: RuleAct, changed_at: str) -> list[State]:
+    """The list with `rule` moved right before the rule `beside` (UP) or right after it (DOWN).
+
+    Both get the new `changed_at`. Unchanged if `rule` is on that side of `beside` already.
+    """
+    source = rules.index(rule)
+    target = next((index for index, other in enumerate(rules) if other["rule"] == beside), None)
+    if target is None or (target < source) != (act is RuleAct.UP):
+        return rules
+    moved_rule = {**rule, "changed_at": changed_at}
+    passed_rule = {**rules[target], "changed_at": changed_at}
+    result: list[State] = []
+    for index, other in enumerate(rules):
+        if index == source:
+            continue
+        if index == target:
+            result += [moved_rule, passed_rule] if act is RuleAct.UP else [passed_rule, moved_rule]
+        else:
+            result.append(other)
+    return result
 
 
 def _neighbour(rules: list[State], rule: CategoryRule, act: RuleAct) -> int | None:
+    """The key of the rule before (UP) or after (DOWN) this one, or None if there is none."""
     keys = [each["rule"] for each in rules]
-    to = keys.index(rule.pk) + (-1 if act is RuleAct.UP else 1)
-    return keys[to] if 0 <= to < len(keys) else None
+    index = keys.index(rule.pk) + (-1 if act is RuleAct.UP else 1)
+    return keys[index] if 0 <= index < len(keys) else None
 
 
 def _state(row: CategoryRule) -> State:

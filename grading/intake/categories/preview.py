@@ -1,4 +1,4 @@
-"""What it does to the bandits that sessions get another category, before anything is saved."""
+"""A preview of what changing the category of sessions would do to the bandits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,15 +13,17 @@ from grading.models import Session
 from grading.models.sessions import observation_of
 
 CATEGORY = "category"
-# More than these are not reckoned while somebody waits.
-MOST, CHUNK = 5_000, 500
+# A preview covers at most this many sessions.
+MAX_SESSIONS, CHUNK = 5_000, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPreview:
-    """`arms` that move; `sessions` that an arm of the category bandit gains, by its name; `unknown` sessions without a
-    reward, of which nothing moves; `read_anew` ones whose kind of work becomes another, by which they are read anew.
-    `outlooks` has each bandit in which something moves, before and after.
+    """The effect of new categories on the bandits.
+
+    `arms`: the arms that move. `outlooks`: each bandit in which something moves, before and after. `sessions`: how many
+    each category gains, by name. `without`: the number of sessions without a reward, by which nothing moves.
+    `read_anew`: the number whose kind of work changes, so that their evidence is read anew.
     """
 
     arms: tuple[ArmMove, ...]
@@ -32,16 +34,16 @@ class CategoryPreview:
 
 
 def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
-    """What it would do that these sessions (by key) become of these categories.
+    """What giving these sessions (by key) these categories would do to the bandits.
 
-    A session has the same reward in every bandit, so that what another one holds is what its category would get. A few
-    queries for each 500 sessions and each bandit. Of ones whose kind of work changes the reward may change too; that
-    is not reckoned here.
+    A session has the same reward in every bandit, so its reward in any of them is what the new category gets. A change
+    of the kind of work may also change the reward, which isn't included. A few queries for each 500 sessions and each
+    bandit.
     """
-    moved: dict[str, list[RewardRow]] = {}
+    moved_rows: dict[str, list[RewardRow]] = {}
     gained: dict[str, int] = {}
     without = read_anew = 0
-    keys = list(wanted)[:MOST]
+    keys = list(wanted)[:MAX_SESSIONS]
     for part in (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK)):
         observations = {observation_of(pk): pk for pk in part}
         live = LedgerEntry.objects.filter(observation__in=observations).live().select_related("bandit", "arm", "grader")
@@ -54,16 +56,20 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
             if session is None or (session.category is not None and session.category.current == arm):
                 continue
             gained[arm.name] = gained.get(arm.name, 0) + 1
-            read_anew += session.work != _work(session, arm)
+            read_anew += session.work != _work_as(session, arm)
             without += not own
             for bandit, row in _rows(own, arm.name):
-                moved.setdefault(bandit, []).append(row)
+                moved_rows.setdefault(bandit, []).append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}
-    outlooks = {name: what_if_moved(name, moved, now) for name in names if name in moved or CATEGORY in moved}
-    found = [move for name, pair in outlooks.items() for move in moves(name, *pair, touched=touched.get(name, ()))]
+    outlooks = {
+        name: what_if_moved(name, moved_rows, now) for name in names if name in moved_rows or CATEGORY in moved_rows
+    }
+    arm_moves: list[ArmMove] = []
+    for name, (before, after) in outlooks.items():
+        arm_moves += moves(name, before, after, touched=touched.get(name, ()))
     return CategoryPreview(
-        arms=tuple(move for move in found if move.is_shown or move.touched),
+        arms=tuple(move for move in arm_moves if move.is_shown or move.touched),
         outlooks=outlooks,
         sessions=gained,
         without=without,
@@ -72,20 +78,21 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
 
 
 def _rows(entries: list[LedgerEntry], arm: str) -> list[tuple[str, RewardRow]]:
-    """What a session's live rewards lose and gain by its being of that category."""
-    found = []
+    """The rows, each with its bandit, by which a session's live rewards move if it gets that category."""
+    rows = []
     if entries:
         like = next((entry for entry in entries if entry.bandit.name == CATEGORY), entries[0])
-        found.append((CATEGORY, replace(row_of(like, sign=1), arm=arm, context="", salience=100)))
+        rows.append((CATEGORY, replace(row_of(like, sign=1), arm=arm, context="", salience=100)))
     for entry in entries:
         bandit, row = entry.bandit.name, row_of(entry, sign=-1)
-        found.append((bandit, row))
+        rows.append((bandit, row))
         if bandit != CATEGORY:
-            found.append((bandit, replace(row_of(entry, sign=1), context=arm)))
-    return found
+            rows.append((bandit, replace(row_of(entry, sign=1), context=arm)))
+    return rows
 
 
-def _work(session: Session, arm: Arm) -> object:
+def _work_as(session: Session, arm: Arm) -> object:
+    """The session's kind of work if it had that category."""
     before, session.category = session.category, arm
     try:
         return session.work

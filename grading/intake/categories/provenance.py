@@ -101,7 +101,7 @@ def apply_rules(session: Session, traits: Traits, category_words: list[CategoryW
     If the session has a category, only rules from before its arrival apply. Once a rule gave it a category, undone or
     not, rules give it no other.
     """
-    rules = Rules.in_force(before=None if session.category is None else session.received_at)
+    rules = Rules.enabled(before=None if session.category is None else session.received_at)
     if not rules or any(word.origin == CategoryOrigin.RULE for word in category_words):
         return False
     match = rules.first(traits)

@@ -1,4 +1,4 @@
-"""What rules would catch, rule by rule, before anything is saved."""
+"""The sessions that category rules would match, rule by rule."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,15 @@ from grading.models import CategoryRule, Session
 from grading.models.sessions import CategoryOrigin, SessionQuerySet
 from grading.signals.traits import Traits
 
-# So many sessions are looked at, the latest first.
-MOST = 20_000
+# Sessions that are examined, the latest first.
+MAX_SESSIONS = 20_000
 
 
 @dataclass(slots=True, kw_only=True)
 class RuleReach:
-    """What one rule catches: sessions, the latest first, and how many more go to which earlier rule, by its number."""
+    """What one rule matches: `caught` are the keys of its sessions, latest first. `earlier` counts the matches that go
+    to an earlier rule, by the number of that rule.
+    """
 
     caught: list[int] = field(default_factory=list)
     earlier: dict[int, int] = field(default_factory=dict)
@@ -29,10 +31,10 @@ class RuleReach:
 
 @dataclass(slots=True, kw_only=True)
 class Reach:
-    """What rules catch of `total` sessions, each by the place of its rule among those that are on.
+    """What the enabled rules match of `total` sessions, of which `looked` were examined.
 
-    `why` has the match of each session that is caught, by its key. Of those that are left `folders` says which
-    repositories they share. `looked` is how many were looked at.
+    `rules` has an entry for each rule in order. `why` is the match of each session by key. `repositories` counts the
+    repositories of the sessions that no rule matches.
     """
 
     total: int = 0
@@ -51,19 +53,19 @@ class Reach:
 
     @property
     def shared(self) -> tuple[str, int] | None:
-        """The repository that most of those that are left share, and how many; None where no two do."""
-        found = self.repositories.most_common(1)
-        return found[0] if found and found[0][1] > 1 else None
+        """The repository of most of the sessions left, and their number; None if no two share one."""
+        most_common = self.repositories.most_common(1)
+        return most_common[0] if most_common and most_common[0][1] > 1 else None
 
 
 def uncategorised(rows: Iterable[CategoryRule]) -> Reach:
-    """What these rules catch of the sessions without a category. Two queries."""
+    """What these rules match of the sessions without a category. Two queries."""
     sessions = Session.objects.uncategorised()
     return _reach(rows, sessions, total=sessions.count())
 
 
 def others(rows: Iterable[CategoryRule]) -> Reach:
-    """Of which sessions that have a category by a rule or the agent's word these rules make another. Two queries."""
+    """Sessions with a category from a rule or the agent to which these rules would give another one. Two queries."""
     weak = Q(category_from__in=[CategoryOrigin.RULE, CategoryOrigin.AGENT], category__isnull=False)
     sessions = Session.objects.yours().filter(weak, traits__isnull=False)
     return _reach(rows, sessions, total=sessions.count())
@@ -71,28 +73,28 @@ def others(rows: Iterable[CategoryRule]) -> Reach:
 
 def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) -> Reach:
     rules = Rules(rows)
-    found = Reach(total=total, rules=[RuleReach() for _ in rules.rows])
+    result = Reach(total=total, rules=[RuleReach() for _ in rules.rows])
     current = F("category__merged_into"), F("category")
-    seen = sessions.order_by("-ended_at", "-pk").values_list("pk", "traits__data", *current)[:MOST]
-    for pk, data, merged, category in seen:
-        found.looked += 1
+    latest = sessions.order_by("-ended_at", "-pk").values_list("pk", "traits__data", *current)[:MAX_SESSIONS]
+    for pk, data, merged, category in latest:
+        result.looked += 1
         traits = Traits.from_dict(data or {})
         matches = [] if data is None else list(rules.all(traits))
         if not matches:
-            found.repositories.update(traits.repositories[-1:])
+            result.repositories.update(traits.repositories[-1:])
             continue
         first = matches[0]
         if category is not None and first.rule.category.current.pk in (merged, category):
             continue
-        found.rules[first.place].caught.append(pk)
-        found.why[pk] = first
+        result.rules[first.place].caught.append(pk)
+        result.why[pk] = first
         for later in matches[1:]:
-            earlier, number = found.rules[later.place].earlier, first.rule.position
+            earlier, number = result.rules[later.place].earlier, first.rule.position
             earlier[number] = earlier.get(number, 0) + 1
-    return found
+    return result
 
 
 def todo(reaches: Sequence[Reach]) -> list[list[object]]:
-    """What is to be done to the sessions that are caught, as a change keeps it: session, arm, rule, why."""
+    """The `todo` list of a change that gives the matched sessions their categories: [session, arm, rule, why] each."""
     rows: Mapping[int, Match] = {pk: match for reach in reaches for pk, match in reach.why.items()}
     return [[pk, match.rule.category.current.pk, match.rule.pk, match.why] for pk, match in rows.items()]

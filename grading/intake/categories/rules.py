@@ -1,4 +1,4 @@
-"""The rules that are on, in their order, ready to be asked of sessions."""
+"""The enabled category rules in order, ready to be matched against sessions."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from grading.signals.traits import Traits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A rule that a session meets, by its place among the rules that are on, and what of the session meets it."""
+    """A rule that a session matches, its index among the enabled rules, and a text of what matched."""
 
     place: int
     rule: CategoryRule
@@ -23,33 +23,34 @@ class Match:
 
 
 class Rules:
-    """Rules in their order; one that cannot work is met by nothing."""
+    """The enabled rules of a list, in order. An invalid rule matches nothing."""
 
     def __init__(self, rows: Iterable[CategoryRule]) -> None:
         self.rows = [row for row in rows if row.is_on]
         self._matchers = [(row, _matcher(row)) for row in self.rows]
 
     @classmethod
-    def in_force(cls, before: dt.datetime | None = None) -> "Rules":
-        """The site's rules that are on; with `before`, only those that were not changed since that moment."""
+    def enabled(cls, before: dt.datetime | None = None) -> "Rules":
+        """The site's enabled rules; with `before`, only those that were not changed since that moment."""
         return cls.since(CategoryRule.objects.enabled(), before)
 
     @classmethod
     def since(cls, rows: Iterable[CategoryRule], before: dt.datetime | None) -> "Rules":
-        """The rules among `rows` that were not changed since the moment `before`; all of them where it is None."""
+        """The rules among `rows` that were not changed since the moment `before`; all of them if it is None."""
         return cls(row for row in rows if before is None or row.changed_at <= before)
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
     def all(self, traits: Traits) -> Iterator[Match]:
-        """Every rule that a session meets, the first that wins first."""
+        """Every rule that a session matches, in order: the first one decides."""
         for place, (rule, matcher) in enumerate(self._matchers):
             met = "" if matcher is None else matcher.why(traits)
             if met:
                 yield Match(place=place, rule=rule, met=met)
 
     def first(self, traits: Traits) -> Match | None:
+        """The rule that decides, or None if none matches."""
         return next(self.all(traits), None)
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading.intake.categories import changes, preview, provenance
-from grading.intake.categories.changes import MOST, ChangeRefused
+from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
 from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, key_of
@@ -47,13 +47,13 @@ def show(request: HttpRequest) -> HttpResponse:
         if back is not None and len(ids) == 1:
             return redirect(back, pk=ids[0])
         return redirect(f"{reverse('admin:categories')}#changes")
-    rows = list(Session.objects.with_people().filter(pk__in=ids[: MOST + 1]))
+    rows = list(Session.objects.with_people().filter(pk__in=ids[: MAX_BY_HAND + 1]))
     context: dict[str, Any] = {
         "title": "Set the category",
         "rows": rows,
         "total": len(ids),
-        "most": MOST,
-        "too_many": len(ids) > MOST,
+        "most": MAX_BY_HAND,
+        "too_many": len(ids) > MAX_BY_HAND,
         "chosen": category,
         "categories": categories(),
         "name": uuid.uuid4(),
