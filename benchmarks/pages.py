@@ -184,7 +184,9 @@ def look(state: Path, url: str, count: int, repeats: int, only: Collection[str],
     client = Client()
     client.force_login(User.objects.get(username="olga"))
     in_new_process(store_readings)
-    _ = get_resolver().url_patterns  # imports the site's code, as a server does when it starts
+    # What a server does when it starts: import the site's code, and make its middleware.
+    _ = get_resolver().url_patterns
+    client.handler.load_middleware()
     pages = {name: partial(page, client, address) for name, address in addresses().items() if name in only}
     first_ms = {name: in_new_process(work) for name, work in pages.items()}
     for name, milliseconds in first_ms.items():
