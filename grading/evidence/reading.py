@@ -18,7 +18,7 @@ from grading.plain import plain_row, plain_text
 from grading.redaction import redact
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
-from grading.signals.traits import Traits, Watched
+from grading.signals.traits import Traits, TraitsReader
 from grading.vocabulary import Reason
 
 # The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
@@ -83,7 +83,7 @@ def parse(stream: BinaryIO, filename: str) -> ParsedLog:
     """Read a log to its end. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
     noted = records.Noted(reader)
-    watched = Watched(noted.events())
+    watched = TraitsReader(noted.events())
     found = signals.extract(watched.events())
     return ParsedLog(
         format=reader.format,
