@@ -191,7 +191,7 @@ def find(
             if (rule.kind, artifact.key) not in artifacts:
                 counts[rule.kind] += 1
                 lines = written.get(change.path, change.added)
-                artifacts[rule.kind, artifact.key] = _check_substance(artifact, rule, lines, number=counts[rule.kind])
+                artifacts[rule.kind, artifact.key] = _examine(artifact, rule, lines, number=counts[rule.kind])
     for effect in signals.effects if any(rule.kind == ENGAGEMENT for rule in rules) else ():
         if effect.kind is EffectKind.COMMENT:
             comment = FoundArtifact(
@@ -201,13 +201,8 @@ def find(
     return tuple(_mark_copies(artifacts.values()))
 
 
-def _check_substance(
-    artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int
-) -> FoundArtifact:
-    """The artifact with the sketch of its text, or with the reason why it does not count.
-
-    `lines` are its file's; `number` counts the artifacts of its kind up to this one.
-    """
+def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
+    """The artifact with its text's sketch, or with why it does not count. It is the `number`th of its kind."""
     if artifact.left_out:
         return artifact
     if number > MAX_OF_A_KIND:

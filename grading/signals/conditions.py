@@ -132,21 +132,15 @@ def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
 
 def _field_texts(field: Field, traits: Traits) -> Iterator[str]:
     """The texts of a session that a condition on the field is tested on."""
-    texts: Sequence[str]
-    match field:
-        case Field.REPOSITORY:
-            texts = (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories))
-        case Field.PATH:
-            texts = (*traits.paths, traits.folder)
-        case Field.BRANCH:
-            texts = (traits.branch,)
-        case Field.WORDS:
-            texts = (traits.task,)
-        case Field.TOOL:
-            texts = traits.tools
-        case Field.HARNESS:
-            texts = (traits.harness,)
-    return filter(None, texts)
+    texts: Mapping[Field, Sequence[str]] = {
+        Field.REPOSITORY: (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories)),
+        Field.PATH: (*traits.paths, traits.folder),
+        Field.BRANCH: (traits.branch,),
+        Field.WORDS: (traits.task,),
+        Field.TOOL: traits.tools,
+        Field.HARNESS: (traits.harness,),
+    }
+    return filter(None, texts[field])
 
 
 def _compile(condition: Condition) -> Any:

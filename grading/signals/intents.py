@@ -37,6 +37,8 @@ PREPARING_PROGRAMS = frozenset({"cd", "export", "source", ".", "set", "pushd", "
 OPAQUE_PROGRAMS = frozenset({"make", "just", "done", "function", "gt", "jj", "sl", "cz", "oco", "lerna"})
 INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|deno|bun)$")
 
+Commands = tuple[ShellCommand, ...]
+
 
 class Check(StrEnum):
     """Outcomes that a session queries: of CI, of tests, and whether a pull request is merged."""
@@ -99,9 +101,7 @@ class Intent:
         return self.kind is None
 
 
-def find_intents(
-    call: ToolCall, commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...] = ()
-) -> tuple[Intent, ...]:
+def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...] = ()) -> tuple[Intent, ...]:
     """The intents of a call: of each of its simple commands, or of the tool itself if it isn't a shell.
 
     `throwaway` has for each command whether its repository is throwaway.
@@ -146,7 +146,7 @@ def find_intents(
     return tuple(intents)
 
 
-def parse_commands(call: ToolCall) -> tuple[ShellCommand, ...]:
+def parse_commands(call: ToolCall) -> Commands:
     """The simple commands of a shell call, or of the text that a call types into a running shell."""
     text = call.command
     if not text and is_continuation(call):
@@ -160,9 +160,7 @@ def is_continuation(call: ToolCall) -> bool:
     return re.search(r"stdin|output|poll|session|^wait", call.name, re.IGNORECASE) is not None and not call.path
 
 
-def _git_intents(
-    commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], added: list[str]
-) -> Iterator[Intent]:
+def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iterator[Intent]:
     """The intents of the first of the commands, a git command. Appends the paths of a `git add` to `added`."""
     verb, arguments = _split_git(commands[0].argv)
     operands = [word for word in arguments if not word.startswith("-")]
@@ -190,9 +188,7 @@ def _git_intents(
         yield Intent(kind=None, opaque=True)
 
 
-def _commit_intent(
-    commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], arguments: tuple[str, ...], added: list[str]
-) -> Intent:
+def _commit_intent(commands: Commands, before: Commands, arguments: tuple[str, ...], added: list[str]) -> Intent:
     """The intent of the first of the commands, a `git commit`; `added` are the paths of `git add`s before it."""
     paths: list[str] = []
     for flag, word in zip(("", *arguments), arguments, strict=False):
@@ -255,12 +251,12 @@ def _split_git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return (argv[index], argv[index + 1 :]) if index < len(argv) else ("", ())
 
 
-def prints_log(commands: tuple[ShellCommand, ...]) -> bool:
+def prints_log(commands: Commands) -> bool:
     """Whether a call makes git list or name commits."""
     return any(command.program == "git" and _split_git(command.argv)[0] in LOG_VERBS for command in commands)
 
 
-def shows_head(commands: tuple[ShellCommand, ...]) -> bool:
+def shows_head(commands: Commands) -> bool:
     """Whether the first commit that a call prints is HEAD."""
     first = next((one for one in commands if one.program == "git" and _split_git(one.argv)[0] in LOG_VERBS), None)
     return first is not None and _prints_head(first)
