@@ -36,7 +36,7 @@ from grading.judging.core import prompt  # noqa: E402 - see above
 from grading.judging.core.prompt import Case, Prompt, RubricText  # noqa: E402 - see above
 from grading.reward.production import collect  # noqa: E402 - see above
 from grading.signals import EffectKind, Signals, extract  # noqa: E402 - see above
-from grading.signals.looks import worked  # noqa: E402 - see above
+from grading.signals.looks import call_worked  # noqa: E402 - see above
 
 BUDGET = 24_000
 # As long as a rubric gets: what it takes, the evidence cannot.
@@ -132,7 +132,7 @@ def matters(events: Iterable[Event], signals: Signals) -> dict[str, set[int]]:
             calls, failures, last_words = {}, set(), set()
         elif isinstance(event, ToolCall):
             calls[event.call_id] = event
-        elif isinstance(event, ToolResult) and worked(event, calls.get(event.call_id)) is False:
+        elif isinstance(event, ToolResult) and call_worked(event, calls.get(event.call_id)) is False:
             failures.add(event.number)
         elif isinstance(event, Message) and event.role is Role.ASSISTANT and not (event.thinking or event.sidechain):
             last_words = {event.number} if event.text.strip() else last_words

@@ -328,7 +328,7 @@ def _people(sessions: list[Session]) -> None:
 def _categories(sessions: list[Session], author: User) -> None:
     """Rules of hostile patterns, the edits that made them, and sessions without a category that meet them."""
     news = Arm.objects.get(bandit__name="category", name="news")
-    lines = [line[: conditions.LONGEST] for line in LINES if line.isprintable()]
+    lines = [line[: conditions.MAX_VALUE_LENGTH] for line in LINES if line.isprintable()]
     for line in lines[:4]:
         said = [{"field": "branch", "test": "contains", "values": [line]}]
         edits.make(author, RuleAct.ADD, CategoryRule(conditions=said, category=news))

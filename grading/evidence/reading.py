@@ -18,7 +18,7 @@ from grading.plain import plain_row, plain_text
 from grading.redaction import redact
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
-from grading.signals.traits import Traits, Watched
+from grading.signals.traits import Traits, TraitsReader
 from grading.vocabulary import Reason
 
 # Thresholds of the founding incident: a smaller log of a longer session is another session's, or a stub.
@@ -83,7 +83,7 @@ def parse(stream: BinaryIO, filename: str) -> ParsedLog:
     """Parse a whole log. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
     collector = records.RecordCollector(reader)
-    watched = Watched(collector.events())
+    watched = TraitsReader(collector.events())
     extracted = signals.extract(watched.events())
     return ParsedLog(
         format=reader.format,

@@ -73,7 +73,7 @@ class CategoryRule(models.Model):
         ordering = ["position", "pk"]
 
     def __str__(self) -> str:
-        return f"{conditions.words(self.conditions)} → {self.category.name}"
+        return f"{conditions.describe(self.conditions)} → {self.category.name}"
 
     def clean(self) -> None:
         try:

@@ -12,7 +12,7 @@ from grading.models.fields import HashListField, enum_field, hash_field, one_of
 from grading.models.redacted import redacted_char, redacted_text
 from grading.models.sessions import Session
 from grading.redaction import redact
-from grading.signals.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS, RULE_FIELDS, ArtifactDefinition, InvalidRule
+from grading.signals.artifacts import MAX_LEAST_CHARACTERS, MIN_CHARACTERS, RULE_FIELDS, ArtifactDefinition, InvalidRule
 from grading.vocabulary import Reason
 from grading.witness import Witness
 
@@ -96,7 +96,7 @@ class ArtifactRule(models.Model):
     weight = models.FloatField()
     scale = models.FloatField(default=1.0)
     least_characters = models.PositiveIntegerField(
-        default=LEAST_CHARACTERS,
+        default=MIN_CHARACTERS,
         help_text="Of text without markup that a file, or a row, must have to count.",
     )
     note = models.CharField(max_length=300, blank=True)
@@ -107,7 +107,7 @@ class ArtifactRule(models.Model):
             models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="artifact_rule_weight_range"),
             models.CheckConstraint(condition=Q(scale__gt=0), name="artifact_rule_scale_positive"),
             models.CheckConstraint(
-                condition=Q(least_characters__lte=MOST_CHARACTERS), name="artifact_rule_characters_range"
+                condition=Q(least_characters__lte=MAX_LEAST_CHARACTERS), name="artifact_rule_characters_range"
             ),
         ]
 

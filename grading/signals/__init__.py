@@ -1,7 +1,7 @@
-"""Signals: what the results of a transcript's calls show, the same for every harness. Pure.
+"""Signals: what the results of a transcript's calls confirm, in the same form for every harness. Pure.
 
-In: events, a patch. Out: what a session did (commits, pull requests, tests, files, artifacts), as far as results
-show it, and nothing that was only said.
+In: events, a patch. Out: what a session did (commits, pull requests, tests, files, artifacts) as confirmed by
+results; the agent's own statements don't count.
 Start with `model` (the values) and `extract` (one pass over the events).
 """
 

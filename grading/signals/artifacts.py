@@ -1,6 +1,6 @@
-"""Artifacts: what a session leaves behind besides commits, found by rules that are data.
+"""Artifacts: what a session produces besides commits, found by rules that are data.
 
-Only an artifact with substance counts: enough text of its own that no other artifact had before.
+Only an artifact with substance counts: enough text, and not a copy of another artifact.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 import re2
 
 from grading.signals import EffectKind, Signals, substance
-from grading.signals.changes import MAX_LINES, FileChange, glob_regex, lacking, path_matches
+from grading.signals.changes import MAX_LINES, FileChange, glob_regex, path_matches, subtract_lines
 from grading.signals.patch import Patch
 
 VERSION = "artifacts/2"
@@ -21,33 +21,33 @@ SHOWED_UP = "non-null"
 ENGAGEMENT = "engagement"
 MAX_PATTERN = 300
 MAX_ROWS = 200
-# Three of a kind are full marks; the text of more than these is not looked at.
+# Three of a kind earn the full value; the text of more than these is not examined.
 MAX_OF_A_KIND = 50
-LEAST_CHARACTERS = 200
+MIN_CHARACTERS = 200
 # A title and a sentence; a paragraph.
-LEAST_IN_A_TASK, LEAST_IN_A_NOTE = 60, 120
-LEAST_IN_A_ROW = 12
-MOST_CHARACTERS = 5_000
-SIMILAR = 0.5
-REPEATED = "the same as a row that was removed"
+MIN_TASK_CHARACTERS, MIN_NOTE_CHARACTERS = 60, 120
+MIN_ROW_CHARACTERS = 12
+MAX_LEAST_CHARACTERS = 5_000
+# With this share of words in common (Jaccard index), an added row is an edit of a removed one.
+MIN_ROW_SIMILARITY = 0.5
+REPEATED_ROW = "the same as a row that was removed"
 SEPARATOR = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*")
 WORD = re.compile(r"\w+")
 
 
 class InvalidRule(ValueError):
-    """A rule that cannot work; the message says which part, why, and what to write."""
+    """An invalid rule; the message says which part, why, and what to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactDefinition:
     """How one kind of artifact is found and what it is worth.
 
-    `path_glob` names files (`*`, `?`, `**`, `{a,b}`). With `line_pattern`, each added line that it is found in is an
-    artifact; without, each file. The pattern is RE2's, whose time is linear whatever it and the line are: it knows no
-    lookahead, lookbehind or backreference. `weight` in [0, 1]; `scale` > 0: the diminishing return's.
-    `least_characters`: of text without markup that a file, or a row, must have to count. A rule without glob finds
-    nothing in files: `non-null` is the session itself, and `engagement` takes confirmed comments besides its files.
-    Raises InvalidRule.
+    `path_glob` matches files (`*`, `?`, `**`, `{a,b}`). With `line_pattern`, each added line that it matches is an
+    artifact; without, each file is. The pattern is for RE2, which runs in linear time and has no lookahead, lookbehind
+    or backreference. `weight` in [0, 1]; `scale` > 0 is that of the diminishing return. `least_characters`: how much
+    text without markup a file, or a row, needs to count. A rule without a glob finds nothing in files: `non-null` is
+    the session itself, and `engagement` takes confirmed comments besides its files. Raises InvalidRule.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class ArtifactDefinition:
     line_pattern: str = ""
     new_files_only: bool = False
     scale: float = 1.0
-    least_characters: int = LEAST_CHARACTERS
+    least_characters: int = MIN_CHARACTERS
     regex: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -64,9 +64,9 @@ class ArtifactDefinition:
             raise InvalidRule(f"weight of rule {self.kind!r}: expected 0 to 1, got {self.weight!r}")
         if not 0 < self.scale < float("inf"):
             raise InvalidRule(f"scale of rule {self.kind!r}: expected a number above 0, got {self.scale!r}")
-        if not 0 <= self.least_characters <= MOST_CHARACTERS:
+        if not 0 <= self.least_characters <= MAX_LEAST_CHARACTERS:
             raise InvalidRule(
-                f"least characters of rule {self.kind!r}: expected 0 to {MOST_CHARACTERS:,}, "
+                f"least characters of rule {self.kind!r}: expected 0 to {MAX_LEAST_CHARACTERS:,}, "
                 f"got {self.least_characters!r}"
             )
         if len(self.line_pattern) > MAX_PATTERN:
@@ -84,9 +84,9 @@ class ArtifactDefinition:
             try:
                 regex = re2.compile(self.line_pattern, options)
             except (re2.error, UnicodeError) as error:
-                said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "no text"
+                why = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "no text"
                 raise InvalidRule(
-                    f"line pattern of rule {self.kind!r} does not compile: {said}; correct it. Lookaheads (?=…) (?!…), "
+                    f"line pattern of rule {self.kind!r} does not compile: {why}; correct it. Lookaheads (?=…) (?!…), "
                     "lookbehinds and backreferences are not known here, because they can take for ever"
                 ) from error
         object.__setattr__(self, "regex", regex)
@@ -96,7 +96,7 @@ RULE_FIELDS = ("kind", "path_glob", "line_pattern", "new_files_only", "weight", 
 
 
 def rules_from(rows: Iterable[Mapping[str, Any]]) -> tuple[ArtifactDefinition, ...]:
-    """The rules that these rows of RULE_FIELDS say. Raises InvalidRule for one that cannot work."""
+    """The rules of rows with the keys RULE_FIELDS. Raises InvalidRule."""
     return tuple(ArtifactDefinition(**row) for row in rows)
 
 
@@ -106,10 +106,10 @@ DEFAULT_RULES = (
         path_glob="**/idea-backlog.md",
         line_pattern=r"(?i)^\s*\|.*\bideas?(?:[^a-z]|$)",
         weight=0.4,
-        least_characters=LEAST_IN_A_ROW,
+        least_characters=MIN_ROW_CHARACTERS,
     ),
     ArtifactDefinition(
-        kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2, least_characters=LEAST_IN_A_TASK
+        kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2, least_characters=MIN_TASK_CHARACTERS
     ),
     ArtifactDefinition(
         kind=ENGAGEMENT,
@@ -118,7 +118,11 @@ DEFAULT_RULES = (
         weight=0.2,
     ),
     ArtifactDefinition(
-        kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1, least_characters=LEAST_IN_A_NOTE
+        kind="knowledge",
+        path_glob="knowledge/**",
+        new_files_only=True,
+        weight=0.1,
+        least_characters=MIN_NOTE_CHARACTERS,
     ),
     ArtifactDefinition(kind=SHOWED_UP, weight=0.1),
 )
@@ -126,10 +130,11 @@ DEFAULT_RULES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundArtifact:
-    """One thing left behind. `key` is its path, address or line; `where` says where it was seen; `rule` found it.
+    """One artifact. `key` is its path, URL or line; `where` says where it was found; `rule` is the kind of the rule.
 
-    `left_out` says in words why it does not count; empty where it does. `sketch` is of its text, by which copies are
-    recognised; empty where it has none. `path` is the file that it is, or is in; empty where it is in none.
+    `left_out` is the reason why it does not count, empty if it counts. `sketch` is its text's, to recognise copies;
+    empty without a text. `path` is the file that it is, or is in; empty for a comment. `short_text` is the text of a
+    file of fewer than `MIN_CHARACTERS`.
     """
 
     kind: str
@@ -140,110 +145,111 @@ class FoundArtifact:
     left_out: str = ""
     sketch: substance.Sketch = ()
     path: str = ""
-    short: substance.Text | None = field(default=None, compare=False, repr=False)
-    """Its text, where that is a file's of fewer than `LEAST_CHARACTERS`."""
+    short_text: substance.Text | None = field(default=None, compare=False, repr=False)
 
 
 def find(
     rules: Sequence[ArtifactDefinition], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
 ) -> tuple[FoundArtifact, ...]:
-    """The artifacts of a session, each once; those without substance with the reason.
+    """The artifacts of a session, each once; those without substance with the reason in `left_out`.
 
-    Files come from the patch; without one, from the confirmed writes of the transcript, and there a file whose text no
-    call shows cannot be said to have any. Comments come from the transcript's confirmed effects. `root`: the folder
-    that absolute paths of the transcript are relative to. A file is one artifact: the first rule that takes it has it.
+    Files come from the patch, or without one from the confirmed writes of the transcript; there, a file whose text no
+    call shows does not count. Comments come from the transcript's confirmed effects. `root`: the folder that absolute
+    paths of the transcript are relative to. A file belongs to the first rule that matches it.
     """
-    found: dict[tuple[str, str], FoundArtifact] = {}
-    looked: Counter[str] = Counter()
+    artifacts: dict[tuple[str, str], FoundArtifact] = {}
+    counts: Counter[str] = Counter()
     signals = signals or Signals()
     changes = signals.files if patch is None else patch.files
     origin = "transcript" if patch is None else "patch"
-    # What the transcript's changes wrote into each file, one after the other, without what they removed again.
+    # The lines that the transcript's changes added to each file and did not remove again.
     written: dict[str, tuple[str, ...]] = {}
     for change in changes if patch is None else ():
-        held = lacking(written.get(change.path, ()), change.removed)
-        written[change.path] = (*held, *change.added)[:MAX_LINES]
-    taken: set[str] = set()
+        remaining = subtract_lines(written.get(change.path, ()), change.removed)
+        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+    matched_paths: set[str] = set()
     for change in changes:
-        # A write that may have made its file counts as new: gptme does not say.
-        fitting = (rule for rule in rules if change.is_new is not False or not rule.new_files_only)
-        rule = next((one for one in fitting if one.path_glob and path_matches(change.path, one.path_glob, root)), None)
-        if rule is None or (not rule.line_pattern and change.path in taken):
+        # A write that may have created its file counts as new: gptme's log does not record it.
+        candidates = (rule for rule in rules if change.is_new is not False or not rule.new_files_only)
+        rule = next(
+            (one for one in candidates if one.path_glob and path_matches(change.path, one.path_glob, root)), None
+        )
+        if rule is None or (not rule.line_pattern and change.path in matched_paths):
             continue
-        taken.add(change.path)
+        matched_paths.add(change.path)
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
-        for key, why in _keys(rule, change):
+        for key, reason in _artifact_keys(rule, change):
             artifact = FoundArtifact(
                 kind=rule.kind,
                 key=key[:500],
                 where=where,
                 origin=origin,
                 rule=rule.kind,
-                left_out=why,
+                left_out=reason,
                 path=change.path,
             )
-            if (rule.kind, artifact.key) not in found:
-                looked[rule.kind] += 1
+            if (rule.kind, artifact.key) not in artifacts:
+                counts[rule.kind] += 1
                 lines = written.get(change.path, change.added)
-                found[rule.kind, artifact.key] = _weighed(artifact, rule, lines, number=looked[rule.kind])
+                artifacts[rule.kind, artifact.key] = _examine(artifact, rule, lines, number=counts[rule.kind])
     for effect in signals.effects if any(rule.kind == ENGAGEMENT for rule in rules) else ():
         if effect.kind is EffectKind.COMMENT:
             comment = FoundArtifact(
                 kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
             )
-            found.setdefault((ENGAGEMENT, comment.key), comment)
-    return tuple(_distinct(found.values()))
+            artifacts.setdefault((ENGAGEMENT, comment.key), comment)
+    return tuple(_mark_copies(artifacts.values()))
 
 
-def _weighed(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
-    """The artifact, `number` of its kind, with the sketch of its text; or with why it does not count."""
+def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
+    """The artifact with its text's sketch, or with why it does not count. It is the `number`th of its kind."""
     if artifact.left_out:
         return artifact
     if number > MAX_OF_A_KIND:
         return replace(artifact, left_out=f"only the first {MAX_OF_A_KIND} of a kind are looked at")
-    text = substance.read_row(artifact.key) if rule.line_pattern else substance.read(lines)
-    is_short = not rule.line_pattern and text.characters < LEAST_CHARACTERS
-    # A word counts again in another phrase. In a short text, that must not be most of it.
+    text = substance.read_row(artifact.key) if rule.line_pattern else substance.read_lines(lines)
+    is_short = not rule.line_pattern and text.characters < MIN_CHARACTERS
+    # A word counts again in another phrase. At least half of a short text must be distinct words.
     least_distinct = rule.least_characters // 2 if is_short else 0
     if text.characters >= rule.least_characters:
-        if text.distinct >= least_distinct:
-            return replace(artifact, sketch=text.sketch, short=text if is_short else None)
-        lacking_words = f"{text.distinct} characters of different words, {least_distinct:,} needed"
-        return replace(artifact, left_out=f"{lacking_words}; {least_distinct - text.distinct:,} missing")
-    is_unknown = artifact.origin == "transcript" and not rule.line_pattern and not lines
-    if is_unknown:
+        distinct = text.distinct_characters
+        if distinct >= least_distinct:
+            return replace(artifact, sketch=text.sketch, short_text=text if is_short else None)
+        counted = f"{distinct} characters of different words, {least_distinct:,} needed"
+        return replace(artifact, left_out=f"{counted}; {least_distinct - distinct:,} missing")
+    if artifact.origin == "transcript" and not rule.line_pattern and not lines:
         return replace(artifact, left_out=f"no call shows its text, {rule.least_characters:,} characters needed")
     counted = f"{text.characters} character{'s' * (text.characters != 1)} of text"
     missing = rule.least_characters - text.characters
     return replace(artifact, left_out=f"{counted}, {rule.least_characters:,} needed; {missing:,} missing")
 
 
-def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
-    """The artifacts in their order; one whose text an earlier one has is left out."""
-    kept: list[FoundArtifact] = []
-    for artifact in found:
+def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
+    """The artifacts in order; a near copy of an earlier one gets that reason in `left_out`."""
+    originals: list[FoundArtifact] = []
+    for artifact in artifacts:
         if not artifact.sketch:  # no text to compare
             yield artifact
             continue
-        same = next((other for other in kept if _is_copy(artifact, other)), None)
-        if same is None:
-            kept.append(artifact)
+        original = next((other for other in originals if _is_copy(artifact, other)), None)
+        if original is None:
+            originals.append(artifact)
             yield artifact
         else:
-            yield replace(artifact, sketch=(), short=None, left_out=f"a near copy of {same.key[:200]}")
+            yield replace(artifact, sketch=(), short_text=None, left_out=f"a near copy of {original.key[:200]}")
 
 
 def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
-    if ours.short is not None and theirs.short is not None and ours.short.is_like(theirs.short):
+    if ours.short_text is not None and theirs.short_text is not None and ours.short_text.is_like(theirs.short_text):
         return True
     return substance.is_copy(ours.sketch, theirs.sketch)
 
 
-def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
-    """What the change left behind by a rule that takes it: the file, or its added lines that match, without table
-    headers, separators and rows that replace a similar removed row. Each with why it cannot count, where that is so.
+def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
+    """The (key, reason to leave it out or "") of each artifact of a change, by the rule that its path matches.
 
-    Of a file that may have been there, it is not known which lines were added.
+    The key is the path, or with a line pattern each added line that matches, without table headers, separators and
+    edits of a removed row. A file that may have existed before has no lines that are known to be added.
     """
     if rule.regex is None:
         yield change.path, ""
@@ -255,18 +261,18 @@ def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, s
         is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
         if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
             rows.append(line)
-    removed = [_words(line) for line in change.removed[:MAX_ROWS]]
-    gone = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
+    removed = [_word_set(line) for line in change.removed[:MAX_ROWS]]
+    removed_sketches = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
     for line in rows[:MAX_ROWS]:
-        # By the share of words in common a row is an edit of a removed one; each removed row excuses one.
-        words = _words(line)
-        shares = [len(words & other) / max(1, len(words | other)) for other in removed]
-        best = max(range(len(shares)), key=shares.__getitem__, default=None)
-        if best is not None and shares[best] >= SIMILAR:
-            removed.pop(best)
+        # The row is an edit of the most similar removed row, which then is no other row's.
+        row = _word_set(line)
+        similarities = [len(row & other) / max(1, len(row | other)) for other in removed]
+        most_similar = max(range(len(removed)), key=similarities.__getitem__, default=None)
+        if most_similar is not None and similarities[most_similar] >= MIN_ROW_SIMILARITY:
+            removed.pop(most_similar)
         else:
-            yield line.strip(), REPEATED if substance.read_row(line).sketch in gone else ""
+            yield line.strip(), REPEATED_ROW if substance.read_row(line).sketch in removed_sketches else ""
 
 
-def _words(line: str) -> frozenset[str]:
+def _word_set(line: str) -> frozenset[str]:
     return frozenset(WORD.findall(line.lower()))

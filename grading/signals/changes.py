@@ -1,4 +1,4 @@
-"""A changed file as patches and transcripts both show it, and the globs that name files."""
+"""A file change, as both patches and transcripts show it, and globs that match paths."""
 
 import re
 from collections import Counter
@@ -14,11 +14,11 @@ GLOB_REGEX = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One change of one file, known to have happened.
+    """One confirmed change of one file.
 
-    `is_new` is None where nothing says whether the file existed before. `added` and `removed` are lines in their order,
-    capped; empty where unknown. Where `is_new` is None, `added` is what was written, of which some may have been there.
-    `at` is the event's number, or the line of the patch.
+    `is_new` is None if it is unknown whether the file existed before. `added` and `removed` are lines in order, capped;
+    empty if unknown. If `is_new` is None, `added` is all that was written, and some of it may have been there before.
+    `at` is the event's number, or the line number in the patch.
     """
 
     path: str
@@ -29,9 +29,9 @@ class FileChange:
 
 
 def line_changes(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines of `new` that `old` lacks and the reverse, as multisets in their order; linear, capped."""
+    """The lines added to and removed from `old` to get `new`, compared as multisets; capped, in linear time."""
     before, after = capped(old.splitlines()), capped(new.splitlines())
-    return lacking(after, before), lacking(before, after)
+    return subtract_lines(after, before), subtract_lines(before, after)
 
 
 def capped(lines: Sequence[str]) -> tuple[str, ...]:
@@ -39,23 +39,23 @@ def capped(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[:MAX_LINE] for line in lines[:MAX_LINES])
 
 
-def lacking(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """The lines that are not among the others, in their order; each of the others stands for one."""
-    left = Counter(others)
-    kept = []
+def subtract_lines(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The multiset difference of the lines, in order: each of the others removes one equal line."""
+    to_remove = Counter(others)
+    difference = []
     for line in lines:
-        if left[line] > 0:
-            left[line] -= 1
+        if to_remove[line] > 0:
+            to_remove[line] -= 1
         else:
-            kept.append(line)
-    return tuple(kept)
+            difference.append(line)
+    return tuple(difference)
 
 
 @lru_cache(maxsize=256)
 def glob_regex(glob: str) -> re.Pattern[str]:
-    """A glob with `*`, `?`, `**` and `{a,b}` as a regular expression over a whole relative path.
+    """A glob with `*`, `?`, `**` and `{a,b}` as a regular expression for a whole relative path.
 
-    Raises ValueError where braces do not pair.
+    Raises ValueError if braces are unbalanced or nested.
     """
     depth = 0
     parts = []
@@ -71,7 +71,7 @@ def glob_regex(glob: str) -> re.Pattern[str]:
 
 
 def path_matches(path: str, glob: str, root: str = "") -> bool:
-    """Whether `glob` names `path`.
+    """Whether `glob` matches `path`.
 
     A path below `root` and a relative path match from their beginning; an absolute path elsewhere (another worktree, an
     unknown root) matches from any of its folders.
@@ -88,7 +88,7 @@ def path_matches(path: str, glob: str, root: str = "") -> bool:
 
 
 def matching(paths: Iterable[str], globs: Sequence[str], root: str = "") -> set[str]:
-    """Those of these paths that one of the globs names."""
+    """The paths that at least one of the globs matches."""
     return {path for path in paths if any(path_matches(path, glob, root) for glob in globs)}
 
 

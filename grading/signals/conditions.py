@@ -1,9 +1,9 @@
-"""Conditions: what a rule asks of a session's traits. Plain words and globs, found in linear time whatever they are.
+"""Conditions of category rules on a session's traits: plain words and globs, matched in linear time.
 
-In: conditions as a form or a row has them. Out: a `Matcher`, which says what of a session met them, if anything did.
+In: conditions as a form or a row has them. Out: a `Matcher`, which says which traits of a session meet them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,12 +12,13 @@ import re2
 
 from grading.signals.traits import Traits
 
-MOST_CONDITIONS, MOST_VALUES, LONGEST = 6, 20, 200
-AROUND = 40
+MAX_CONDITIONS, MAX_VALUES, MAX_VALUE_LENGTH = 6, 20, 200
+# Characters of the task shown after a match, and half as many before it.
+CONTEXT = 40
 
 
 class Field(StrEnum):
-    """What a condition is about."""
+    """The trait that a condition tests."""
 
     REPOSITORY = "repository"
     PATH = "path"
@@ -27,12 +28,12 @@ class Field(StrEnum):
     HARNESS = "harness"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         return "words of the task" if self is Field.WORDS else self.value
 
 
 class Test(StrEnum):
-    """How it is asked. `MATCHES` takes `*` for any characters and `?` for one."""
+    """How a condition compares. In the values of `MATCHES`, `*` stands for any characters and `?` for one."""
 
     IS = "is"
     STARTS = "starts with"
@@ -41,112 +42,111 @@ class Test(StrEnum):
 
 
 class InvalidCondition(ValueError):
-    """A condition that cannot work; the message says which part, and what to write."""
+    """An invalid condition; the message says which part, and what to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One condition: any of `values` will do. Upper and lower case make no difference."""
+    """One condition, met if any of `values` matches. Case is ignored."""
 
     field: Field
     test: Test
     values: tuple[str, ...]
 
-    @property
-    def words(self) -> str:
-        return f"{self.field.words} {self.test} {' or '.join(self.values)}"
+    def __str__(self) -> str:
+        return f"{self.field.label} {self.test} {' or '.join(self.values)}"
 
     def as_dict(self) -> dict[str, Any]:
         return {"field": self.field.value, "test": self.test.value, "values": list(self.values)}
 
 
 def parse(rows: object) -> tuple[Condition, ...]:
-    """The conditions of these rows. Raises InvalidCondition for none, for too many, and for what is none."""
+    """The conditions of these rows. Raises InvalidCondition for no rows, too many, or an invalid one."""
     if not isinstance(rows, list) or not rows:
         raise InvalidCondition("A rule needs a condition: say what of the session it looks at.")
-    if len(rows) > MOST_CONDITIONS:
-        raise InvalidCondition(f"A rule has at most {MOST_CONDITIONS} conditions; {len(rows)} were given.")
-    return tuple(map(_parsed, rows))
+    if len(rows) > MAX_CONDITIONS:
+        raise InvalidCondition(f"A rule has at most {MAX_CONDITIONS} conditions; {len(rows)} were given.")
+    return tuple(map(_parse_row, rows))
 
 
-def _parsed(row: object) -> Condition:
-    said = row if isinstance(row, Mapping) else {}
+def _parse_row(row: object) -> Condition:
+    data = row if isinstance(row, Mapping) else {}
     try:
-        field, test = Field(str(said.get("field"))), Test(str(said.get("test")))
+        field, test = Field(str(data.get("field"))), Test(str(data.get("test")))
     except ValueError as error:
         raise InvalidCondition(f"Choose what a condition looks at, and how: {error}.") from error
-    values = said.get("values")
-    found = (
-        tuple(dict.fromkeys(value.strip() for value in values if isinstance(value, str) and value.strip()))
-        if (isinstance(values, list))
-        else ()
-    )
-    if not found:
-        raise InvalidCondition(f"Say what the {field.words} should be: a word, or several with commas between them.")
-    if len(found) > MOST_VALUES or any(len(value) > LONGEST for value in found):
-        raise InvalidCondition(f"At most {MOST_VALUES} words or patterns of {LONGEST} characters in one condition.")
-    if any("\0" in value or not value.isprintable() for value in found):
+    items = data["values"] if isinstance(data.get("values"), list) else []
+    values = tuple(dict.fromkeys(item.strip() for item in items if isinstance(item, str) and item.strip()))
+    if not values:
+        raise InvalidCondition(f"Say what the {field.label} should be: a word, or several with commas between them.")
+    if len(values) > MAX_VALUES or any(len(value) > MAX_VALUE_LENGTH for value in values):
+        raise InvalidCondition(
+            f"At most {MAX_VALUES} words or patterns of {MAX_VALUE_LENGTH} characters in one condition."
+        )
+    if any("\0" in value or not value.isprintable() for value in values):
         raise InvalidCondition("Words and patterns are plain text, without control characters.")
-    if test is Test.MATCHES and any(not value.strip("*?") for value in found):
+    if test is Test.MATCHES and any(not value.strip("*?") for value in values):
         raise InvalidCondition("A pattern of stars alone matches everything; say what else it should have.")
-    return Condition(field=field, test=test, values=found)
+    return Condition(field=field, test=test, values=values)
 
 
-def words(rows: object) -> str:
-    """Conditions as a clause: "harness is codex and branch matches fix/*"; what cannot be read is said to be so."""
+def describe(rows: object) -> str:
+    """The conditions as a clause, such as "harness is codex and branch matches fix/*"; invalid rows are reported so."""
     try:
-        return " and ".join(each.words for each in parse(rows))
+        return " and ".join(map(str, parse(rows)))
     except InvalidCondition:
         return "conditions that cannot be read"
 
 
 class Matcher:
-    """Conditions, ready to be asked of many sessions. Raises InvalidCondition."""
+    """Compiled conditions, to be matched with many sessions. Raises InvalidCondition."""
 
     def __init__(self, rows: object) -> None:
         self.conditions = parse(rows)
-        self._tests = [(each, _regex(each)) for each in self.conditions]
+        self._regexes = [(condition, _compile(condition)) for condition in self.conditions]
 
-    def why(self, traits: Traits) -> str:
-        """What of these traits meets the conditions, in words; empty where they don't meet them all."""
-        found = []
-        for condition, regex in self._tests:
-            met = next(filter(None, (_met(condition, regex, text) for text in _asked(condition.field, traits))), "")
-            if not met:
+    def explain_match(self, traits: Traits) -> str:
+        """How the traits meet the conditions, as a clause; "" if they don't meet all of them."""
+        reasons = []
+        for condition, regex in self._regexes:
+            reason = _explain_condition(condition, regex, traits)
+            if not reason:
                 return ""
-            found.append(met)
-        return " and ".join(found)
+            reasons.append(reason)
+        return " and ".join(reasons)
 
 
-def _asked(field: Field, traits: Traits) -> Iterable[str]:
-    """The texts of a session that a condition on that field is tried on."""
-    asked: Mapping[Field, Callable[[], Sequence[str]]] = {
-        Field.REPOSITORY: lambda: (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories)),
-        Field.PATH: lambda: (*traits.paths, traits.folder),
-        Field.BRANCH: lambda: (traits.branch,),
-        Field.WORDS: lambda: (traits.task,),
-        Field.TOOL: lambda: traits.tools,
-        Field.HARNESS: lambda: (traits.harness,),
+def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
+    """How the first trait that meets the condition does so; "" if none does."""
+    for text in _field_texts(condition.field, traits):
+        match = regex.search(text)
+        if match is None:
+            continue
+        if condition.field is not Field.WORDS:
+            return f"{condition.field} {text}"
+        start, end = max(0, match.start() - CONTEXT // 2), match.end() + CONTEXT
+        excerpt = f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
+        return f"the task says “{excerpt}”"
+    return ""
+
+
+def _field_texts(field: Field, traits: Traits) -> Iterator[str]:
+    """The texts of a session that a condition on the field is tested on."""
+    texts: Mapping[Field, Sequence[str]] = {
+        Field.REPOSITORY: (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories)),
+        Field.PATH: (*traits.paths, traits.folder),
+        Field.BRANCH: (traits.branch,),
+        Field.WORDS: (traits.task,),
+        Field.TOOL: traits.tools,
+        Field.HARNESS: (traits.harness,),
     }
-    return filter(None, asked[field]())
+    return filter(None, texts[field])
 
 
-def _met(condition: Condition, regex: Any, text: str) -> str:
-    found = regex.search(text)
-    if found is None:
-        return ""
-    if condition.field is not Field.WORDS:
-        return f"{condition.field} {text}"
-    start, end = max(0, found.start() - AROUND // 2), found.end() + AROUND
-    cut = f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
-    return f"the task says “{cut}”"
-
-
-def _regex(condition: Condition) -> Any:
-    """One pattern for all values of a condition: RE2's, whose time is linear whatever stands in it."""
-    either = "|".join(
-        _glob(value) if condition.test is Test.MATCHES else re2.escape(value) for value in condition.values
-    )
+def _compile(condition: Condition) -> Any:
+    """The RE2 pattern for all values of a condition; RE2 runs in linear time whatever the values."""
+    to_regex = _glob_regex if condition.test is Test.MATCHES else re2.escape
+    either = "|".join(to_regex(value) for value in condition.values)
     whole_words = condition.field is Field.WORDS and condition.test is Test.CONTAINS
     pattern = {
         Test.IS: rf"^(?:{either})$",
@@ -164,5 +164,5 @@ def _regex(condition: Condition) -> Any:
         raise InvalidCondition(f"“{condition.values[0]}” cannot be searched for; write it another way.") from error
 
 
-def _glob(value: str) -> str:
+def _glob_regex(value: str) -> str:
     return "".join({"*": ".*", "?": "."}.get(char) or re2.escape(char) for char in value)

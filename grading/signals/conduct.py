@@ -1,16 +1,15 @@
-"""How a session went about its work: calls made again for nothing, calls that printed nothing, a start without success.
+"""How a session worked: needless repeats of calls, empty results, and a start in which every call failed.
 
-A *repeat* is the same call with the same result, where nothing changed since that call was last made. Calls are
-compared as what they run: without comments, white space and what differs from one moment to the next (times, unique
-ids, names of temporary files); long ones just as they are. What is not known to only read may have changed something,
-and so may a person who spoke in between. Whoever waits asks again on purpose: test runs, status queries and reading on
-are no repeats.
+A *repeat* is the same call with the same result, if nothing changed since the call was last made. Calls are compared
+by what they run, without comments, white space and parts that differ each time (times, unique ids, names of temporary
+files); long ones are compared exactly. Any call that isn't known to only read may have changed something, and so may a
+user's message in between. Test runs, status queries and reading from a running command are not repeats: they wait.
 
-An *empty result* is one of a call that worked and cannot help printing something: `cat` of a file, `git log`, `wc`. A
-search or a query may rightly find nothing.
+An *empty result* is one of a successful call that always prints something: `cat` of a file, `git log`, `wc`. A search
+or a query may find nothing.
 
-A *dead start* is a session that did not get going: of the first three results that say whether their call worked none
-says that it did. Where fewer say so, those count; where none does, nothing is held against the session.
+A *dead start*: none of the first three results that record success or failure records success. If fewer than three
+record it, those count; if none does, it isn't a dead start.
 """
 
 import hashlib
@@ -18,6 +17,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from grading.formats.events import ToolCall
 from grading.signals.confirm import CallResult
@@ -25,8 +25,8 @@ from grading.signals.intents import GIT_VALUED, Check, Intent, is_continuation
 from grading.signals.shell import ShellCommand
 
 MAX_REMEMBERED = 2_000
-COMPARED = 2_000
-FIRST = 3
+MAX_COMPARED = 2_000
+START_RESULTS = 3
 NONCE = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"
@@ -35,16 +35,17 @@ NONCE = re.compile(
     r"|\btmp[._-]?\w{6,12}\b"
     r"|\b\d{1,6}\.\d{1,6} ?(?:ms|s|sec|seconds)\b"
 )
-# What harnesses print where a command printed nothing.
-NOTHING = re.compile(r"(?:\A|\n)[ \t]{0,20}\(?(?:Bash completed with )?no output\)?\s{0,20}\Z", re.IGNORECASE)
-# A call's own words about itself, not what it does.
-TOLD = frozenset({"description", "explanation", "reason", "justification"})
-# Where parts of a command line run once, often or never, what it must print cannot be told from its commands.
+# What harnesses report if a command printed nothing.
+NO_OUTPUT = re.compile(r"(?:\A|\n)[ \t]{0,20}\(?(?:Bash completed with )?no output\)?\s{0,20}\Z", re.IGNORECASE)
+# Arguments that describe a call and don't change what it does.
+DESCRIPTIONS = frozenset({"description", "explanation", "reason", "justification"})
+# Parts of such a command line may run repeatedly or never, so its commands don't show what it must print.
 CONDITIONAL = re.compile(r"\$\(|`|<\(|\|\||\(\)|\b(?:if|for|while|until|case|function)\b")
 PRINTING_FILES = frozenset({"cat", "file", "head", "nl", "stat", "tail"})
 PRINTING = frozenset({"date", "df", "du", "env", "hostname", "id", "ps", "pwd", "uname", "wc", "whoami"})
 PRINTING_GIT = frozenset({"blame", "log", "show", "status"})
-CHOOSING = (
+# With these, git may rightly print nothing.
+NARROWING_FLAGS = (
     "-s",
     "--short",
     "--porcelain",
@@ -83,23 +84,23 @@ CHANGING_FLAGS = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place
 
 
 class Conduct:
-    """Follows a session's results in order, in bounded memory."""
+    """Counts repeats and empty results over a session's results, in order and in bounded memory."""
 
     def __init__(self) -> None:
         self.must_print = 0
         self.empty_results = 0
         self.repeatable = 0
         self.repeats = 0
-        self._known: list[bool] = []
-        self._state = 0
-        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._start: list[bool] = []  # success of the first results that record it
+        self._state = 0  # grows with everything that may have changed something
+        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()  # state and result after each call
 
     @property
     def dead_start(self) -> bool:
-        return bool(self._known) and not any(self._known)
+        return bool(self._start) and not any(self._start)
 
     def on_change(self) -> None:
-        """Something may be different now: a person spoke, say."""
+        """Note that something may have changed, for example because the user sent a message."""
         self._state += 1
 
     def on_result(
@@ -107,49 +108,48 @@ class Conduct:
         call: ToolCall,
         commands: Sequence[ShellCommand],
         intents: Sequence[Intent],
-        shown: CallResult,
+        result: CallResult,
         *,
         changed: bool,
     ) -> None:
-        """A call and its result. `changed`: it was seen to change a file or to have another effect."""
-        if shown.ok is not None and len(self._known) < FIRST:
-            self._known.append(shown.ok)
-        if shown.ok and _must_print(call, commands):
+        """Count a call and its result. `changed`: it was confirmed to change a file or to have another effect."""
+        if result.ok is not None and len(self._start) < START_RESULTS:
+            self._start.append(result.ok)
+        if result.ok and _must_print(call, commands):
             self.must_print += 1
-            self.empty_results += not shown.text.strip() or NOTHING.search(shown.text[-100:]) is not None
-        before = self._state
-        # Whether the call leaves everything as it was, as far as can be told.
-        only_reads = all(map(_reads, commands)) if commands else call.kind in READING_KINDS
-        if changed or (shown.ok is not False and not only_reads):
+            if not result.text.strip() or NO_OUTPUT.search(result.text[-100:]):
+                self.empty_results += 1
+        state_before = self._state
+        only_reads = all(map(_only_reads, commands)) if commands else call.kind in READING_KINDS
+        if changed or (result.ok is not False and not only_reads):
             self.on_change()
-        # It asks how something goes on: a test run, a status, the output of what runs already.
-        is_watching = is_continuation(call) or any(isinstance(intent.kind, Check) for intent in intents)
-        if is_watching or any(map(_watches, commands)):
+        # Test runs, status queries and reading from a running command are made again on purpose.
+        is_waiting = is_continuation(call) or any(isinstance(intent.kind, Check) for intent in intents)
+        if is_waiting or any(map(_watches, commands)):
             return
         self.repeatable += 1
-        what, result = _what(call, commands), _short(shown.text)
-        state, earlier = self._last.pop(what, (-1, ""))
-        # The call's last time left the state that it found now, and had the same result.
-        self.repeats += state == before and _plain(earlier) == _plain(result)
-        self._last[what] = (self._state, result)
+        key, text = _call_key(call, commands), _digest_if_long(result.text)
+        last_state, last_text = self._last.pop(key, (-1, ""))
+        if last_state == state_before and _without_nonces(last_text) == _without_nonces(text):
+            self.repeats += 1
+        self._last[key] = (self._state, text)
         if len(self._last) > MAX_REMEMBERED:
             self._last.popitem(last=False)
 
 
 def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
-    """Whether a shell call that works cannot help printing: one of its commands cannot, and is sure to run."""
-    if not commands or CONDITIONAL.search(call.command[:COMPARED]):
+    """Whether a successful shell call always prints something: one of its commands does, and is sure to run."""
+    if not commands or CONDITIONAL.search(call.command[:MAX_COMPARED]):
         return False
-    piped = False  # what a command is piped may be nothing
-    for command in commands:
-        is_piped, piped = piped, command.then == "|"
+    for before, command in zip((None, *commands), commands, strict=False):
         if command.outputs or command.then not in ("", ";", "&&"):
             continue
-        words = _words(command)
+        operands = _operands(command)
         if command.program == "git":
-            prints = len(words) == 2 and words[1] in PRINTING_GIT and not _has_flag(command, CHOOSING)  # noqa: PLR2004
+            prints = len(operands) == 2 and operands[1] in PRINTING_GIT and not _has_flag(command, NARROWING_FLAGS)  # noqa: PLR2004
         elif command.program in PRINTING_FILES:
-            prints = len(words) > 1 and not is_piped and "/dev/null" not in words
+            is_piped = before is not None and before.then == "|"  # the input from a pipe may be empty
+            prints = len(operands) > 1 and not is_piped and "/dev/null" not in operands
         else:
             prints = command.program in PRINTING
         if prints:
@@ -158,54 +158,58 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
 
 
 def _watches(command: ShellCommand) -> bool:
-    words = _words(command)
+    """Whether the command queries a state that changes by itself, such as the time, a process or a CI run."""
+    operands = _operands(command)
     follows = command.program == "tail" and _has_flag(command, ("-f", "-F", "--follow"))
-    return follows or command.program in WATCHING or words[:2] in WATCHING_VERBS or words[:3] in WATCHING_VERBS
+    return follows or command.program in WATCHING or operands[:2] in WATCHING_VERBS or operands[:3] in WATCHING_VERBS
 
 
-def _reads(command: ShellCommand) -> bool:
+def _only_reads(command: ShellCommand) -> bool:
+    """Whether the command is known to change nothing."""
     program = command.program
     if any(not path.startswith("/dev/") for path, _ in command.outputs):
         return False
     if _has_flag(command, CHANGING_FLAGS.get(program, ())):
         return False
     if program == "git":
-        return bool(READING_GIT & set(_words(command)[1:2])) or _watches(command)
+        return bool(READING_GIT & set(_operands(command)[1:2])) or _watches(command)
     if program in SQL:
         return any(QUERY.match(word) for word in command.argv[1:])
     return not program or program in READING or _watches(command)
 
 
-def _words(command: ShellCommand) -> tuple[str, ...]:
-    """The program and its words that are no flags; of git's own flags the values are left out too."""
-    given = zip(("", *command.argv[1:]), command.argv[1:], strict=False)
-    is_git = command.program == "git"
-    return (
-        command.program,
-        *(word for before, word in given if not word.startswith("-") and not (is_git and before in GIT_VALUED)),
-    )
+def _operands(command: ShellCommand) -> tuple[str, ...]:
+    """The program and its arguments without flags, and for git without the values of git's own flags."""
+    operands = [command.program]
+    for before, word in pairwise(("", *command.argv[1:])):
+        is_git_value = command.program == "git" and before in GIT_VALUED
+        if not word.startswith("-") and not is_git_value:
+            operands.append(word)
+    return tuple(operands)
 
 
 def _has_flag(command: ShellCommand, flags: tuple[str, ...]) -> bool:
     return any(word.startswith(flags) for word in command.argv[1:])
 
 
-def _what(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
-    """What makes two calls the same: what a shell runs, parsed; else the tool and its arguments."""
+def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
+    """A key that is equal for equal calls: the parsed commands of a shell call, else the tool and its arguments."""
     if commands:
-        return _plain(_short(repr([(one.argv, one.then, one.outputs, one.document) for one in commands])))
-    arguments = {name: value for name, value in call.arguments.items() if name not in TOLD}
+        key = repr([(one.argv, one.then, one.outputs, one.document) for one in commands])
+        return _without_nonces(_digest_if_long(key))
+    arguments = {name: value for name, value in call.arguments.items() if name not in DESCRIPTIONS}
     try:
-        return _plain(_short(json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)))
+        key = json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)
     except (RecursionError, TypeError, ValueError):
         return f"{call.number} is like no other"
+    return _without_nonces(_digest_if_long(key))
 
 
-def _short(text: str) -> str:
-    """The text, or a fingerprint of one that is too long to be kept."""
-    return text if len(text) <= COMPARED else hashlib.blake2b(text.encode(errors="surrogatepass")).hexdigest()
+def _digest_if_long(text: str) -> str:
+    """The text, or the digest of one with more than `MAX_COMPARED` characters."""
+    return text if len(text) <= MAX_COMPARED else hashlib.blake2b(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def _plain(text: str) -> str:
-    """The text without what differs from one moment to the next."""
+def _without_nonces(text: str) -> str:
+    """The text with single spaces and without parts that differ each time, such as times and unique ids."""
     return NONCE.sub("~", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""One pass over the events of a transcript: what happened, as far as a tool's result shows it."""
+"""One pass over the events of a transcript that builds its `Signals`: what the results of tool calls show."""
 
 import hashlib
 import json
@@ -23,8 +23,7 @@ from grading.formats.scaffold import own_words
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
-from grading.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log, shows_head
-from grading.signals.looks import is_answer
+from grading.signals.intents import Intent, find_intents, is_continuation, parse_commands, prints_log, shows_head
 from grading.signals.model import Signals, TokenTotals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
@@ -37,27 +36,27 @@ MAX_OPEN_CALLS = 2_000
 MAX_TASK = 120
 MAX_LINKS = 200
 MAX_READS = 2_000
-# By which a call names the running shell or task that it reads on in.
-RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
+# Arguments by which a call names the running shell or task whose output it reads.
+SESSION_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 
 
 def extract(events: Iterable[Event]) -> Signals:
     """The signals of a session from its normalised events, in one pass and bounded memory.
 
-    An effect counts when the result of a call that set out to cause it shows it; text alone never does. What a log
-    copied from another session counts for nothing (L11).
+    An effect counts if the result of a call intended to cause it shows it; text alone never counts. When a log changes
+    to another session, everything before (copied from an earlier session) is discarded.
     """
     collector = _Collector()
     for event in events:
         if isinstance(event, Boundary) and event.kind == "session_change":
             collector = _Collector()
         collector.feed(event)
-    return collector.signals()
+    return collector.build_signals()
 
 
 @dataclass(slots=True)
-class _Open:
-    """A call that waits for its result."""
+class _OpenCall:
+    """A call without a result yet. `digest` identifies calls with the same name, command, path and arguments."""
 
     call: ToolCall
     commands: tuple[ShellCommand, ...]
@@ -66,6 +65,12 @@ class _Open:
 
 
 class _Collector:
+    """The state of the pass; `counts` has one counter per count of `Signals`, under a short name of its own.
+
+    `open_calls` and `failed_digests` are capped, oldest out first. `user_record` is the record of the last user
+    message: further messages with it are parts of the same turn. `user_spoke_last`: no assistant message came since.
+    """
+
     def __init__(self) -> None:
         self.tool_calls: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
@@ -73,27 +78,27 @@ class _Collector:
         self.tokens: Counter[str] = Counter()
         self.cost: float | None = None
         self.models: OrderedDict[str, None] = OrderedDict()
-        self.open: OrderedDict[str, _Open] = OrderedDict()
-        self.failed: OrderedDict[str, None] = OrderedDict()
+        self.open_calls: OrderedDict[str, _OpenCall] = OrderedDict()
+        self.failed_digests: OrderedDict[str, None] = OrderedDict()
         self.places = Places()
         self.work = Work(self.places)
         self.conduct = Conduct()
         self.reads: set[str] = set()
-        self.linked: OrderedDict[str, None] = OrderedDict()
+        self.linked_pull_requests: OrderedDict[str, None] = OrderedDict()
         self.cut = ""
         self.concluded = False
-        self.asked_more = False
-        self.first: datetime | None = None
-        self.last: datetime | None = None
+        self.user_spoke_last = False
+        self.first_at: datetime | None = None
+        self.last_at: datetime | None = None
         self.final_message: int | None = None
-        self.task, self.first_line = "", ""
-        self.heard = ""
-        """The record of the last thing a person said: its other parts are the same turn."""
+        self.task = ""
+        self.first_line = ""
+        self.user_record = ""
 
     def feed(self, event: Event) -> None:
         if event.at is not None:
-            self.first = min(self.first or event.at, event.at)
-            self.last = max(self.last or event.at, event.at)
+            self.first_at = min(self.first_at or event.at, event.at)
+            self.last_at = max(self.last_at or event.at, event.at)
         match event:
             case ToolCall():
                 self.on_call(event)
@@ -105,34 +110,36 @@ class _Collector:
                 self.on_usage(event)
             case ApiError():
                 self.on_api_error(event)
-            case PullRequestLink() if len(self.linked) < MAX_LINKS:
-                self.linked.setdefault(event.url[:MAX_KEY])
+            case PullRequestLink() if len(self.linked_pull_requests) < MAX_LINKS:
+                self.linked_pull_requests.setdefault(event.url[:MAX_KEY])
             case Boundary(kind="compaction"):
                 self.counts["compactions"] += 1
 
     def on_api_error(self, error: ApiError) -> None:
-        """An error right after the assistant's words cut them short: they are final only if a person asked for more."""
+        """Count an API error. One right after an assistant message cut it short, so the session is not concluded."""
         self.api_errors[error.reason] += 1
         if not error.sidechain:
             self.cut = error.reason
-            self.concluded = self.concluded and self.asked_more
+            self.concluded = self.concluded and self.user_spoke_last
 
     def on_message(self, message: Message) -> None:
         if message.role is Role.ASSISTANT and not message.sidechain:
-            self.cut, self.asked_more = "", False
+            self.cut = ""
+            self.user_spoke_last = False
             self.concluded = self.concluded or bool(not message.thinking and message.text.strip())
         if message.role is Role.ASSISTANT and not message.thinking:
             self.counts["assistant"] += 1
             if not message.sidechain:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
-            self.counts["user"] += not message.record or message.record != self.heard
-            self.heard, self.asked_more = message.record, True
+            if not message.record or message.record != self.user_record:
+                self.counts["user"] += 1
+            self.user_record = message.record
+            self.user_spoke_last = True
             self.conduct.on_change()
             self.task = self.task or own_words(message.text)
-            self.first_line = self.first_line or next(
-                (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
-            )
+            lines = message.text[:4_000].strip().splitlines() or [""]
+            self.first_line = self.first_line or lines[0].strip()
 
     def on_usage(self, usage: Usage) -> None:
         self.models.setdefault(usage.model)
@@ -148,21 +155,20 @@ class _Collector:
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
-        # What makes two calls the same call: name, command, path and arguments.
-        named = [call.name, call.command, call.path]
+        identity = [call.name, call.command, call.path]
         try:
-            body = json.dumps([*named, dict(call.arguments)], sort_keys=True, default=str)
+            body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
         except RecursionError:
-            body = json.dumps(named)
+            body = json.dumps(identity)
         digest = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-        if digest in self.failed:
+        if digest in self.failed_digests:
             self.counts["retries"] += 1
-            del self.failed[digest]
-        commands = commands_of(call)
-        throwaway = self.places.visit(call, commands)
-        self.open[call.call_id] = _Open(call, commands, of_call(call, commands, throwaway), digest)
-        if len(self.open) > MAX_OPEN_CALLS:
-            self.open.popitem(last=False)
+            del self.failed_digests[digest]
+        commands = parse_commands(call)
+        throwaway = self.places.track_call(call, commands)
+        self.open_calls[call.call_id] = _OpenCall(call, commands, find_intents(call, commands, throwaway), digest)
+        if len(self.open_calls) > MAX_OPEN_CALLS:
+            self.open_calls.popitem(last=False)
 
     def count_clarity(self, call: ToolCall) -> None:
         self.counts[call.clarity] += 1
@@ -170,58 +176,56 @@ class _Collector:
             self.counts["shell"] += 1
             self.counts["bare_shell"] += not call.command
 
-    def on_result(self, result: ToolResult) -> None:
+    def on_result(self, event: ToolResult) -> None:
         self.counts["results"] += 1
-        self.concluded = self.concluded and result.sidechain
-        self.counts["rejected"] += result.failed is not False and outputs.REJECTED.match(result.text) is not None
-        opened = self.open.pop(result.call_id, None)
+        self.concluded = self.concluded and event.sidechain
+        if event.failed is not False and outputs.REJECTED.match(event.text):
+            self.counts["rejected"] += 1
+        opened = self.open_calls.pop(event.call_id, None)
+        result = CallResult(text=outputs.clean_output(event.text), ok=looks.reported_success(event), at=event.number)
+        self.counts["known"] += result.ok is not None
         if opened is None:
             self.counts["unpaired"] += 1
-        shown = CallResult(text=outputs.readable(result.text), ok=looks.said(result), at=result.number)
-        self.counts["known"] += shown.ok is not None
-        if (
-            shown.ok is False
-            and opened is not None
-            and is_answer(opened.commands, result.exit_code, result.text[:4_000])
-        ):
-            shown = replace(shown, ok=None)
-        self.counts["failed"] += shown.ok is False
-        if opened is None:
-            self.work.confirm_carried(replace(shown, ok=None, session=""))
+            self.counts["failed"] += result.ok is False
+            self.work.confirm_open(replace(result, ok=None, session=""))
             return
+        if result.ok is False and looks.is_negative_answer(opened.commands, event.exit_code, event.text[:4_000]):
+            result = replace(result, ok=None)
+        self.counts["failed"] += result.ok is False
         if is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands):
-            # It only waits for, or answers, what runs already: a log it prints is not the commit's output.
-            named = [opened.call.arguments.get(key) for key in RUNNING_KEYS]
-            session = next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
-            self.work.confirm_carried(replace(shown, ok=None, session=session))
+            # The call only reads from, or writes to, a running command: the output is that command's.
+            ids = [opened.call.arguments.get(key) for key in SESSION_KEYS]
+            session = next((str(value)[:60] for value in ids if isinstance(value, int | str)), "")
+            self.work.confirm_open(replace(result, ok=None, session=session))
         done = self.work.done
-        if shown.ok is False:
-            self.failed[opened.digest] = None
-            if len(self.failed) > MAX_OPEN_CALLS:
-                self.failed.popitem(last=False)
+        if result.ok is False:
+            self.failed_digests[opened.digest] = None
+            if len(self.failed_digests) > MAX_OPEN_CALLS:
+                self.failed_digests.popitem(last=False)
         else:
-            self.on_success(opened, shown)
-        self.work.add_result(opened.intents, shown)
-        if shown.ok is not False and prints_log(opened.commands):
-            shows_this = any(intent.shows_hash for intent in opened.intents)
-            is_alone = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
-            self.work.confirm_hidden(shown, is_head=shows_this or is_alone)
-        self.places.told(shown.text)
-        self.conduct.on_result(opened.call, opened.commands, opened.intents, shown, changed=self.work.done > done)
+            self.on_success(opened, result)
+        self.work.add_result(opened.intents, result)
+        if result.ok is not False and prints_log(opened.commands):
+            shows_own_hash = any(intent.shows_hash for intent in opened.intents)
+            is_only_log = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
+            self.work.confirm_hidden(result, is_head=shows_own_hash or is_only_log)
+        self.places.track_result(result.text)
+        self.conduct.on_result(opened.call, opened.commands, opened.intents, result, changed=self.work.done > done)
 
-    def on_success(self, opened: _Open, shown: CallResult) -> None:
+    def on_success(self, opened: _OpenCall, result: CallResult) -> None:
+        """Record what a call that did not fail read, changed, or may have changed."""
         if opened.call.kind == "web":
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
-            self.work.see_path(opened.call.path)
+            self.work.add_existing_path(opened.call.path)
         if len(self.reads) < MAX_READS:
-            self.reads.update(looks.of_call(opened.call, opened.commands, opened.digest))
-        for change in files.of_call(opened.call, shown.text, opened.commands):
+            self.reads.update(looks.find_reads(opened.call, opened.commands, opened.digest))
+        for change in files.find_changes(opened.call, result.text, opened.commands):
             self.work.add_file(change)
-        self.work.may_write(files.named_by_scripts(opened.call, opened.commands))
-        self.work.see_changed(files.shown_changed(opened.commands, shown.text), shown.at)
+        self.work.add_possible_writes(files.find_script_paths(opened.call, opened.commands))
+        self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
 
-    def signals(self) -> Signals:
+    def build_signals(self) -> Signals:
         counts = self.counts
         return Signals(
             tool_calls=dict(self.tool_calls),
@@ -241,7 +245,7 @@ class _Collector:
             tokens=TokenTotals(**self.tokens),
             cost_usd=self.cost,
             models=tuple(self.models),
-            duration=(self.last - self.first).total_seconds() if self.first and self.last else None,
+            duration=(self.last_at - self.first_at).total_seconds() if self.first_at and self.last_at else None,
             compactions=counts["compactions"],
             final_message=self.final_message,
             task=(self.task or self.first_line)[:MAX_TASK],
@@ -251,7 +255,7 @@ class _Collector:
             concluded=self.concluded,
             rejected=counts["rejected"],
             undone=self.work.history.all_undone(),
-            linked_pull_requests=tuple(self.linked),
+            linked_pull_requests=tuple(self.linked_pull_requests),
             loosened_tests=self.work.loosened,
             opaque_calls=counts[Clarity.OPAQUE],
             unreadable_calls=counts[Clarity.UNREADABLE],

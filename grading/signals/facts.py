@@ -1,11 +1,11 @@
-"""What is known of a session besides its log: what its caller saw, and what belongs to another session."""
+"""Facts about a session from outside its log: what its runner observed, and what belongs to another session."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedFacts:
-    """What the caller saw itself: full commit hashes, addresses of pull requests, and checks that failed, by name."""
+    """What the runner observed: full commit hashes, URLs of pull requests, and the names of failed checks."""
 
     commits: tuple[str, ...] = ()
     pull_requests: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class ObservedFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """What this session's evidence shows and another session owns: commit hashes and pull requests' addresses."""
+    """Commit hashes and URLs of pull requests in this session's evidence that another session owns."""
 
     commits: frozenset[str] = frozenset()
     pull_requests: frozenset[str] = frozenset()

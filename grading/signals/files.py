@@ -1,4 +1,4 @@
-"""File changes that a call set out to make, from its arguments or its argv; only calls that did not fail are asked."""
+"""The file changes of a call that did not fail, from its arguments or command lines."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,15 @@ EDIT_KEYS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", 
 CREATED = re.compile(r"\b(?:created|creating)\b", re.IGNORECASE)
 CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modified)\b", re.IGNORECASE)
 APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
-ENVELOPE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
+ENVELOPE_FILE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
-MISSING = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create|can't read")
-PATCHED = re.compile(
+WRITE_ERROR = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create|can't read")
+PATCHED_FILE = re.compile(
     r"^(?:patching file|Applied patch(?: to)?|Checking patch) '?(?P<path>[^'\n]{1,300}?)'?(?: cleanly)?\.*$",
     re.MULTILINE,
 )
 DIFF_PATH = re.compile(r"^\+\+\+ (?:b/)?(?P<path>[^\t\n]{1,300})", re.MULTILINE)
-# A row of `git status --short`, or of a `--stat`.
+# A row of `git status --short` or of `--stat`, or git's mode line for a created or deleted file.
 STATUS_ROW = re.compile(
     r"^(?:(?:[ MARC][MARC ]|\?\?| (?:create|delete) mode \d{6}) (?P<path>[^\n|]{1,300})"
     r"| (?P<counted>[^\n|]{1,300}?) {1,200}\| {1,9}(?:\d{1,7}|Bin)\b.{0,100})$",
@@ -32,121 +32,121 @@ PATH_WORD = re.compile(r"[\w./-]{1,200}\.\w{1,10}\b")
 EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
 INTERPRETERS = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)$")
 IN_PLACE = re.compile(r"-(?:-in-place.{0,20}|[a-zA-Z]{0,5}i.{0,10})$")
+COMBINED_SCRIPT_FLAG = re.compile(r"-[a-z]{1,4}e")
 WRITES = re.compile(r"write|open\(|Set-Content|Out-File|dump\(|save|rename|replace\(")
 MAX_ROWS = 300
-MAX_NAMED = 2_000
+MAX_SCRIPT_PATHS = 2_000
 MAX_TEXT = 400_000
 
 
-def of_call(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]) -> Iterator[FileChange]:
-    """The changes of a call that did not fail, with this result."""
+def find_changes(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]) -> Iterator[FileChange]:
+    """The file changes of a call that did not fail; `result` is its output, `commands` its parsed command line."""
     if COMPLAINT.match(result):
         return
     if call.kind not in ("write", "edit"):
-        yield from _of_shell(call, commands, result)
+        yield from _shell_changes(call, commands, result)
         if any(command.program in ("apply_patch", "applypatch") for command in commands):
-            yield from _of_envelopes(call, call.command)
+            yield from _envelope_changes(call, call.command)
         return
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     patch = next((text for text in texts if "*** Begin Patch" in text), None)
     if patch is not None:
-        yield from _of_envelopes(call, patch)
+        yield from _envelope_changes(call, patch)
     elif call.path:
         head = result[:500].split("\n", 1)[0].replace(call.path, "")
         is_new: bool | None = CREATED.search(head) is not None
-        content = _text(call.arguments, CONTENT_KEYS)
+        content = _first_text(call.arguments, CONTENT_KEYS)
         removed: tuple[str, ...] = ()
         if call.kind == "write" and content is not None:
             if not is_new:
                 is_new = False if CHANGED.search(head) else None
-            # An overwritten file's earlier lines are unknown, so nothing can be called added.
-            is_added = is_new is not False or APPENDED.search(head)
-            added = capped(content.splitlines()) if is_added else ()
+            # The earlier lines of an overwritten file are unknown, so none of its lines counts as added.
+            are_added = is_new is not False or APPENDED.search(head)
+            added = capped(content.splitlines()) if are_added else ()
         else:
             is_new = is_new or call.arguments.get("command") == "create"
-            added, removed = _edited(call.arguments)
+            added, removed = _edited_lines(call.arguments)
         yield FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
 
 
-def _edited(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The added and the removed lines of an edit tool's call."""
     edits = arguments.get("edits")
     rows = [row for row in edits[:200] if isinstance(row, Mapping)] if isinstance(edits, list) else [arguments]
     old: list[str] = []
     new: list[str] = []
     for row in rows:
         for old_key, new_key in EDIT_KEYS:
-            old.append(_text(row, (old_key,)) or "")
-            new.append(_text(row, (new_key,)) or "")
+            old.append(_first_text(row, (old_key,)) or "")
+            new.append(_first_text(row, (new_key,)) or "")
         for value in row.values():
-            for part in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:] if isinstance(value, str) else ():
-                before, _, rest = part.partition("=======\n")
-                after, closed, _ = rest.partition(">>>>>>> UPDATED")
-                old += [before] * bool(closed)
-                new += [after] * bool(closed)
+            if not isinstance(value, str):
+                continue
+            for block in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:]:
+                before, _, rest = block.partition("=======\n")
+                after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
+                if end_marker:
+                    old.append(before)
+                    new.append(after)
     if not any(old) and not any(new):
-        return (capped((_text(arguments, (*CONTENT_KEYS, "insert_text")) or "").splitlines()), ())
+        return (capped((_first_text(arguments, (*CONTENT_KEYS, "insert_text")) or "").splitlines()), ())
     return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
 
 
-def _of_envelopes(call: ToolCall, text: str) -> Iterator[FileChange]:
-    """The files of a `*** Begin Patch` envelope (codex `apply_patch`)."""
+def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
+    """The file changes of a `*** Begin Patch` envelope (codex `apply_patch`); deleted files are left out."""
     if "*** Begin Patch" not in text:
         return
-    head: re.Match[str] | None = None
+    header: re.Match[str] | None = None
     lines: list[str] = []
     for line in [*text[:MAX_TEXT].splitlines(), "*** End Patch"]:
-        match = ENVELOPE.match(line)
+        match = ENVELOPE_FILE.match(line)
         if match is None and line != "*** End Patch":
             lines.append(line)
             continue
-        if head is not None and head["verb"] != "Delete":
+        if header is not None and header["verb"] != "Delete":
             yield FileChange(
-                path=head["path"].strip(),
+                path=header["path"].strip(),
                 at=call.number,
-                is_new=head["verb"] == "Add",
+                is_new=header["verb"] == "Add",
                 added=capped([row[1:] for row in lines if row.startswith("+")]),
                 removed=capped([row[1:] for row in lines if row.startswith("-")]),
             )
-        head, lines = match, []
+        header, lines = match, []
 
 
-def named_by_scripts(call: ToolCall, commands: tuple[ShellCommand, ...]) -> set[str]:
-    """The paths in the text of scripts that write: they may change them, but nothing shows that they did."""
-    if not any(INTERPRETERS.match(command.program) for command in commands) or not WRITES.search(
-        call.command[:MAX_TEXT]
-    ):
+def find_script_paths(call: ToolCall, commands: tuple[ShellCommand, ...]) -> set[str]:
+    """The paths named in the text of scripts that write files; nothing shows that the scripts changed them."""
+    text = call.command[:MAX_TEXT]
+    if not any(INTERPRETERS.match(command.program) for command in commands) or not WRITES.search(text):
         return set()
-    found = (match.group() for match in PATH_WORD.finditer(call.command[:MAX_TEXT]))
-    return {path.removeprefix("./") for path in islice(found, MAX_NAMED)}
+    return {match.group().removeprefix("./") for match in islice(PATH_WORD.finditer(text), MAX_SCRIPT_PATHS)}
 
 
-def shown_changed(commands: tuple[ShellCommand, ...], result: str) -> list[str]:
-    """The paths that git says are changed, where a call asks it: `git status --short`, or a `--stat`."""
-    asks = any(
+def find_changed_paths(commands: tuple[ShellCommand, ...], result: str) -> list[str]:
+    """The paths that git lists as changed, if a call asks it to (`git status --short`, `--stat`)."""
+    if not any(
         command.program == "git" and {"status", "diff", "commit", "show"} & set(command.argv[:4])
         for command in commands
-    )
-    return (
-        [(match["path"] or match["counted"]).strip() for match in islice(STATUS_ROW.finditer(result), MAX_ROWS)]
-        if asks
-        else []
-    )
+    ):
+        return []
+    return [(match["path"] or match["counted"]).strip() for match in islice(STATUS_ROW.finditer(result), MAX_ROWS)]
 
 
-def _of_shell(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
-    """Redirections, `tee`, edits in place and patches, unless the output complains."""
-    if MISSING.search(result):
+def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
+    """The changes by redirections, `tee`, edits in place and patches; none if the output has a write error."""
+    if WRITE_ERROR.search(result):
         return
-    for path in _edited_in_place(commands, result):
+    for path in _paths_edited_in_place(commands, result):
         yield FileChange(path=path, at=call.number, is_new=False)
     for before, command in pairwise((ShellCommand(argv=()), *commands)):
         outputs = list(command.outputs)
         text = command.document
         if command.program == "tee":
             outputs += [(word, "-a" in command.argv) for word in command.argv[1:] if not word.startswith("-")]
-            text = text if text is not None else _echoed(before)
+            text = text if text is not None else _echoed_text(before)
         elif text is None:
-            text = _echoed(command)
+            text = _echoed_text(command)
         for path, appends in outputs:
             if path.startswith(("/dev/", "&", "$(", "-")) or "$" in path:
                 continue
@@ -154,34 +154,47 @@ def _of_shell(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -
             yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
 
 
-def _edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> Iterator[str]:
+def _paths_edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> Iterator[str]:
+    """The paths that commands such as `sed -i`, `patch` and `git apply` change."""
     for command in commands:
-        words = command.argv[1:]
-        if command.program in EDITORS and any(IN_PLACE.match(word) for word in words):
-            has_script = any(word in ("-e", "-f", "--expression", "--file") for word in words)
-            valued = ("-e", "-f", "--expression", "--file") if command.program.endswith("sed") else ("-e",)
-            named = [
-                word
-                for before, word in zip(("", *words), words, strict=False)
-                if word and not word.startswith("-") and not (before in valued or re.fullmatch(r"-[a-z]{1,4}e", before))
-            ]
-            is_script_first = not has_script and not any(re.fullmatch(r"-[a-z]{1,4}e", word) for word in words)
-            yield from (path for path in named[is_script_first:] if "$" not in path and "*" not in path)
-        elif command.program == "patch" or (command.program == "git" and {"apply", "am"} & set(words[:3])):
-            if {"--check", "--stat", "--dry-run", "--numstat", "--cached", "-R", "--reverse"} & set(words):
+        arguments = command.argv[1:]
+        if command.program in EDITORS and any(IN_PLACE.match(word) for word in arguments):
+            yield from _edited_operands(command)
+        elif command.program == "patch" or (command.program == "git" and {"apply", "am"} & set(arguments[:3])):
+            if {"--check", "--stat", "--dry-run", "--numstat", "--cached", "-R", "--reverse"} & set(arguments):
                 continue
-            told = [match["path"] for match in islice(PATCHED.finditer(result), MAX_ROWS)]
-            document = command.document or ""
-            told = told or [match["path"].strip() for match in islice(DIFF_PATH.finditer(document), MAX_ROWS)]
-            yield from (path for path in told if path != "/dev/null")
+            paths = [match["path"] for match in islice(PATCHED_FILE.finditer(result), MAX_ROWS)]
+            if not paths:
+                document = command.document or ""
+                paths = [match["path"].strip() for match in islice(DIFF_PATH.finditer(document), MAX_ROWS)]
+            yield from (path for path in paths if path != "/dev/null")
 
 
-def _echoed(command: ShellCommand) -> str | None:
+def _edited_operands(command: ShellCommand) -> list[str]:
+    """The files of an in-place edit: its operands, without the script if no flag has it, and without patterns."""
+    arguments = command.argv[1:]
+    script_flags = ("-e", "-f", "--expression", "--file")
+    valued = script_flags if command.program.endswith("sed") else ("-e",)
+    has_script_flag = False
+    operands = []
+    for before, word in zip(("", *arguments), arguments, strict=False):
+        if word in script_flags or COMBINED_SCRIPT_FLAG.fullmatch(word):
+            has_script_flag = True
+        if word and not word.startswith("-") and before not in valued and not COMBINED_SCRIPT_FLAG.fullmatch(before):
+            operands.append(word)
+    files = operands if has_script_flag else operands[1:]
+    return [path for path in files if "$" not in path and "*" not in path]
+
+
+def _echoed_text(command: ShellCommand) -> str | None:
+    """What `echo` or `printf` prints; None for other commands."""
     if command.program not in ("echo", "printf"):
         return None
     text = " ".join(word for word in command.argv[1:] if not word.startswith("-"))
     return text.replace("\\n", "\n")
 
 
-def _text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    return next((value[:MAX_TEXT] for key in keys if isinstance(value := arguments.get(key), str)), None)
+def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """The first text argument with one of these keys, cut to `MAX_TEXT` characters; None if there is none."""
+    values = (arguments.get(key) for key in keys)
+    return next((value[:MAX_TEXT] for value in values if isinstance(value, str)), None)

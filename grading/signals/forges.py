@@ -1,4 +1,4 @@
-"""What a call asks of a forge: by `gh`, `glab` or `hub`, by its API, or by a tool server."""
+"""Requests to a forge: by `gh`, `glab` or `hub`, by its API, or by a tool server."""
 
 import hashlib
 import re
@@ -25,10 +25,10 @@ VERBS = {
     "issue comment": EffectKind.COMMENT,
     "issue note": EffectKind.COMMENT,
 }
-CHECKS = frozenset({"pr checks", "run watch", "run view", "run list", "ci status"})
-BODIES = frozenset({"-b", "--body", "-m", "--message"})
-NUMBERS = ("pull_number", "pullNumber", "issue_number", "number")
-API = (
+CHECK_VERBS = frozenset({"pr checks", "run watch", "run view", "run list", "ci status"})
+BODY_FLAGS = frozenset({"-b", "--body", "-m", "--message"})
+NUMBER_KEYS = ("pull_number", "pullNumber", "issue_number", "number")
+API_PATHS = (
     (re.compile(r"pulls/\d+/merge/?$|merge_requests/\d+/merge/?$"), EffectKind.PR_MERGED),
     (re.compile(r"(?:pulls|merge_requests)/?$"), EffectKind.PR_OPENED),
     (re.compile(r"pulls/\d+/reviews/?$"), EffectKind.PR_REVIEWED),
@@ -36,7 +36,7 @@ API = (
     (re.compile(r"issues/?$"), EffectKind.ISSUE_OPENED),
 )
 API_WRITES = re.compile(r"-[fF]$|-[fF]\w|--(?:raw-)?field|--input|(?:-X|--method)?=?(?:POST|PUT)$")
-TOOLS = (
+TOOL_NAMES = (
     (re.compile(r"create_(?:pull_request|merge_request|pr)$"), EffectKind.PR_OPENED),
     (re.compile(r"merge_(?:pull_request|merge_request|pr)$"), EffectKind.PR_MERGED),
     (re.compile(r"(?:create|submit)\w{0,40}_review$|review_write$"), EffectKind.PR_REVIEWED),
@@ -48,75 +48,79 @@ TOOLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeRequest:
-    """One request. `effect` None: none that changes anything; `is_check`: it asks for the state of checks, `is_view`
-    for a pull request's own.
+    """One request. `effect` is what it changes, if anything; `is_check`: it queries checks; `is_view`: a pull request.
 
-    `target` is the number or address it names. `tells_by_status`: its success means that the thing is done. `body`: a
-    digest of the comment that it posts.
+    `target` is the number or URL that it names. `done_on_success`: an exit code of 0 means that it is done, or that the
+    checks passed. `body`: the digest of the comment that it posts.
     """
 
     effect: EffectKind | None = None
     is_check: bool = False
     is_view: bool = False
     target: str = ""
-    tells_by_status: bool = True
+    done_on_success: bool = True
     body: str = ""
 
 
-def of_argv(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
-    """What a forge's command asks for; nothing for a dry run or a page opened in a browser."""
-    words: list[str] = []
+def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
+    """The request of a forge's command line; an empty one for a dry run or a page opened in a browser.
+
+    `document` is the here-document that the command reads.
+    """
+    arguments: list[str] = []
     rest = iter(argv[1:])
     for word in rest:
         if word in ("-R", "--repo"):
             next(rest, None)
         elif not word.startswith("--repo="):
-            words.append(word)
-    if {"--dry-run", "--web", "--help", "-w"} & set(words):
+            arguments.append(word)
+    if {"--dry-run", "--web", "--help", "-w"} & set(arguments):
         return ForgeRequest()
-    verb = " ".join(words[:2])
-    target = next((word for word in words[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
-    if verb in CHECKS:
-        is_log = any(word.startswith("--log") for word in words)
-        return ForgeRequest(is_check=not is_log, target=target.lstrip("#"), tells_by_status="--exit-status" in words)
-    if verb == "pr view" and any("statusCheckRollup" in word for word in words):
-        return ForgeRequest(is_check=True, target=target.lstrip("#"), tells_by_status=False)
+    verb = " ".join(arguments[:2])
+    target = next((word for word in arguments[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
+    if verb in CHECK_VERBS:
+        is_log = any(word.startswith("--log") for word in arguments)
+        done_on_success = "--exit-status" in arguments
+        return ForgeRequest(is_check=not is_log, target=target.lstrip("#"), done_on_success=done_on_success)
+    if verb == "pr view" and any("statusCheckRollup" in word for word in arguments):
+        return ForgeRequest(is_check=True, target=target.lstrip("#"), done_on_success=False)
     if verb == "pr view":
         return ForgeRequest(is_view=True, target=target.lstrip("#"))
-    if words[:1] == ["api"]:
-        paths = [path for path in (word.split("?")[0] for word in words[1:]) if "/" in path]
-        kinds = (kind for path in paths for pattern, kind in API if pattern.search(path))
-        effect = next(kinds, None) if any(map(API_WRITES.match, words)) else None
+    if arguments[:1] == ["api"]:
+        paths = [path for path in (word.split("?")[0] for word in arguments[1:]) if "/" in path]
+        kinds = (kind for path in paths for pattern, kind in API_PATHS if pattern.search(path))
+        effect = next(kinds, None) if any(map(API_WRITES.match, arguments)) else None
     else:
-        effect = VERBS.get(words[0] if words[:1] == ["pull-request"] else verb)
-    body = next((word for flag, word in pairwise(words) if flag in BODIES), "")
-    body = next((word.partition("=")[2] for word in words if re.match(r"(?:--)?body=", word)), body) or document or ""
+        effect = VERBS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
+    body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
+    body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
+    body = body or document or ""
     is_comment = effect is EffectKind.COMMENT and "$" not in body
     return ForgeRequest(
         effect=effect,
         target=target.lstrip("#"),
-        # glab may only set a merge request to merge when its pipeline has passed.
-        tells_by_status=not {"--auto", "--disable-auto"} & set(words) and argv[0].endswith("gh"),
+        # `glab mr merge` may only schedule the merge for when the pipeline has passed.
+        done_on_success=not {"--auto", "--disable-auto"} & set(arguments) and argv[0].endswith("gh"),
         body=_digest(body) if is_comment else "",
     )
 
 
-def of_tool(name: str, arguments: Mapping[str, Any]) -> ForgeRequest:
-    """What a tool server's call asks for, by its name; the target by the numbers in its arguments."""
-    last = re.split(r"__|\.|/", name[-200:])[-1].lower()
-    effect = next((kind for pattern, kind in TOOLS if pattern.search(last)), None)
-    number = next((arguments[key] for key in NUMBERS if isinstance(arguments.get(key), int | str)), "")
-    where = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
+def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest:
+    """The request of a tool server's call, from the tool's name and arguments."""
+    tool = re.split(r"__|\.|/", name[-200:])[-1].lower()
+    effect = next((kind for pattern, kind in TOOL_NAMES if pattern.search(tool)), None)
+    number = next((arguments[key] for key in NUMBER_KEYS if isinstance(arguments.get(key), int | str)), "")
+    repository = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
     body = arguments.get("body")
     is_comment = effect is EffectKind.COMMENT and isinstance(body, str)
     return ForgeRequest(
         effect=effect,
-        target=f"{where}#{number}"[:200] if number else "",
+        target=f"{repository}#{number}"[:200] if number else "",
         body=_digest(str(body)) if is_comment else "",
     )
 
 
 def _digest(body: str) -> str:
-    """What makes two comments the same one posted twice; empty for none."""
-    words = " ".join(body.split())
-    return hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=12).hexdigest() if words else ""
+    """A digest by which a comment posted twice is recognised, whatever its white space; "" for an empty one."""
+    text = " ".join(body.split())
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""

@@ -1,4 +1,4 @@
-"""Addresses of pull requests, spelt in one way."""
+"""The canonical form of pull requests' URLs."""
 
 import re
 from urllib.parse import urlsplit
@@ -7,9 +7,9 @@ SUB_PAGE = re.compile(r"(/(?:pull|pulls|merge_requests|pull-requests)/\d+)/.*$")
 
 
 def pull_request(url: str) -> str:
-    """One spelling for one pull request: without query, user name, sub-page and upper case.
+    """The canonical URL of a pull request: lower case, without query, user name and sub-page.
 
-    Raises ValueError for what is no address.
+    Raises ValueError if `url` isn't a URL.
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2].lower()

@@ -1,4 +1,4 @@
-"""Edits that make a test easier to pass: an assertion deleted, a test skipped, an expected value changed to match."""
+"""Edits that loosen tests: they delete an assertion, skip a test, or change an expected value."""
 
 import re
 
@@ -17,14 +17,14 @@ SKIP = re.compile(
     r"\b(?:it|test|describe|context)\.(?:skip|todo|fixme)\b|\bx(?:it|describe|test)\(|\bt\.Skip(?:f|Now)?\(|"
     r"^\s{0,40}#\[ignore|^\s{0,40}@(?:Disabled|Ignore)\b"
 )
-# What stands before the expected value.
-COMPARES = re.compile(
+# What comes before the expected value of an assertion.
+COMPARISON = re.compile(
     r"==|!=|\bis\b|\.to(?:Be|Equal|StrictEqual|Match|Contain|HaveLength)\w{0,20}\(|,|\.(?:eq|equal)\("
 )
 
 
 def loosens(change: FileChange) -> bool:
-    """Whether an edit of a test file only takes assertions away, skips, or changes what is expected."""
+    """Whether a change of a test file removes assertions, adds skips, or changes an expected value."""
     if not TEST_FILE.search(change.path[-400:]):
         return False
     added = [line.strip() for line in change.added if ASSERTION.search(line[:500])]
@@ -38,6 +38,6 @@ def loosens(change: FileChange) -> bool:
 
 
 def _subject(line: str) -> str:
-    """What an assertion is about: the text before the last comparison; empty where there is none."""
-    found = [match.end() for match in COMPARES.finditer(line[:500])]
-    return line[: found[-1]] if found else ""
+    """The line up to and including its last comparison, without the expected value; "" if it has no comparison."""
+    ends = [match.end() for match in COMPARISON.finditer(line[:500])]
+    return line[: ends[-1]] if ends else ""

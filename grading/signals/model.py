@@ -1,4 +1,4 @@
-"""What a session did, in one shape for all harnesses: the values that `extract` fills in."""
+"""What a session did, in the same form for all harnesses: the values that `extract` builds."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -7,11 +7,12 @@ from typing import Any, Self
 
 from grading.signals.changes import FileChange
 
-BLIND_SHARE = 0.3
+# A larger share of unreadable calls makes a session blind.
+MAX_UNREADABLE_SHARE = 0.3
 
 
 class EffectKind(StrEnum):
-    """Work that a tool result showed. Commits and file changes have records of their own."""
+    """Kinds of effects that tool results confirm. Commits and file changes have classes of their own."""
 
     PUSH = "push"
     PR_OPENED = "pr_opened"
@@ -27,7 +28,7 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One confirmed effect. `key` says which one (URL, reference or runner); the same kind and key counts once."""
+    """One confirmed effect, unique by kind and `key` (a URL, a reference, a test runner). `at`: the event's number."""
 
     kind: EffectKind
     key: str
@@ -36,7 +37,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit that git's own output announced. `paths` are those known to be in it; empty where unknown."""
+    """One commit that git's own output announced. `paths` are files known to be in it; empty if unknown."""
 
     hash: str
     branch: str
@@ -51,7 +52,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRun:
-    """One run of a test runner whose outcome the result showed."""
+    """One run of a test runner with a known outcome."""
 
     runner: str
     passed: bool
@@ -60,7 +61,7 @@ class TestRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenTotals:
-    """Sums over the session; a field is None where no response recorded it."""
+    """Sums over the session; a field is None if no response recorded it."""
 
     input: int | None = None
     output: int | None = None
@@ -70,33 +71,31 @@ class TokenTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """Everything the graders may know of a transcript.
+    """Everything that graders take from a transcript.
 
-    Counts are events. `known_results` are results that say whether the call worked; `failed_calls` of them did not.
-    `retries` are calls made again after the same call had failed. `duration` is seconds between
-    the first and the last dated event, None where undated. `final_message` is the number of the last assistant message.
-    `task` is the first line of a person's own words, cut: a name for the session where its log has none.
-    `truncated`: a cap on records was reached; what is listed is still true.
+    Counts are numbers of events. `known_results` are results that record success or failure; `failed_calls` of them
+    failed. `retries` are calls made again after the same call failed. `duration` is the seconds between the first and
+    the last event with a timestamp, None without timestamps. `final_message` is the event number of the last assistant
+    message. `task` is the first line of the user's own text, cut: a name for the session if its log has none.
+    `truncated`: a cap on records was reached, so the lists are incomplete.
 
-    How well the log could be read: `opaque_calls` are well-formed calls whose effect we cannot know,
-    `unreadable_calls` should say what they do and could not be read; `bare_shell_calls` of the `shell_calls` have no
-    command. How it went: `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth,
-    overloaded, other) where the harness's own record says that an API error ended the log, else empty; `concluded`: the
-    assistant's last word comes after the last call and result. `rejected` are calls that the user refused.
+    Readability of the log: `opaque_calls` are well-formed calls whose effect cannot be known; `unreadable_calls` should
+    record what they do but could not be parsed; `bare_shell_calls` of the `shell_calls` have no command. Course:
+    `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth, overloaded, other) if
+    the harness recorded that an API error ended the log, else empty; `concluded`: an assistant message comes after the
+    last call and result. `rejected` are calls that the user refused.
 
-    What does not count: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are
-    addresses that the harness linked, which opens nothing; `loosened_tests` are edits that deleted or loosened
-    assertions.
+    Not counted as work: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are URLs
+    that the harness linked, which doesn't mean they were opened; `loosened_tests` are edits that loosened assertions.
 
-    Conduct: of `must_print` calls, which cannot help printing something, `empty_results` printed nothing; `repeats` of
-    the `repeatable` calls were made again with the same result and nothing changed in between; `dead_start`: the
-    session did not get going.
+    Conduct (see `conduct`): `empty_results` of the `must_print` calls, which always print something, printed nothing;
+    `repeats` of the `repeatable` calls were made again with the same result while nothing changed; `dead_start`: the
+    first calls all failed.
 
-    What follows from the counts: `calls` in all; `has_model_turn`, the model did anything at all; `error_rate`, the
-    share of the results that say how their call went which say that it failed, 0 where none says; `last_tests`, whether
-    the last run of every test runner passed, None where no test ran. `is_blind`: the log could not be read well enough
-    to say anything of the session, good or bad: more than 30 % of the calls are unreadable, or there are shell calls
-    and none has a command, or there are results, none says whether its call worked, and nothing shows an effect either.
+    Computed from these: `calls` in total; `has_model_turn`: the model did anything at all; `error_rate`: `failed_calls`
+    as a share of `known_results`, 0 if there are none; `last_tests`: whether the last run of every test runner passed,
+    None if no test ran. `is_blind`: the log is too unreadable to grade the session: more than 30 % of the calls are
+    unreadable, or no shell call has a command, or no result records success or failure and no effect is confirmed.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +137,7 @@ class Signals:
     repeats: int = 0
     dead_start: bool = False
 
-    # What follows from these, found once.
+    # Computed from the fields above.
     calls: int = field(init=False, default=0)
     has_model_turn: bool = field(init=False, default=False)
     error_rate: float = field(init=False, default=0.0)
@@ -147,19 +146,19 @@ class Signals:
 
     def __post_init__(self) -> None:
         calls = sum(self.tool_calls.values())
-        last = {run.runner: run.passed for run in self.test_runs}
-        found = {
+        last_runs = {run.runner: run.passed for run in self.test_runs}
+        computed = {
             "calls": calls,
             "has_model_turn": self.assistant_turns > 0 or calls > 0,
             "error_rate": min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0,
-            "last_tests": all(last.values()) if last else None,
+            "last_tests": all(last_runs.values()) if last_runs else None,
             "is_blind": (
-                self.unreadable_calls > BLIND_SHARE * calls
+                self.unreadable_calls > MAX_UNREADABLE_SHARE * calls
                 or 0 < self.shell_calls == self.bare_shell_calls
                 or (self.results > 0 and self.known_results == 0 and not self.did_something)
             ),
         }
-        for name, value in found.items():
+        for name, value in computed.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -169,20 +168,20 @@ class Signals:
 
     @property
     def pull_requests(self) -> tuple[str, ...]:
-        """Addresses of the pull requests it opened."""
+        """URLs of the pull requests that the session opened."""
         return tuple(effect.key for effect in self.effects if effect.kind is EffectKind.PR_OPENED)
 
     def count(self, kind: EffectKind) -> int:
         return sum(effect.kind is kind for effect in self.effects)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON of what was counted; `from_dict` is its inverse."""
-        kept = {each.name for each in fields(self) if each.init}
-        return {name: value for name, value in asdict(self).items() if name in kept}
+        """The fields as plain JSON, without the computed ones; `from_dict` is the inverse."""
+        stored = {each.name for each in fields(self) if each.init}
+        return {name: value for name, value in asdict(self).items() if name in stored}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The signals that `as_dict` wrote. Raises TypeError or KeyError for anything else."""
+        """The signals from a dict that `as_dict` returned. Raises TypeError or KeyError for anything else."""
         return cls(
             **{
                 **data,

@@ -1,4 +1,4 @@
-"""What the outputs of git, forges and test runners look like. Every pattern is bounded and linear."""
+"""Parsers for the outputs of git, forges and test runners. Every pattern is bounded and runs in linear time."""
 
 import json
 import re
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-HEAD = 400_000
+# So much of an output is read at each end.
+MAX_END = 400_000
 ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 COMMIT = re.compile(
     r"^\[(?P<branch>detached HEAD|[^\s\[\]]{1,250})(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\]"
@@ -17,14 +18,14 @@ COMMIT = re.compile(
 )
 DIFFSTAT = re.compile(r"^ \d{1,9} files? changed", re.MULTILINE)
 MODE_PATH = re.compile(r"^ (?:create|delete) mode \d{6} (?P<path>.{1,300})$", re.MULTILINE)
-LOGGED = re.compile(
+LOG_ENTRY = re.compile(
     r"^(?:(?:[*|] ){0,9}(?P<short>[0-9a-f]{7,40})(?:[ \t](?:\([^()\n]{1,200}\) )?(?P<subject>.{0,300}))?"
     r"|commit (?P<full>[0-9a-f]{40})(?: .{0,200})?)$",
     re.MULTILINE,
 )
 INDENTED = re.compile(r"^    (?P<subject>\S.{0,300})$", re.MULTILINE)
-MAX_LOGGED = 2_000
-MAX_PUSHED = 20
+MAX_LOG_ENTRIES = 2_000
+MAX_PUSHED_REFS = 20
 MAX_JSON = 400_000
 MAX_COMPLAINT = 3_000
 RUNNING = re.compile(
@@ -34,7 +35,7 @@ RUNNING = re.compile(
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
 PUSHED_TO = re.compile(r"^To (?P<address>\S{1,300})$", re.MULTILINE)
 MERGE_MADE = re.compile(r"^Merge made by ", re.MULTILINE)
-MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
+HEAD_MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
 PUSH = re.compile(
     r"^ (?:(?P<forced>\+) |[ *] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|"
     r"\[new (?:branch|tag)\]) {1,20}(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
@@ -71,7 +72,7 @@ STATE_MERGED = re.compile(r"\"state\":\s{0,5}\"MERGED\"|^(?:state:\s{1,9})?MERGE
 STATUS_ZERO = re.compile(
     r"^(?:\w{0,20} ?)(?:exit|rc|status|code)[a-z_ ]{0,12}[=:]? {0,2}0\s*$", re.MULTILINE | re.IGNORECASE
 )
-ALREADY = re.compile(r"already exists", re.IGNORECASE)
+ALREADY_EXISTS = re.compile(r"already exists", re.IGNORECASE)
 CHECK_RED = re.compile(
     r"\t(?:fail|failure|timed_out)(?:\t|$)|^X |\"(?:conclusion|state|bucket)\":\s{0,5}\"(?:failure|fail)\"",
     re.MULTILINE | re.IGNORECASE,
@@ -91,9 +92,9 @@ RUN_HEAD = re.compile(
     r"^(?P<mark>[X✓*-]) (?P<branch>\S{1,250}) (?P<workflow>\S.{0,150}?)(?: \S{0,100}#\d{1,9})? · \d{1,20}\s*$",
     re.MULTILINE,
 )
-CONCLUDED = {"success": True, "failure": False, "timed_out": False, "startup_failure": False, "✓": True, "X": False}
+CONCLUSIONS = {"success": True, "failure": False, "timed_out": False, "startup_failure": False, "✓": True, "X": False}
 MAX_RUNS = 200
-# A shell or runner that could not even begin: no test has failed.
+# The shell or the runner could not start: no test has failed.
 NOT_RUN = re.compile(
     r"command not found|not recognized as|cd: .{0,200}(?:No such file|not a directory)|No module named|"
     r"Cannot find module|[Nn]o such file or directory|can't open file|Permission denied|"
@@ -108,7 +109,7 @@ REJECTED = re.compile(
     r"(?:[\w ]{1,60}:? )?rejected by (?:the )?user|User rejected|The user rejected|Tool use rejected)",
     re.IGNORECASE,
 )
-# A runner's own last words. What a test prints of itself ("Task 2 failed") stands elsewhere in a line.
+# A runner's own summary. What a test prints ("Task 2 failed") does not match at the beginning of a line.
 COUNTS = r"^(?:=+ | {1,4}|ok \\| )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
 TESTS_RED = re.compile(
     COUNTS + r"[1-9]\d{0,6} (?:failed|errors?)\b|^\s{0,10}[1-9]\d{0,6} failing\b|^\d{1,7} examples?, [1-9]\d{0,6} fail|"
@@ -128,7 +129,7 @@ TESTS_GREEN = re.compile(
     r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b",
     re.MULTILINE,
 )
-# go could not load a package, or a sandbox forbade what the runner needs to begin.
+# go could not load a package, or a sandbox denied what the runner needs to start.
 NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
 FAILED_TEST = re.compile(
     r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE
@@ -136,8 +137,8 @@ FAILED_TEST = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
-    """A branch or tag that a push moved; `address` is empty where git's line with it is not in sight."""
+class PushedRef:
+    """A branch or tag that a push updated; `address` is the remote's, "" if git's line with it is missing."""
 
     address: str
     source: str
@@ -149,7 +150,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLine:
-    """What git said of a commit; `has_stat`: its count of changed files follows."""
+    """A commit as git announces it; `has_stat`: git's count of changed files follows."""
 
     hash: str
     branch: str
@@ -158,15 +159,15 @@ class CommitLine:
     has_stat: bool
 
 
-def readable(text: str) -> str:
-    """The beginning and end of an output, without colours: enough to find what a command said."""
-    if len(text) > 2 * HEAD:
-        text = f"{text[:HEAD]}\n{text[-HEAD:]}"
+def clean_output(text: str) -> str:
+    """The beginning and the end of an output, without colours and carriage returns."""
+    if len(text) > 2 * MAX_END:
+        text = f"{text[:MAX_END]}\n{text[-MAX_END:]}"
     return ANSI.sub("", text).replace("\r\n", "\n") if "\x1b" in text or "\r" in text else text
 
 
-def commit_lines(text: str) -> Iterator[CommitLine]:
-    """Each commit that git announces, with what it lists below it."""
+def parse_commit_lines(text: str) -> Iterator[CommitLine]:
+    """The commits that git announces, with the created and deleted paths it lists below each."""
     matches = list(COMMIT.finditer(text))
     for index, match in enumerate(matches):
         end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
@@ -175,18 +176,18 @@ def commit_lines(text: str) -> Iterator[CommitLine]:
             hash=match["hash"],
             branch=match["branch"],
             subject=match["subject"].strip(),
-            paths=tuple(found["path"] for found in MODE_PATH.finditer(below)),
+            paths=tuple(path["path"] for path in MODE_PATH.finditer(below)),
             has_stat=DIFFSTAT.search(below[:400]) is not None,
         )
 
 
-def pushes(text: str) -> Iterator[Pushed]:
-    """Each branch or tag that a push moved."""
+def parse_pushes(text: str) -> Iterator[PushedRef]:
+    """The branches and tags that pushes updated."""
     addresses = list(PUSHED_TO.finditer(text))
-    for match in islice(PUSH.finditer(text), MAX_PUSHED):
-        before = bisect_left(addresses, match.start(), key=lambda one: one.start())
-        address = addresses[before - 1]["address"] if before else ""
-        yield Pushed(
+    for match in islice(PUSH.finditer(text), MAX_PUSHED_REFS):
+        preceding = bisect_left(addresses, match.start(), key=lambda address: address.start())
+        address = addresses[preceding - 1]["address"] if preceding else ""
+        yield PushedRef(
             address=address,
             source=match["source"],
             target=match["target"],
@@ -196,9 +197,9 @@ def pushes(text: str) -> Iterator[Pushed]:
         )
 
 
-def log_entries(text: str) -> Iterator[tuple[str, str]]:
-    """The (hash, subject) of each commit in a log: one line a commit, or git's long format; bare hashes too."""
-    for match in islice(LOGGED.finditer(text), MAX_LOGGED):
+def parse_log(text: str) -> Iterator[tuple[str, str]]:
+    """The (hash, subject) of each commit in a log, in git's short or long format; bare hashes have the subject ""."""
+    for match in islice(LOG_ENTRY.finditer(text), MAX_LOG_ENTRIES):
         subject = match["subject"] or ""
         if match["full"]:
             below = INDENTED.search(text, match.end(), match.end() + 1_000)
@@ -207,7 +208,7 @@ def log_entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def check_outcome(text: str) -> bool | None:
-    """Whether a forge's checks passed; None where they are not over or the text does not say."""
+    """Whether a forge's checks passed; None if they have not ended or the text does not show it."""
     if CHECK_RED.search(text):
         return False
     if CHECK_OPEN.search(text) or not CHECK_GREEN.search(text):
@@ -216,7 +217,7 @@ def check_outcome(text: str) -> bool | None:
 
 
 def test_outcome(text: str) -> bool | None:
-    """Whether a test run passed, by the runner's own summary; None where there is none, or where none ran."""
+    """Whether a test run passed, by the runner's own summary; None if there is no summary or no test ran."""
     if NOT_SET_UP.search(text) and not FAILED_TEST.search(text):
         return None
     if TESTS_RED.search(text):
@@ -225,44 +226,56 @@ def test_outcome(text: str) -> bool | None:
 
 
 def never_ran(text: str) -> bool:
-    """Whether a runner that failed without a summary did not begin: a person refused it, or a short complaint."""
-    complains = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
-    return bool(complains or REJECTED.match(text))
+    """Whether a test runner that failed without a summary never started: a short error says so, or a user refused."""
+    could_not_start = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
+    return bool(could_not_start or REJECTED.match(text))
 
 
-def workflow_runs(text: str) -> dict[str, bool]:
-    """The last concluded state of each workflow on its branch, by a list of runs or the head of one."""
+def parse_workflow_runs(text: str) -> dict[str, bool]:
+    """Whether the latest run of each workflow passed, by "workflow@branch"; runs without a conclusion are left out.
+
+    From a list of runs (newest first, as text or JSON) or from the header of one run.
+    """
     rows = [(m["workflow"], m["branch"], m["conclusion"]) for m in islice(RUN_ROW.finditer(text), MAX_RUNS)]
     rows += [(m["workflow"], m["branch"], m["mark"]) for m in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
-    rows += [
-        (str(run.get("workflowName") or run.get("name") or ""), str(run["headBranch"]), str(run.get("conclusion")))
-        for run in _objects(text)
-        if run.get("headBranch") and "conclusion" in run
-    ]
+    for run in _json_objects(text):
+        if run.get("headBranch") and "conclusion" in run:
+            workflow = str(run.get("workflowName") or run.get("name") or "")
+            rows.append((workflow, str(run["headBranch"]), str(run.get("conclusion"))))
     last: dict[str, str] = {}
     for workflow, branch, state in rows:
         last.setdefault(f"{workflow}@{branch}"[:300], state)
-    return {run: CONCLUDED[state] for run, state in last.items() if state in CONCLUDED}
+    return {run: CONCLUSIONS[state] for run, state in last.items() if state in CONCLUSIONS}
 
 
-def addresses(pattern: re.Pattern[str], text: str) -> list[str]:
-    """Addresses of one kind: that of the object which a JSON answer is, else lines of their own, else the first."""
-    for answer in _objects(text)[:1]:
-        named = [answer.get(key) for key in ("html_url", "url", "web_url")]
-        if any(isinstance(value, str) for value in named):
-            return [value for value in named if isinstance(value, str) and pattern.fullmatch(value)][:1]
-    found = list(islice(pattern.finditer(text), MAX_RUNS))
-    alone = [
-        match.group()
-        for match in found
-        if text[match.start() - 1 : match.start()] in ("", "\n") and text[match.end() : match.end() + 1] in ("", "\n")
-    ]
-    return list(dict.fromkeys(alone or [match.group() for match in found[:1]]))
+def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
+    """The URLs in a command's output that match `pattern`.
+
+    Of JSON, the URL of its first object, if that matches. Otherwise every match that is a whole line; if none is, the
+    first match.
+    """
+    objects = _json_objects(text)
+    if objects:
+        values = (objects[0].get(key) for key in ("html_url", "url", "web_url"))
+        urls = [value for value in values if isinstance(value, str)]
+        if urls:
+            return [url for url in urls if pattern.fullmatch(url)][:1]
+    matches = list(islice(pattern.finditer(text), MAX_RUNS))
+    whole_lines = [match.group() for match in matches if _is_whole_line(text, match)]
+    return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
-    """The JSON object, or list of objects, that an answer is; none where it is neither."""
-    start = text.find("{") if "[" not in text[: text.find("{") + 1] else text.find("[")
+def _is_whole_line(text: str, match: re.Match[str]) -> bool:
+    start, end = match.span()
+    # At the start of the text the slice [-1:0] is empty.
+    return text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
+
+
+def _json_objects(text: str) -> list[dict[str, Any]]:
+    """The JSON object, or list of objects, in an output; it must begin the text or a line. Otherwise empty."""
+    start = text.find("{")
+    if "[" in text[: start + 1]:
+        start = text.find("[")
     if start < 0 or (text[:start].strip() and not text[:start].endswith("\n")):
         return []
     try:

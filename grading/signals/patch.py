@@ -1,4 +1,4 @@
-"""A unified diff as the files it changes. Hostile input: bounded, and every fault of the parser is one exception."""
+"""A parser of unified diffs. The input may be hostile: it is bounded, and every failure is one exception."""
 
 from dataclasses import dataclass
 
@@ -12,28 +12,28 @@ MAX_LINE = 4_000
 
 
 class MalformedPatch(ValueError):
-    """A patch that cannot be read: expected a unified diff, as `git diff` or `git format-patch` write it."""
+    """A patch that isn't a unified diff, as `git diff` and `git format-patch` write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """The files a patch changes, in its order; deleted and binary files have no lines."""
+    """The files that a patch changes, in order; binary files have no lines."""
 
     files: tuple[FileChange, ...] = ()
 
 
 def parse(text: str) -> Patch:
-    """The files of a unified diff; an empty text is a patch without files.
+    """Parse a unified diff; an empty text is a patch without files.
 
-    Raises MalformedPatch, naming the line and the remedy, for a text that is no diff, is torn or is over 20 million
-    characters.
+    Raises MalformedPatch, naming the line and the remedy, for a text that isn't a diff, is cut off or is longer than
+    20 million characters.
     """
     if len(text) > MAX_CHARACTERS:
         raise MalformedPatch(
             f"expected a patch of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; leave out generated files"
         )
     lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
-    reader = _Counting(lines)
+    reader = _LineCounter(lines)
     try:
         files = list(PatchSet(reader))
     except (UnidiffParseError, ValueError, IndexError, AttributeError, RecursionError) as error:
@@ -60,14 +60,14 @@ def parse(text: str) -> Patch:
     return Patch(files=tuple(changes))
 
 
-class _Counting:
-    """The lines, and how far the parser has come."""
+class _LineCounter:
+    """An iterator over lines; `line` counts those that the parser has read."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.line = 0
 
-    def __iter__(self) -> "_Counting":
+    def __iter__(self) -> "_LineCounter":
         return self
 
     def __next__(self) -> str:

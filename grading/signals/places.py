@@ -1,13 +1,13 @@
-"""Where the commands of a session run, as far as its command lines tell, and which repositories are made to be deleted.
+"""The directories that a session's commands run in, and which of its repositories are throwaway.
 
-Nothing is looked up: a path is text, a variable has the value that the command line gave it.
+Worked out from the command lines alone: paths are text, a variable has the value that a command line assigned.
 """
 
 import posixpath
 import re
 
 from grading.formats.events import ToolCall
-from grading.signals.shell import ShellCommand, words
+from grading.signals.shell import ShellCommand, word_set
 
 TEMPORARY = re.compile(
     r"^(?:/private)?(?:/var)?/tmp(?:/|$)|^(?:/private)?/var/folders/|^/dev/shm/|(?:^|/)scratchpad(?:/|$)|"
@@ -15,55 +15,61 @@ TEMPORARY = re.compile(
     re.IGNORECASE,
 )
 REMOTE = re.compile(r"^(?!file:)[a-z+]{2,10}://|^(?:[\w.-]{1,60}@)?[\w.-]{2,100}:|^[\w-]{1,60}/[\w.-]{1,100}$")
-BEGUN = re.compile(
+INITIALIZED = re.compile(
     r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE
 )
-RETURNED = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
+CWD_RESET = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
-# Every call of these starts anew in its own directory.
-FORGETFUL = frozenset({"exec_command", "shell_command", "container.exec", "exec", "local_shell", "unified_exec"})
+# Tools whose calls don't share a working directory.
+STATELESS_TOOLS = frozenset({"exec_command", "shell_command", "container.exec", "exec", "local_shell", "unified_exec"})
 GIT_VALUED = frozenset({"-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 INIT_VALUED = frozenset(
     ["-b", "--initial-branch", "--template", "--separate-git-dir", "--object-format", "--ref-format"]
 )
-CLONE_VALUED = words("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter")
+CLONE_VALUED = word_set("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter")
 MAX_PATH = 400
-MAX_KNOWN = 500
+MAX_ENTRIES = 500
 
 
 class Places:
-    """The directory of each command, kept over the calls of a session.
+    """The working directory and the session's own repositories, tracked over its calls.
 
-    A repository is thrown away where `git init` made it in a temporary directory, or where it was cloned from one that
-    the session made, or from a local path into a temporary directory.
+    A repository is throwaway if `git init` made it in a temporary directory, or if it was cloned from one that the
+    session made, or from a local path into a temporary directory.
+
+    `cwd` is "" until a command line tells it. `variables` are shell variables that command lines assigned.
+    `throwaway` and `bare` are directories of repositories that the session made. `pending_init` is the directory of
+    a `git init` outside temporary directories by its path; its output may show that it is in one.
     """
 
     def __init__(self) -> None:
-        self.here = ""
+        self.cwd = ""
         self.variables: dict[str, str] = {}
         self.throwaway: set[str] = set()
         self.bare: set[str] = set()
-        self.begun: str | None = None
+        self.pending_init: str | None = None
 
-    def visit(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[bool, ...]:
-        """Whether each command acts on a repository that is made to be deleted."""
-        given = next((value for key in DIRECTORY_KEYS if isinstance(value := call.arguments.get(key), str)), None)
-        walk = _Walk(self, self.here if given is None else _join("", given))
-        seen = tuple(walk.step(command) for command in commands)
-        if given is None and call.name not in FORGETFUL:
-            self.here = walk.outermost
-        return seen
+    def track_call(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[bool, ...]:
+        """Follow a call's commands; returns for each whether it acts on a throwaway repository."""
+        directories = [call.arguments.get(key) for key in DIRECTORY_KEYS]
+        workdir = next((value for value in directories if isinstance(value, str)), None)
+        walk = _Walk(self, self.cwd if workdir is None else _join("", workdir))
+        are_throwaway = tuple(walk.track(command) for command in commands)
+        if workdir is None and call.name not in STATELESS_TOOLS:
+            self.cwd = walk.outermost_cwd
+        return are_throwaway
 
-    def told(self, text: str) -> None:
-        """What a result says of directories."""
-        if self.begun is not None and (match := BEGUN.search(text)) and TEMPORARY.search(match[1]):
-            self.keep(self.throwaway, self.begun)
-        self.begun = None
-        if match := RETURNED.search(text[-1_000:]):
-            self.here = _join("", match[1].strip())
+    def track_result(self, text: str) -> None:
+        """Update the directories from a call's output: of `git init`, or a reset of the working directory."""
+        if self.pending_init is not None and (match := INITIALIZED.search(text)) and TEMPORARY.search(match[1]):
+            _add_capped(self.throwaway, self.pending_init)
+        self.pending_init = None
+        if match := CWD_RESET.search(text[-1_000:]):
+            self.cwd = _join("", match[1].strip())
 
     def is_throwaway(self, directory: str) -> bool:
+        """Whether the directory is in a throwaway repository."""
         for _ in range(50):
             if directory in self.throwaway:
                 return True
@@ -73,104 +79,115 @@ class Places:
         return False
 
     def is_own_remote(self, address: str) -> bool:
-        """Whether a push's address is a temporary path or a bare repository that the session made."""
+        """Whether a push goes to a temporary path or to a bare repository that the session made."""
         if REMOTE.search(address):
             return False
         path = address.removeprefix("file://")
         names = {posixpath.basename(one).removesuffix(".git") for one in self.bare}
         return TEMPORARY.search(path) is not None or posixpath.basename(path.rstrip("/")).removesuffix(".git") in names
 
-    def keep(self, known: set[str], directory: str) -> None:
-        if len(known) < MAX_KNOWN:
-            known.add(directory)
-
 
 class _Walk:
-    """One pass over a command line. A subshell's `cd` ends with it."""
+    """One pass over a command line. A `cd` in a subshell ends with the subshell.
 
-    def __init__(self, places: Places, start: str) -> None:
+    `outer` has (level, working directory outside) for each subshell that the current command is in.
+    `after_mktemp`: the last command was `mktemp`, whose output a `$()` stands for.
+    """
+
+    def __init__(self, places: Places, cwd: str) -> None:
         self.places = places
-        self.at = start
-        self.before: list[tuple[int, str]] = []
-        self.made_temporary = False
+        self.cwd = cwd
+        self.outer: list[tuple[int, str]] = []
+        self.after_mktemp = False
 
     @property
-    def outermost(self) -> str:
-        return self.before[0][1] if self.before else self.at
+    def outermost_cwd(self) -> str:
+        return self.outer[0][1] if self.outer else self.cwd
 
-    def step(self, command: ShellCommand) -> bool:
-        while self.before and command.level < self.before[-1][0]:
-            self.at = self.before.pop()[1]
-        if command.level > (self.before[-1][0] if self.before else 0):
-            self.before.append((command.level, self.at))
+    def track(self, command: ShellCommand) -> bool:
+        """Follow one command; returns whether it acts on a throwaway repository."""
+        while self.outer and command.level < self.outer[-1][0]:
+            _, self.cwd = self.outer.pop()
+        if command.level > (self.outer[-1][0] if self.outer else 0):
+            self.outer.append((command.level, self.cwd))
+        assignments = list(command.assigned)
+        if command.program in ("export", "local", "declare", "readonly"):
+            for argument in command.argv[1:]:
+                name, equals, value = argument.partition("=")
+                if equals:
+                    assignments.append((name, value))
         variables = self.places.variables
-        words = command.argv[1:] if command.program in ("export", "local", "declare", "readonly") else ()
-        pairs = [(name, value) for name, found, value in (word.partition("=") for word in words) if found]
-        for name, value in (*command.assigned, *pairs):
-            if len(variables) < MAX_KNOWN or name in variables:
-                variables[name] = self.resolved(value)
+        for name, value in assignments:
+            if len(variables) < MAX_ENTRIES or name in variables:
+                variables[name] = self.expand(value)
         if command.program in ("cd", "pushd", "Set-Location"):
             target = next((word for word in command.argv[1:] if not word.startswith("-")), "")
-            self.at = _join(self.at, self.resolved(target)) if target else self.at
-        where = self.git(command) if command.program in ("git", "gh") else self.at
-        self.made_temporary = command.program == "mktemp"
-        return self.places.is_throwaway(where)
+            if target:
+                self.cwd = _join(self.cwd, self.expand(target))
+        directory = self.track_git(command) if command.program in ("git", "gh") else self.cwd
+        self.after_mktemp = command.program == "mktemp"
+        return self.places.is_throwaway(directory)
 
-    def resolved(self, word: str) -> str:
-        """A word with the variables that the session itself set."""
+    def expand(self, word: str) -> str:
+        """The word with the values of variables that command lines assigned."""
         word = word[:MAX_PATH]
-        if self.made_temporary:
+        if self.after_mktemp:
             word = word.replace("$()", "$(mktemp)", 1)
         return VARIABLE.sub(lambda m: self.places.variables.get(m[1] or m[2], m[0]), word)[:MAX_PATH]
 
-    def git(self, command: ShellCommand) -> str:
-        """The directory that a git command acts in; what it makes is noted."""
-        where, words = self.at, list(command.argv[1:])
-        while words and words[0].startswith("-"):
-            if words[0] == "-C" and len(words) > 1:
-                where = _join(where, self.resolved(words[1]))
-            words = words[2:] if words[0] == "-C" or words[0] in GIT_VALUED else words[1:]
+    def track_git(self, command: ShellCommand) -> str:
+        """Note a repository that a git or gh command makes; returns the directory the command acts in."""
+        directory, arguments = self.cwd, list(command.argv[1:])
+        while arguments and arguments[0].startswith("-"):
+            if arguments[0] == "-C" and len(arguments) > 1:
+                directory = _join(directory, self.expand(arguments[1]))
+            arguments = arguments[2:] if arguments[0] == "-C" or arguments[0] in GIT_VALUED else arguments[1:]
         if command.program == "gh":
-            words = words[1:] if words[:2] == ["repo", "clone"] else []
-        if words[:1] == ["init"]:
-            self.init(where, words[1:])
-        elif words[:1] == ["clone"]:
-            self.clone(where, words[1:])
-        return where
+            arguments = arguments[1:] if arguments[:2] == ["repo", "clone"] else []
+        if arguments[:1] == ["init"]:
+            self.track_init(directory, arguments[1:])
+        elif arguments[:1] == ["clone"]:
+            self.track_clone(directory, arguments[1:])
+        return directory
 
-    def init(self, where: str, words: list[str]) -> None:
-        named = _operands(words, INIT_VALUED)
-        made = _join(where, self.resolved(named[0])) if named else where
-        if "--bare" in words:
-            self.places.keep(self.places.bare, made)
-        if TEMPORARY.search(made):
-            self.places.keep(self.places.throwaway, made)
+    def track_init(self, directory: str, arguments: list[str]) -> None:
+        operands = _operands(arguments, INIT_VALUED)
+        repository = _join(directory, self.expand(operands[0])) if operands else directory
+        if "--bare" in arguments:
+            _add_capped(self.places.bare, repository)
+        if TEMPORARY.search(repository):
+            _add_capped(self.places.throwaway, repository)
         else:
-            self.places.begun = made
+            self.places.pending_init = repository
 
-    def clone(self, where: str, words: list[str]) -> None:
-        named = [self.resolved(word) for word in _operands(words, CLONE_VALUED)]
-        if not named:
+    def track_clone(self, directory: str, arguments: list[str]) -> None:
+        operands = [self.expand(word) for word in _operands(arguments, CLONE_VALUED)]
+        if not operands or REMOTE.search(operands[0]):
             return
-        source = _join(where, named[0].removeprefix("file://"))
-        name = named[1] if len(named) > 1 else posixpath.basename(named[0].rstrip("/")).removesuffix(".git")
-        made = _join(where, name)
-        is_local = not REMOTE.search(named[0])
-        if is_local and (TEMPORARY.search(made) or source in self.places.bare or self.places.is_throwaway(source)):
-            kind = self.places.bare if "--bare" in words or "--mirror" in words else self.places.throwaway
-            self.places.keep(kind, made)
+        source = _join(directory, operands[0].removeprefix("file://"))
+        name = operands[1] if len(operands) > 1 else posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")
+        repository = _join(directory, name)
+        if TEMPORARY.search(repository) or source in self.places.bare or self.places.is_throwaway(source):
+            is_bare = "--bare" in arguments or "--mirror" in arguments
+            _add_capped(self.places.bare if is_bare else self.places.throwaway, repository)
 
 
-def _operands(words: list[str], valued: frozenset[str]) -> list[str]:
+def _add_capped(directories: set[str], directory: str) -> None:
+    if len(directories) < MAX_ENTRIES:
+        directories.add(directory)
+
+
+def _operands(arguments: list[str], valued: frozenset[str]) -> list[str]:
+    """The arguments that are neither flags nor the value of a flag in `valued`."""
     return [
         word
-        for before, word in zip(["", *words], words, strict=False)
+        for before, word in zip(["", *arguments], arguments, strict=False)
         if not word.startswith("-") and before not in valued
     ]
 
 
 def _join(directory: str, path: str) -> str:
-    """A path from a directory, without `.` and `..`; one that begins with a variable stands for itself."""
-    is_whole = path.startswith(("/", "~", "$", "%")) or re.match(r"[A-Za-z]:[\\/]", path) is not None
-    joined = posixpath.normpath(path if is_whole else posixpath.join(directory, path))
+    """The normalised path below a directory; an absolute path, or one that begins with a variable, stays as it is."""
+    is_absolute = path.startswith(("/", "~", "$", "%")) or re.match(r"[A-Za-z]:[\\/]", path) is not None
+    joined = posixpath.normpath(path if is_absolute else posixpath.join(directory, path))
     return "" if joined == "." else joined[:MAX_PATH]

@@ -1,7 +1,7 @@
-"""A command line as the simple commands it runs: what an agent really called, apart from what it only mentions.
+"""A parser of command lines into the simple commands they run.
 
-Enough of the shell's grammar for that: quotes, operators, comments, redirections, here-documents, substitutions and
-`sh -c`. One pass, linear in the text, nothing is run or expanded.
+It knows enough of the shell's grammar to tell commands from text that only mentions them: quotes, operators, comments,
+redirections, here-documents, substitutions and `sh -c`. One pass in linear time; nothing is run or expanded.
 """
 
 import re
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
 
-def words(text: str) -> frozenset[str]:
-    """A set of words from one text."""
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, separated by white space."""
     return frozenset(text.split())
 
 
@@ -29,7 +29,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 IN_DOUBLE = re.compile(r"""(?P<end>")|(?P<escape>\\.)|(?P<substitution>\$\()|(?P<plain>[^"\\$]+|.)""", re.DOTALL)
-KEYWORDS = words("if then else elif do while until ! { time")
+KEYWORDS = word_set("if then else elif do while until ! { time")
 # Programs that run the command in their arguments, with their options that take a value.
 WRAPPERS = {
     "sudo": "-u --user -g --group -h -p -C -D",
@@ -54,7 +54,7 @@ WRAPPERS = {
     "bunx": "",
     "uvx": "--from --with -p --python",
 }
-# The same for a program and its verb.
+# Likewise for a program and its verb.
 RUNNING_VERBS = {
     "uv run": "--with --python -p --project --directory --extra --group --env-file --package",
     "poetry run": "",
@@ -74,10 +74,10 @@ RUNNING_VERBS = {
     "rtk proxy": "",
 }
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
-CONTAINER_VALUED = words(
+CONTAINER_VALUED = word_set(
     "-e --env --env-file -u --user -w --workdir --detach-keys -f --file -p --project-name --profile --index"
 )
-SSH_VALUED = words("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
+SSH_VALUED = word_set("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
 KUBE_VALUED = frozenset(["-n", "--namespace", "-c", "--container", "--context", "--kubeconfig"])
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)\+?=")
@@ -88,8 +88,8 @@ DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 class ShellCommand:
     """One simple command. `then` is the operator after it (`&&`, `||`, `;`, `|`, `&`; empty at the end).
 
-    `outputs` are the files its output goes to, as (path, appends); `document` is its here-document, if it has one.
-    `assigned` are the variables set before it, as (name, value); `level` counts the subshells around it.
+    `outputs` are the files its output is redirected to, as (path, appends); `document` is its here-document, if any.
+    `assigned` are the variables assigned before it, as (name, value); `level` counts the subshells around it.
     """
 
     argv: tuple[str, ...]
@@ -101,12 +101,15 @@ class ShellCommand:
 
     @property
     def program(self) -> str:
+        """The program's name without its folder; "" for no command."""
         return self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
 
 
 @dataclass(slots=True)
 class _Draft:
-    words: list[str] = field(default_factory=list)
+    """A command that is being scanned. `word` is the unfinished word, `redirect` the operator whose target it is."""
+
+    argv: list[str] = field(default_factory=list)
     outputs: list[tuple[str, bool]] = field(default_factory=list)
     document: str | None = None
     word: str | None = None
@@ -119,57 +122,64 @@ class _Draft:
         if self.word is None:
             return
         if not self.redirect:
-            self.words.append(self.word)
+            self.argv.append(self.word)
         elif ">" in self.redirect:
             self.outputs.append((self.word, ">>" in self.redirect))
         self.word, self.redirect = None, ""
 
 
 def parse(text: str) -> tuple[ShellCommand, ...]:
-    """The simple commands of a command line or script, substitutions and `sh -c` included, in order of their end."""
-    return tuple(islice(_unwrapped(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH), MAX_COMMANDS))
+    """The simple commands of a command line or script, in the order they end; those in `$(…)` and `sh -c` too."""
+    return tuple(islice(_unwrap(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH), MAX_COMMANDS))
 
 
 class _Scanner:
+    """A scanner of one text. `offset` is the next character's, `level` the number of subshells around it.
+
+    `open_documents` are the end markers of here-documents that the current line announced, with their commands.
+    """
+
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
-        self.found: list[ShellCommand] = []
-        self.documents: list[tuple[str, _Draft]] = []
+        self.offset = 0
+        self.commands: list[ShellCommand] = []
+        self.open_documents: list[tuple[str, _Draft]] = []
         self.level = 0
 
     def run(self) -> list[ShellCommand]:
-        while self.at < len(self.text):
+        while self.offset < len(self.text):  # a surplus `)` ends a scan before the end of the text
             self.level = 0
             self.scan(depth=0)
-        return self.found
+        return self.commands
 
     def scan(self, depth: int) -> None:
-        """Commands up to the closing parenthesis of this level, or the end of the text."""
+        """Scan commands up to the closing parenthesis of this level, or the end of the text."""
         draft = _Draft()
-        outside = self.level
-        while (match := TOKEN.match(self.text, self.at)) is not None:
-            self.at = match.end()
-            kind, value = match.lastgroup or "", match.group()
+        outer_level = self.level
+        while (match := TOKEN.match(self.text, self.offset)) is not None:
+            self.offset = match.end()
+            kind = match.lastgroup or ""
             if kind in ("q1", "q2", "q3"):
                 kind = "heredoc"
-            if kind == "close" and self.level <= outside:
+            if kind == "close" and self.level <= outer_level:
                 break
-            draft = self.take(kind, value, match, draft, depth)
+            draft = self.take_token(kind, match, draft, depth)
         self.close(draft, "" if depth == 0 else ";")
 
-    def take(self, kind: str, value: str, match: re.Match[str], draft: _Draft, depth: int) -> _Draft:
+    def take_token(self, kind: str, match: re.Match[str], draft: _Draft, depth: int) -> _Draft:
+        """Add a token to the draft; returns the draft that the next token belongs to."""
+        value = match.group()
         if kind in ("single", "escape", "plain"):
             draft.add(value.strip("'") if kind == "single" else value.removeprefix("\\"))
         elif kind == "double":
-            self.double(draft, depth)
+            self.scan_double_quotes(draft, depth)
         elif kind == "substitution":
-            self.nested(draft, depth)
+            self.scan_substitution(draft, depth)
         elif kind == "space":
             draft.end_word()
         elif kind == "heredoc":
             draft.end_word()
-            self.documents.append((match["q1"] or match["q2"] or match["q3"], draft))
+            self.open_documents.append((match["q1"] or match["q2"] or match["q3"], draft))
         elif kind == "redirect":
             self.redirect(value, draft)
         elif kind in ("newline", "operator", "open", "close"):
@@ -177,7 +187,7 @@ class _Scanner:
                 draft.end_word()
                 self.read_documents()
             if kind == "open" and draft.word is not None:  # a function's name
-                draft.words.insert(0, "function")
+                draft.argv.insert(0, "function")
             self.close(draft, value if kind == "operator" else ";")
             self.level += {"open": 1, "close": -1}.get(kind, 0)
             return _Draft()
@@ -189,18 +199,18 @@ class _Scanner:
         draft.word = None
         draft.redirect = "" if "&" in value[1:] else value
 
-    def double(self, draft: _Draft, depth: int) -> None:
+    def scan_double_quotes(self, draft: _Draft, depth: int) -> None:
         draft.add("")
-        while (match := IN_DOUBLE.match(self.text, self.at)) is not None:
-            self.at = match.end()
+        while (match := IN_DOUBLE.match(self.text, self.offset)) is not None:
+            self.offset = match.end()
             if match.lastgroup == "end":
                 return
             if match.lastgroup == "substitution":
-                self.nested(draft, depth)
+                self.scan_substitution(draft, depth)
             else:
                 draft.add(match.group())
 
-    def nested(self, draft: _Draft, depth: int) -> None:
+    def scan_substitution(self, draft: _Draft, depth: int) -> None:
         draft.add("$()")
         if depth < MAX_DEPTH:
             self.level += 1
@@ -208,20 +218,20 @@ class _Scanner:
             self.level -= 1
 
     def read_documents(self) -> None:
-        """The bodies of the here-documents that this line announced: text, never commands."""
-        for word, draft in self.documents:
-            end = re.compile(rf"^\t*{re.escape(word)}[ \t\r]*$", re.MULTILINE).search(self.text, self.at)
-            stop = end.start() if end else len(self.text)
-            draft.document = self.text[self.at : stop]
-            self.at = end.end() if end else len(self.text)
-        self.documents = []
+        """Skip the bodies of the here-documents that this line announced, and give them to their commands."""
+        for marker, draft in self.open_documents:
+            end = re.compile(rf"^\t*{re.escape(marker)}[ \t\r]*$", re.MULTILINE).search(self.text, self.offset)
+            draft.document = self.text[self.offset : end.start() if end else len(self.text)]
+            self.offset = end.end() if end else len(self.text)
+        self.open_documents = []
 
     def close(self, draft: _Draft, then: str) -> None:
+        """End a command, if there is one."""
         draft.end_word()
-        if draft.words or draft.outputs:
-            self.found.append(
+        if draft.argv or draft.outputs:
+            self.commands.append(
                 ShellCommand(
-                    argv=tuple(draft.words),
+                    argv=tuple(draft.argv),
                     then=then,
                     outputs=tuple(draft.outputs),
                     document=draft.document,
@@ -230,67 +240,72 @@ class _Scanner:
             )
 
 
-def _unwrapped(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
-    """Commands without assignments, keywords and wrappers; the script of `sh -c` in place of the shell."""
+def _unwrap(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
+    """The commands without assignments, keywords and wrappers; the commands of its script instead of a `sh -c`.
+
+    `depth` limits how deep scripts within scripts are unwrapped.
+    """
     for command in commands:
         argv = command.argv
         assigned: list[tuple[str, str]] = []
-        at = 0
-        while at < len(argv):
-            first = argv[at].rsplit("/", 1)[-1]
-            verb = f"{first} {argv[at + 1]}" if at + 1 < len(argv) else ""
-            if match := ASSIGNMENT.match(argv[at]):
-                assigned.append((match["name"], argv[at][match.end() :]))
-                at += 1
-            elif first in KEYWORDS:
-                at += 1
-            elif verb in RUNNING_VERBS and at + 2 < len(argv):
-                at = _past_options(argv, at + 2, RUNNING_VERBS[verb].split())
-            elif first in WRAPPERS and at + 1 < len(argv):
-                at = _past_options(argv, at + 1, WRAPPERS[first].split())
+        index = 0
+        while index < len(argv):
+            program = argv[index].rsplit("/", 1)[-1]
+            verb = f"{program} {argv[index + 1]}" if index + 1 < len(argv) else ""
+            if match := ASSIGNMENT.match(argv[index]):
+                assigned.append((match["name"], argv[index][match.end() :]))
+                index += 1
+            elif program in KEYWORDS:
+                index += 1
+            elif verb in RUNNING_VERBS and index + 2 < len(argv):
+                index = _skip_options(argv, index + 2, RUNNING_VERBS[verb].split())
+            elif program in WRAPPERS and index + 1 < len(argv):
+                index = _skip_options(argv, index + 1, WRAPPERS[program].split())
             else:
                 break
-        bare = replace(command, argv=argv[at:], assigned=tuple(assigned))
-        script = _script(bare)
+        unwrapped = replace(command, argv=argv[index:], assigned=tuple(assigned))
+        script = _inner_script(unwrapped)
         if script is None or depth == 0:
-            yield bare
+            yield unwrapped
             continue
-        inner = list(_unwrapped(_Scanner(script).run(), depth - 1))
+        inner = list(_unwrap(_Scanner(script).run(), depth - 1))
         inner = [replace(one, level=one.level + command.level + 1) for one in inner]
         yield from inner[:-1]
         if inner:
             yield replace(inner[-1], then=command.then)
 
 
-def _past_options(argv: tuple[str, ...], at: int, valued: Collection[str]) -> int:
-    """The index of the first word that is no option, no option's value and no duration."""
-    while at < len(argv) and (argv[at].startswith("-") or DURATION.fullmatch(argv[at])):
-        at += 2 if argv[at] in valued else 1
-    return at
+def _skip_options(argv: tuple[str, ...], index: int, valued: Collection[str]) -> int:
+    """The index of the first word from `index` on that isn't an option, the value of one in `valued`, or a duration."""
+    while index < len(argv) and (argv[index].startswith("-") or DURATION.fullmatch(argv[index])):
+        index += 2 if argv[index] in valued else 1
+    return index
 
 
-def _script(command: ShellCommand) -> str | None:
-    """What a shell was given to run: the word after `-c`, the words after `eval`, or a here-document.
+def _inner_script(command: ShellCommand) -> str | None:
+    """The script that a command runs in a shell, on another machine or in a container; None if it runs none.
 
-    What a machine or container is told to run likewise.
+    The word after `sh -c`, the words after `eval`, `ssh` or `docker exec`, or a here-document.
     """
     argv = command.argv
     if command.program == "eval":
         return " ".join(argv[1:])
     if command.program == "ssh":
-        at = _past_options(argv, 1, SSH_VALUED) + 1
-        return " ".join(argv[at:]) or command.document
+        host = _skip_options(argv, 1, SSH_VALUED)
+        return " ".join(argv[host + 1 :]) or command.document
     if command.program in CONTAINERS or command.program in ("docker-compose", "kubectl"):
         # `docker exec`, `docker compose exec` or `kubectl exec` run a command.
         valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
-        at = _past_options(argv, 1, valued)
-        if argv[at : at + 1] == ("compose",):
-            at = _past_options(argv, at + 1, valued)
-        if argv[at : at + 1] != ("exec",):
+        verb = _skip_options(argv, 1, valued)
+        if argv[verb : verb + 1] == ("compose",):
+            verb = _skip_options(argv, verb + 1, valued)
+        if argv[verb : verb + 1] != ("exec",):
             return None
-        at = _past_options(argv, at + 1, valued) + 1
-        words = argv[at + 1 :] if argv[at : at + 1] == ("--",) else argv[at:]
-        return shlex.join(words) if words else None
+        container = _skip_options(argv, verb + 1, valued)
+        inner_argv = argv[container + 1 :]
+        if inner_argv[:1] == ("--",):
+            inner_argv = inner_argv[1:]
+        return shlex.join(inner_argv) if inner_argv else None
     if command.program not in SHELLS:
         return None
     for flag, word in pairwise(argv[1:]):

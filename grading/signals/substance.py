@@ -1,4 +1,4 @@
-"""What a file says once its markup is taken away, and how much of that another file had said already."""
+"""The text of a file without its markup, and how much of it is a copy of another text."""
 
 import hashlib
 import re
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 MAX_TEXT = 10_000
-SHINGLE = 5
-KEPT = 128
-COPY = 0.8
-# Of the words of two short texts, so many in common make one a copy.
-LIKE = 0.7
-# Fewer shingles than this that both sketches cover say nothing about two texts.
-COMPARABLE = 8
-# A word is not longer than this: a blob of encoded bytes is no text.
+SHINGLE_WORDS = 5
+SKETCH_SIZE = 128
+# With this share of its shingles in another text, a text is a copy.
+MIN_COPY_SHARE = 0.8
+# With this share of their words in common, one of two short texts is a copy.
+MIN_SHARED_WORDS = 0.7
+# Fewer shingles in the range that both sketches cover are too few to compare.
+MIN_COMPARED = 8
+# Longer words are counted as this long: encoded bytes are not text.
 MAX_WORD = 30
 FENCE = re.compile(r"\s{0,8}(?:`{3,}|~{3,})")
 URL = re.compile(r"\b(?:https?://|www\.)[^\s)>\]]+")
 TARGET = re.compile(r"\]\([^()\s]{0,2000}\)")
 TAG = re.compile(r"<[/!?A-Za-z][^<>]{0,2000}>")
 ENTITY = re.compile(r"&#?[A-Za-z0-9]{1,10};")
-# Chinese and Japanese have no spaces between words, so that each of their characters is taken for one.
+# Chinese and Japanese have no spaces between words, so each of their characters counts as a word.
 WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:['’][^\W_]+)*")
 
 Sketch = tuple[int, ...]
@@ -29,81 +30,84 @@ Sketch = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """`characters`: letters of a text's words with a space between any two, without markup and without what it says
-    again. `sketch`: its smallest `KEPT` distinct hashes of five words in a row, ascending; all, where there are fewer.
+    """The measures of a text without markup.
+
+    `characters` counts the characters of its words and one space between each two, without repeated phrases. `sketch`
+    has the smallest `SKETCH_SIZE` distinct hashes of its shingles (five words in a row), ascending. `vocabulary` are
+    its distinct words of at most `MAX_WORD` characters.
     """
 
     characters: int
     sketch: Sketch
-    words: frozenset[str] = frozenset()
-    """Its different words, without those that are too long to be any."""
+    vocabulary: frozenset[str] = frozenset()
 
     @property
-    def distinct(self) -> int:
-        """How many characters its different words have."""
-        return sum(map(len, self.words))
+    def distinct_characters(self) -> int:
+        """How many characters its distinct words have."""
+        return sum(map(len, self.vocabulary))
 
     def is_like(self, other: "Text") -> bool:
-        """Whether most words of the two are the same: what a template gives, where short texts share few phrases."""
-        return len(self.words & other.words) >= LIKE * len(self.words | other.words) > 0
+        """Whether most words of two short texts are the same. Texts from one template may share few shingles."""
+        shared, total = self.vocabulary & other.vocabulary, self.vocabulary | other.vocabulary
+        return len(shared) >= MIN_SHARED_WORDS * len(total) > 0
 
 
-def read(lines: Sequence[str]) -> Text:
-    """The text of a file of these lines; of its first 10,000 characters, which bounds the work.
+def read_lines(lines: Sequence[str]) -> Text:
+    """Measure the text of a file with these lines, up to `MAX_TEXT` characters.
 
-    >>> read(["# Notes", "", "| --- |", "<br>", "[one](https://a.test) `two`"]).characters
+    >>> read_lines(["# Notes", "", "| --- |", "<br>", "[one](https://a.test) `two`"]).characters
     13
     """
-    if lines and lines[0].strip() == "---":  # the front matter goes to its end, where it has one
+    if lines and lines[0].strip() == "---":  # skip the front matter, or only its first line if it has no end
         rest = list(dropwhile(lambda line: line.strip() not in ("---", "..."), lines[1:]))
         lines = rest[1:] if rest else lines[1:]
     text = "\n".join(lines)[:MAX_TEXT]
     text = "\n".join(line for line in text.split("\n") if not FENCE.match(line))
     for markup in (TARGET, URL, TAG, ENTITY):
         text = markup.sub(" ", text)
-    words = [word.casefold() for word in WORD.findall(text)]
-    seen: set[str] = set()
+    tokens = [word.casefold() for word in WORD.findall(text)]
+    tokens = [token for token in tokens if not token.isdecimal()]
+    phrases: set[str] = set()  # the shingle that ends at each token; the first ones are shorter
     shingles: set[str] = set()
     characters = 0
-    told = [word for word in words if not word.isdecimal()]
-    for at, word in enumerate(told):
-        shingle = " ".join(told[max(0, at - SHINGLE + 1) : at + 1])
-        if shingle not in seen:
-            characters += min(len(word), MAX_WORD) + 1
-        seen.add(shingle)
-        if at >= SHINGLE - 1 or at == len(told) - 1:
-            shingles.add(shingle)
-    different = frozenset(word for word in told if len(word) <= MAX_WORD)
-    return Text(characters=max(0, characters - 1), sketch=_sketch(shingles), words=different)
+    for index, token in enumerate(tokens):
+        phrase = " ".join(tokens[max(0, index - SHINGLE_WORDS + 1) : index + 1])
+        if phrase not in phrases:
+            characters += min(len(token), MAX_WORD) + 1
+        phrases.add(phrase)
+        if index >= SHINGLE_WORDS - 1 or index == len(tokens) - 1:
+            shingles.add(phrase)
+    vocabulary = frozenset(token for token in tokens if len(token) <= MAX_WORD)
+    return Text(characters=max(0, characters - 1), sketch=_sketch(shingles), vocabulary=vocabulary)
 
 
 def read_row(line: str) -> Text:
-    """The text of one row of a table. Two that differ in case, spaces, punctuation and numbers only are the same.
+    """Measure one row of a table. Rows that differ only in case, spaces, punctuation and numbers are equal.
 
     >>> read_row("| 1 | Idea: offline maps | 8 |") == read_row("|12|idea - Offline Maps|")
     True
     """
-    words = [word.casefold() for word in WORD.findall(line) if not word.isdecimal()]
-    text = " ".join(word for word in words if len(word) > 1 or not word.isascii())
+    tokens = [word.casefold() for word in WORD.findall(line) if not word.isdecimal()]
+    text = " ".join(token for token in tokens if len(token) > 1 or not token.isascii())
     return Text(characters=len(text), sketch=_sketch({f"row: {text}"}))
 
 
 def is_copy(ours: Sketch, theirs: Sketch) -> bool:
-    """Whether at least 80 % of what our text says, theirs says too: an excerpt is a copy, more by a third is not.
+    """Whether at least 80 % of our text's shingles are in theirs: an excerpt is a copy, a text a third longer is not.
 
-    Sketches of longer texts are compared as far as both reach, which makes the share an estimate (± .04).
+    Full sketches are compared up to the smaller of their last hashes, which makes the share an estimate (± .04).
     """
-    cut = [sketch[-1] for sketch in (ours, theirs) if len(sketch) == KEPT]
-    compared = [shingle for shingle in ours if shingle <= min(cut)] if cut else ours
-    if len(compared) < (COMPARABLE if cut else 1):
+    last_hashes = [sketch[-1] for sketch in (ours, theirs) if len(sketch) == SKETCH_SIZE]
+    compared = [shingle for shingle in ours if shingle <= min(last_hashes)] if last_hashes else ours
+    if len(compared) < (MIN_COMPARED if last_hashes else 1):
         return False
-    return len(set(theirs).intersection(compared)) >= COPY * len(compared)
+    return len(set(theirs).intersection(compared)) >= MIN_COPY_SHARE * len(compared)
 
 
 def _sketch(shingles: set[str]) -> Sketch:
-    """The smallest hashes, each in [0, 2⁶³), which every database keeps as an integer."""
+    """The smallest hashes of the shingles, each in [0, 2⁶³) so that every database can store it as an integer."""
     hashes: list[int] = []
     for shingle in shingles:
         digest = hashlib.blake2b(shingle.encode(errors="surrogatepass"), digest_size=8).digest()
         hashes.append(int.from_bytes(digest) >> 1)
-    return tuple(sorted(hashes)[:KEPT])
+    return tuple(sorted(hashes)[:SKETCH_SIZE])

@@ -1,4 +1,4 @@
-"""Traits: what a log shows of a session's work, by which rules tell its category. Nothing that was said besides."""
+"""Traits: what a log shows of a session's work, for the rules that choose its category."""
 
 import re
 from collections import OrderedDict
@@ -14,17 +14,17 @@ MAX_TASK = 2_000
 MAX_TOOLS = 100
 MAX_PATHS = 300
 MAX_TEXT = 300
-# The owner and the name in the address of a repository, or of something in it, whatever stands before them.
+# The owner and the name in the URL of a repository, or of a page in it.
 REMOTE = re.compile(r"^(?:[a-z+]{2,10}://[^/]{1,300}/|[^/:]{1,300}:)([\w.-]{1,100}/[\w.-]{1,100}?)(?:\.git)?(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What rules may ask about. Empty where the log does not show it.
+    """What rules may test. Fields are empty if the log does not show them.
 
-    `repositories` are names: owner/name of a remote or of a pull request that it opened, and the folder's own name.
-    `paths` are files that it changed, below its `folder` where they are. `task` is what a person first asked, cut.
-    `tools` are the harness's own names and our kinds of them.
+    `repositories` are owner/name of the remote and of the pull requests that the session opened, and the folder's name.
+    `paths` are the files that it changed, relative to `folder` if below it. `task` is the first user message, cut.
+    `tools` are the harness's names of the tools used, and our kinds of them.
     """
 
     harness: str = ""
@@ -36,20 +36,17 @@ class Traits:
     tools: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON, without what is empty; `from_dict` is its inverse."""
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
+        """The fields as plain JSON, without the empty ones; `from_dict` is the inverse."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        said: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**said)
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
 
 
-class Watched:
-    """Events of a log passed through as they come, with a note of the task and the tools."""
+class TraitsReader:
+    """Passes the events of a log through while noting the task and the tools."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._events = events
@@ -66,35 +63,37 @@ class Watched:
                 self._task = " ".join(event.text[:MAX_TASK].split())
             yield event
 
-    def traits(self, header: TranscriptHeader, found: Signals) -> Traits:
-        """What the log shows, once it was read to its end and these signals were found in it."""
+    def traits(self, header: TranscriptHeader, signals: Signals) -> Traits:
+        """The traits of the log. Call it after the events were read to the end; `signals` were extracted from them."""
         folder = (header.cwd or "").rstrip("/\\")[:MAX_TEXT]
-        changed = [change.path for change in found.files]
-        committed = [path for commit in found.commits for path in commit.paths]
-        remotes = [header.repository or "", *found.pull_requests]
-        names = [repository(remote) for remote in remotes] + [re.split(r"[/\\]", folder)[-1]]
+        changed = [change.path for change in signals.files]
+        committed = [path for commit in signals.commits for path in commit.paths]
+        remotes = [header.repository or "", *signals.pull_requests]
+        names = [parse_repository(remote) for remote in remotes] + [re.split(r"[/\\]", folder)[-1]]
         return Traits(
             harness=header.harness,
             repositories=tuple(islice(OrderedDict.fromkeys(filter(None, names)), MAX_TOOLS)),
             folder=folder,
             branch=(header.branch or "")[:MAX_TEXT],
             task=self._task,
-            paths=tuple(islice(OrderedDict.fromkeys(_below(path, folder) for path in changed + committed), MAX_PATHS)),
+            paths=tuple(
+                islice(OrderedDict.fromkeys(_relative_path(path, folder) for path in changed + committed), MAX_PATHS)
+            ),
             tools=tuple(name for name in self._tools if name),
         )
 
 
-def repository(address: str) -> str:
-    """Owner and name of the repository at that address, or of what is in it; "" for anything else.
+def parse_repository(url: str) -> str:
+    """The owner/name in the URL of a repository or of a page in it; "" for anything else.
 
-    >>> repository("https://key@forge.example/ada/engine.git"), repository("git@forge.example:ada/engine.git")
+    >>> parse_repository("https://key@forge.example/ada/engine.git"), parse_repository("git@forge.example:ada/engine")
     ('ada/engine', 'ada/engine')
-    >>> repository("https://forge.example/ada/engine/pull/12"), repository("engine")
+    >>> parse_repository("https://forge.example/ada/engine/pull/12"), parse_repository("engine")
     ('ada/engine', '')
     """
-    found = REMOTE.match(address[:1_000])
-    return found[1] if found else ""
+    match = REMOTE.match(url[:1_000])
+    return match[1] if match else ""
 
 
-def _below(path: str, folder: str) -> str:
+def _relative_path(path: str, folder: str) -> str:
     return path.removeprefix(f"{folder}/")[:MAX_TEXT] if folder else path[:MAX_TEXT]

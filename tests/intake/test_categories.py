@@ -210,7 +210,7 @@ def test_what_a_condition_is_met_by(field, test, value, met):
         paths=("infra/main.tf",),
         tools=("shell", "mcp__mail__read"),
     )
-    found = Matcher([{"field": field, "test": test, "values": [value]}]).why(traits)
+    found = Matcher([{"field": field, "test": test, "values": [value]}]).explain_match(traits)
     assert (found == "") == (met == "")
     assert found.replace("Go through ", "").replace("the task says “the", "the task says “the") or not met
     assert met.split(" ")[0] == found.split(" ")[0]
@@ -245,8 +245,8 @@ def test_no_pattern_breaks_the_search_and_its_own_text_is_found(values, task):
             matcher = Matcher([{"field": "branch", "test": test, "values": values}])
         except InvalidCondition:
             continue
-        matcher.why(Traits(branch=task))
-        assert matcher.why(Traits(branch=matcher.conditions[0].values[0]))
+        matcher.explain_match(Traits(branch=task))
+        assert matcher.explain_match(Traits(branch=matcher.conditions[0].values[0]))
 
 
 # --- what rules would catch

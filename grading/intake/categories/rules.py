@@ -45,7 +45,7 @@ class Rules:
     def all(self, traits: Traits) -> Iterator[Match]:
         """Every rule that a session matches, in order: the first one decides."""
         for place, (rule, matcher) in enumerate(self._matchers):
-            met = "" if matcher is None else matcher.why(traits)
+            met = "" if matcher is None else matcher.explain_match(traits)
             if met:
                 yield Match(place=place, rule=rule, met=met)
 

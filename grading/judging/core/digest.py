@@ -20,7 +20,7 @@ from grading.formats.events import ApiError, Boundary, Event, Message, PullReque
 from grading.judging.core.sanitise import QUOTE, ends, inline, quoted
 from grading.redaction import MARGIN
 from grading.signals import EffectKind, Signals
-from grading.signals.looks import worked
+from grading.signals.looks import call_worked
 
 # Entries kept while reading: the first and the last of each kind. Far more than any budget can show.
 KEEP_HEAD, KEEP_TAIL = 100, 500
@@ -377,7 +377,7 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
         head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
     if result is not None:
         shown = _kept(result.text, RESULT_CHARS)
-        has_failed = worked(result, call) is False
+        has_failed = call_worked(result, call) is False
         code = "" if result.exit_code is None else f", exit {result.exit_code}"
         outcome = f"[{result.number}] result{OUTCOMES[result.failed]}{code}"
     sizes = [0 if call is None else _quoted_size(said, CALL_CHARS), _quoted_size(shown, RESULT_CHARS)]

@@ -34,7 +34,7 @@ class Draft:
     def typed(cls, given: QueryDict, rule: CategoryRule | None) -> Self:
         """As a form says; `problem` is what is missing."""
         rows = []
-        for number in range(conditions.MOST_CONDITIONS):
+        for number in range(conditions.MAX_CONDITIONS):
             names = ("field", "test", "values")
             rows.append({name: given.get(f"{name}-{number}", "").strip() for name in names})
         category = categories().filter(name=given.get("category", "")[:200]).first()
@@ -85,11 +85,11 @@ def key_of(text: str) -> int | None:
 def choices() -> dict[str, list[tuple[str, str]]]:
     """What a condition can be about, and how it can be asked."""
     return {
-        "fields": [(each.value, each.words) for each in Field],
+        "fields": [(each.value, each.label) for each in Field],
         "tests": [(each.value, each.value) for each in Test],
     }
 
 
 def _filled(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     blank = {"field": Field.WORDS.value, "test": Test.CONTAINS.value, "values": ""}
-    return [*rows, *({**blank} for _ in range(conditions.MOST_CONDITIONS - len(rows)))]
+    return [*rows, *({**blank} for _ in range(conditions.MAX_CONDITIONS - len(rows)))]
