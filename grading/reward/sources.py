@@ -167,7 +167,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         return []
     held: SessionSignals | None = getattr(session, "extracted", None)
     if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
-        data = None if seen.signals is None else _kept(seen.signals)
+        data = None if seen.signals is None else without_secrets(plain_json(seen.signals.as_dict()))
         session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
         session.extracted.save(force_insert=held is None)
     outcomes.conclude(session, seen.signals, seen.material.witness)
@@ -175,13 +175,12 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     return _keep_artifacts(session, seen.material, found, said, sketches_before)
 
 
-def _kept(found: Signals) -> dict[str, Any]:
-    """Signals as the session's row keeps them: without secrets. Ones that lost some by that are shown to people only;
-    to grade by, they are extracted again.
+def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
+    """Signals as the session's row has them. Those that lost a secret are marked HIDDEN: people see them, and grading
+    extracts them from the log again.
     """
-    said = plain_json(found.as_dict())
-    kept: dict[str, Any] = redact_json(said)
-    return kept if kept == said else {**kept, HIDDEN: True}
+    redacted: dict[str, Any] = redact_json(signals)
+    return redacted if redacted == signals else {**redacted, HIDDEN: True}
 
 
 Answer = tuple[SourceGrade, str]
