@@ -6,7 +6,7 @@ import io
 import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
-from django.db.models import BinaryField, Value
+from django.db.models import BinaryField, JSONField, Value
 
 from bandit.packed import pack, pack_text
 from grading.intake import redacting
@@ -21,7 +21,9 @@ from grading.models import (
     Settlement,
     Submission,
 )
+from grading.models.fields import HashField
 from grading.reward import rewards, sources
+from grading.reward.freshness import EvidenceState
 from tests.casts import logs
 from tests.databases import database, restore_baseline
 
@@ -46,8 +48,10 @@ def another(field, value):
     kind = field.get_internal_type()
     if field.is_relation or kind.endswith("IntegerField") or kind == "BigAutoField":
         return (value or 0) + 777
-    if kind == "BinaryField":
-        return "cd" * 32 if isinstance(value, str) and len(value) == 64 else {"another": 1}
+    if isinstance(field, HashField):
+        return "cd" * 32
+    if isinstance(field, JSONField):
+        return {"another": 1}
     if kind == "BooleanField":
         return not value
     if kind == "DateTimeField":
@@ -125,7 +129,8 @@ def test_redacting_again_replaces_secrets_in_every_kind_of_column_and_moves_no_r
     plant(Evidence, detail=Value(SECRET))
     plant(Submission, before=packed({"title": SECRET}))
     plant(Settlement, sentence=packed(f"Use {SECRET}"))
-    plant(Grade, detail=packed(SECRET), evidence=packed({"shown": {"transcript": SECRET}, "terms": [SECRET]}))
+    shown = EvidenceState(transcript=SECRET).as_dict()
+    plant(Grade, detail=packed(SECRET), evidence=packed({"shown": shown, "terms": [SECRET]}))
     rewards.settle(session)
     before = list(Settlement.objects.values("pk", "value", "source", "final", "weight"))
     said = io.StringIO()
@@ -135,7 +140,7 @@ def test_redacting_again_replaces_secrets_in_every_kind_of_column_and_moves_no_r
     texts = [str(list(model.objects.values())) for model in (Session, Comment, Evidence, Submission, Settlement)]
     assert SECRET[:24] not in "".join(texts)
     grade = Grade.objects.filter(session=session).latest("pk")
-    assert (grade.detail, grade.evidence) == (MARK, {"shown": {"transcript": SECRET}, "terms": [MARK]})
+    assert (grade.detail, grade.evidence) == (MARK, {"shown": shown, "terms": [MARK]})
     assert list(Settlement.objects.values("pk", "value", "source", "final", "weight")) == before
     said = io.StringIO()
     call_command("redact_again", verbosity=0, stdout=said)
