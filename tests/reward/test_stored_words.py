@@ -3,7 +3,7 @@
 import pytest
 
 from grading.intake import regrading
-from grading.models import Grade, Session, SessionSignals, Settlement
+from grading.models import Comment, Grade, Session, SessionSignals, Settlement
 from grading.reward import rewards, sources
 from grading.reward.freshness import EvidenceState
 from grading.vocabulary import Outcome, Reason, Source
@@ -12,7 +12,20 @@ from tests.corpus.secrets import ALL
 
 pytestmark = pytest.mark.django_db
 
-SECRET = "ghp_" + "a1B2" * 9
+SECRET, MARK = "ghp_" + "a1B2" * 9, "[redacted GitHub Token]"
+
+
+def test_every_way_to_write_a_row_replaces_secrets(site):
+    session = site.session(title=SECRET).session
+    assert session.title == MARK
+    session.outcome_reason = SECRET
+    session.save()
+    session.category_claimed = SECRET
+    Session.objects.bulk_update([session], ["category_claimed"])
+    Session.objects.filter(pk=session.pk).update(claim_reason=SECRET)
+    Comment.objects.bulk_create([Comment(session=session, author=site.person("olga", "operator"), text=SECRET)])
+    texts = Session.objects.values_list("title", "outcome_reason", "category_claimed", "claim_reason").get()
+    assert [*texts, Comment.objects.get().text] == [MARK] * 5
 
 
 def test_a_secret_in_what_explains_a_reward_settles_once(site, subtests):
@@ -59,7 +72,7 @@ def test_what_a_grade_has_seen_is_stored_letter_by_letter(site, subtests):
             session = site.session().graded(Source.TRAJECTORY, 0.4, evidence=evidence).session
             grade = Grade.objects.get(session=session)
             assert rewards.shown([grade]) == state
-            assert grade.evidence["detail"] == "[redacted GitHub Token]"
+            assert grade.evidence["detail"] == MARK
 
 
 def fresh(session: Session) -> Session:
