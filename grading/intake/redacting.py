@@ -37,7 +37,7 @@ def permit(why: str, using: str = DEFAULT_DB_ALIAS) -> Iterator[Counter[str]]:
 
 def redacted_columns() -> dict[type[models.Model], Redactors]:
     """What makes the stored value of each column from which secrets are taken, by model."""
-    columns = {}
+    columns: dict[type[models.Model], Redactors] = {}
     for model in apps.get_app_config("grading").get_models():
         fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
         columns[model] = {field.attname: field.redacted for field in fields if isinstance(field, RedactedField)}

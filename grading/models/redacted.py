@@ -50,15 +50,21 @@ class RedactedTextField(RedactedField, models.TextField):  # type: ignore[type-a
     pass
 
 
-class RedactedJSONField(RedactedField, models.JSONField):
+class RedactedJSON(RedactedField):
+    """The same for JSON, plain or packed."""
+
     def redacted(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: item if key in SPARED_KEYS else redact_json(item) for key, item in value.items()}
         return redact_json(value)
 
 
-class RedactedPackedField(RedactedField, PackedJSONField):
-    redacted = RedactedJSONField.redacted
+class RedactedJSONField(RedactedJSON, models.JSONField):
+    pass
+
+
+class RedactedPackedField(RedactedJSON, PackedJSONField):
+    pass
 
 
 class RedactedPackedTextField(RedactedField, PackedTextField):
