@@ -22,6 +22,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from bandit.audit import fingerprint
 from grading.backups.databases import BackupProblem, beside, rows_by_table, stopped
 from grading.health import planner
+from grading.intake import redacting
 
 Say = Callable[[str], None]
 # Rows that are there only where somebody has used the site: a database that has none is as good as empty.
@@ -65,6 +66,8 @@ def move_to(url: str, say: Say) -> None:
             rows = sum(compare(source, target, table) for table in tables)
             if fingerprint() != fingerprint(target):
                 raise BackupProblem("the ledger is not the same in both databases, though its rows are: report this")
+            if changed := redacting.redact_again("manage.py move_to", using=target):
+                say(redacting.summary(changed))
         planner.gather_statistics(target)
     say(
         f"Moved {rows:,} rows of {len(tables)} tables; each is the same in both databases, and so is the ledger's hash."

@@ -18,7 +18,7 @@ from grading.backups.databases import BackupProblem, put_back, rows_by_table, se
 from grading.backups.manifest import DATABASES, EVIDENCE, SECRETS, SUMS, Manifest, sums
 from grading.backups.verifying import problems_of_backup
 from grading.health import planner
-from grading.intake import erased, forgetting
+from grading.intake import erased, forgetting, redacting
 from grading.intake.erased import Erased, digest_of_agent, digest_of_session
 from grading.intake.erasing import erase
 from grading.models import Agent, ExpiredBlob, Session
@@ -57,6 +57,8 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         put_back(backup / DATABASES[held.database])
         require_same(held)
         call_command("migrate", verbosity=0)
+        if changed := redacting.redact_again("manage.py restore"):
+            say(redacting.summary(changed))
         gone = [ExpiredBlob(sha256=sha256, expired_at=timezone.now()) for sha256 in held.gone]
         ExpiredBlob.objects.bulk_create(gone, ignore_conflicts=True)
         SignIn.objects.all().delete()

@@ -31,7 +31,7 @@ def migrate(say: Say) -> None:
     """Apply the migrations that the database lacks.
 
     If the site has sessions, copy the database first, and tell `say` where the copy is and how to go back. Each
-    migration is applied completely or not at all, so an interrupted upgrade can be started again.
+    migration is applied completely or not at all, or can be repeated, so an interrupted upgrade can be started again.
 
     Raises BackupProblem, with nothing changed, if a program uses the database or the disk has too little space.
     """

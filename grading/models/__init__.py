@@ -29,6 +29,7 @@ from grading.models.notices import Notice
 from grading.models.person_zones import PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
+from grading.models.redaction import Redaction
 from grading.models.reserving import AbstentionDraw, SessionShares
 from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
@@ -76,6 +77,7 @@ __all__ = [
     "Quota",
     "QuotaTransition",
     "RecordAnchor",
+    "Redaction",
     "Reveal",
     "ReviewAnswer",
     "ReviewItem",

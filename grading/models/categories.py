@@ -9,9 +9,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from bandit.packed import PackedJSONField
 from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_char, redacted_text
+from grading.models.redacted import redacted_char, redacted_packed, redacted_text
 from grading.models.sessions import CategoryOrigin, Session
 from grading.signals import conditions
 
@@ -186,7 +185,7 @@ class SessionTraits(models.Model):
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="traits")
-    data = PackedJSONField(default=dict)
+    data = redacted_packed(default=dict)
 
     class Meta:
         verbose_name_plural = "session traits"

@@ -1,5 +1,8 @@
-"""Columns for what sessions and people say: secrets are hidden when a row is written, and when it is read, so that rows
-from before look the same. What is graded never comes from such a column, so that hiding more moves no reward.
+"""Columns for text from sessions and people. Secrets are replaced as it is written, by save, update, bulk_create and
+bulk_update, and never as it is read; `grading.intake.redacting` does it again for rows from before.
+
+What is graded never comes from such a column, so that replacing more moves no reward. Compare with a stored row only
+what `redacted` returns.
 """
 
 from typing import Any
@@ -11,17 +14,15 @@ from bandit.packed import PackedJSONField, PackedTextField
 from grading.plain import plain_text
 from grading.redaction import redact, redact_json, redact_line
 
-# In the evidence of a grade, what was seen, by hash: read again as it was written.
-KEPT = frozenset({"shown"})
+# In the evidence of a grade, hashes of what the grade has seen. They are compared, and may look like keys.
+SPARED_KEYS = frozenset({"shown"})
 
 
-class RedactedColumn(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
-    """Mixed into a column of texts; to migrations it is the plain column."""
-
-    def from_db_value(self, value: Any, *_: Any) -> Any:
-        return self.redacted(value)
+class RedactedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """Mixed into a column of texts. To migrations it is the plain column."""
 
     def pre_save(self, instance: Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
+        """The instance then has the value that the row has."""
         value = self.redacted(super().pre_save(instance, add))
         setattr(instance, self.attname, value)
         return value
@@ -31,34 +32,30 @@ class RedactedColumn(models.Field):  # type: ignore[type-arg]  # generic in the 
 
     def deconstruct(self) -> Any:
         name, _path, args, kwargs = super().deconstruct()
-        return name, f"django.db.models.{type(self).__bases__[1].__name__}", args, kwargs
+        return name, f"django.db.models.{self.get_internal_type()}", args, kwargs
 
     def redacted(self, value: Any) -> Any:
         """What the column stores of `value`."""
         return plain_text(redact(value), self.max_length) if isinstance(value, str) else value
 
 
-class RedactedCharField(RedactedColumn, models.CharField):  # type: ignore[type-arg]  # as above
+class RedactedCharField(RedactedField, models.CharField):  # type: ignore[type-arg]  # as above
     """A line that may have been cut within a key."""
 
     def redacted(self, value: Any) -> Any:
         return plain_text(redact_line(value), self.max_length) if isinstance(value, str) else value
 
 
-class RedactedTextField(RedactedColumn, models.TextField):  # type: ignore[type-arg]  # as above
+class RedactedTextField(RedactedField, models.TextField):  # type: ignore[type-arg]  # as above
     pass
 
 
-class RedactedJSON(RedactedColumn):
+class RedactedJSON(RedactedField):
     """The same for JSON, plain or packed."""
-
-    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        base: Any = type(self).__bases__[1]
-        return self.redacted(base.from_db_value(self, value, expression, connection))
 
     def redacted(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: item if key in KEPT else redact_json(item) for key, item in value.items()}
+            return {key: item if key in SPARED_KEYS else redact_json(item) for key, item in value.items()}
         return redact_json(value)
 
 
@@ -67,16 +64,11 @@ class RedactedJSONField(RedactedJSON, models.JSONField):
 
 
 class RedactedPackedField(RedactedJSON, PackedJSONField):
-    def deconstruct(self) -> Any:
-        return PackedJSONField.deconstruct(self)
+    pass
 
 
-class RedactedPackedTextField(RedactedColumn, PackedTextField):
-    def from_db_value(self, value: Any, *_: Any) -> Any:
-        return self.redacted(PackedTextField.from_db_value(self, value))
-
-    def deconstruct(self) -> Any:
-        return PackedTextField.deconstruct(self)
+class RedactedPackedTextField(RedactedField, PackedTextField):
+    pass
 
 
 def redacted_char(**options: Any) -> "models.CharField[str, str]":

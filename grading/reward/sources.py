@@ -167,7 +167,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         return []
     stored: SessionSignals | None = getattr(session, "extracted", None)
     if stored is None or stored.version != inputs.signals_version or (stored.data is None) != (inputs.signals is None):
-        data = None if inputs.signals is None else _without_secrets(inputs.signals)
+        data = None if inputs.signals is None else without_secrets(plain_json(inputs.signals.as_dict()))
         session.extracted = SessionSignals(session=session, version=inputs.signals_version, data=data)
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
@@ -175,13 +175,12 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     return _store_artifacts(session, inputs.material, matches, sketches, sketches_before)
 
 
-def _without_secrets(signals: Signals) -> dict[str, Any]:
-    """The signals as JSON, without secrets. If any was removed they are marked `HIDDEN`: good to show, but for grading
-    the signals are extracted from the log again.
+def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
+    """Signals as JSON, without secrets. If any was removed they are marked `HIDDEN`: good to show, but for grading the
+    signals are extracted from the log again.
     """
-    data = plain_json(signals.as_dict())
-    redacted: dict[str, Any] = redact_json(data)
-    return redacted if redacted == data else {**redacted, HIDDEN: True}
+    redacted: dict[str, Any] = redact_json(signals)
+    return redacted if redacted == signals else {**redacted, HIDDEN: True}
 
 
 Answer = tuple[SourceGrade, str]

@@ -11,6 +11,7 @@ import sys
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Value
 
 from grading.backups import manifest, restoring
 from grading.backups.databases import BackupProblem, stopped
@@ -37,12 +38,14 @@ def test_what_was_erased_after_the_backup_does_not_come_back(site, new_place, fo
     site.upload("s-1", logs.claude("s-1", logs.COMMIT))
     site.upload("s-2", logs.claude("s-2", logs.COMMIT))
     site.upload("s-3", logs.claude("s-3", logs.COMMIT), agent="alice")
+    Session.objects.filter(external_id="s-2").update(title=Value("password=hunter-aB3dE5gH7"))  # as it is
     backup(folder)
     erase(Session.objects.filter(external_id="s-1"), who="olga", why="asked for")
     call_command("erase_agent", "alice", "--yes")
     place = new_place(ready=False)
     said = place.run("restore", str(folder))
     assert "Restored 3 sessions" in said
+    assert "Replaced secrets in 1 stored rows: 1 of session." in said
     assert "Erased again, as it was after the backup: 2 sessions, 1 agents." in said
     assert "All is what it was: 1 sessions" in place.run("verify")
     assert (place.state / "chance.key").read_bytes() == settings.CHANCE_KEY
@@ -130,6 +133,15 @@ def test_a_damaged_backup_changes_nothing(folder):  # noqa: F811
     assert Session.objects.count() == 0
 
 
+PLANT = """
+from django.db.models import Value
+from grading.models import Evidence
+from grading.intake.redacting import permit
+with permit("a test"):
+    Evidence.objects.filter(pk=Evidence.objects.latest("pk").pk).update(detail=Value("password=hunter-aB3dE5gH7"))
+"""
+
+
 @on_postgresql
 def test_a_site_moves_to_postgresql_row_for_row(new_place, tmp_path):
     """One with a row of nearly every kind."""
@@ -137,11 +149,13 @@ def test_a_site_moves_to_postgresql_row_for_row(new_place, tmp_path):
     place.database = ""
     copy_sqlite(place.state / "db.sqlite3")
     place.run("shell", "-c", "from tests import world; world.make()")
+    place.run("shell", "-c", PLANT)
     with (place.state / "site.lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "the site is running" in place.run("move_to", target.database, ends=1)
     said = place.run("move_to", target.database)
     assert "each is the same in both databases, and so is the ledger's hash" in said
+    assert "1 of evidence" in said
     assert "it has rows in" in place.run("move_to", target.database, ends=1)
     then = re.search("All is what it was.*", place.run("verify"))[0]
     place.database = target.database

@@ -13,6 +13,7 @@ from tests.databases import database, schema
 
 ROOT = Path(__file__).parents[2]
 FILES = [path for app in ("bandit", "grading") for path in sorted((ROOT / app / "migrations").glob("*.py"))]
+REDACTION = ("grading.plain", "grading.redaction")
 OURS = ("bandit", "grading", "gradingsite")
 # What a site begins with, apart from the moment.
 SEEDED = ("bandit.Bandit", "bandit.Arm", "bandit.ArmAlias", "bandit.PolicyVersion", "bandit.CalibrationVersion")
@@ -28,10 +29,13 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_no_migration_imports_code_that_changes():
-    """Copy what it needs into the migration, or beside it into a file that begins with an underscore."""
+    """Copy what it needs into the migration, or beside it into a file that begins with an underscore.
+
+    What finds secrets is the exception: rows of earlier versions get today's rules.
+    """
     assert len(FILES) >= 2
     ours = [(path.name, name) for path in FILES for name in imported(path) if name.partition(".")[0] in OURS]
-    assert [(path, name) for path, name in ours if ".migrations" not in name] == []
+    assert [(path, name) for path, name in ours if ".migrations" not in name and name not in REDACTION] == []
 
 
 @pytest.mark.slow

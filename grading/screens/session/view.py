@@ -18,7 +18,7 @@ from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Sess
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 from grading.models.submissions import ProposedField
-from grading.redaction import MARGIN, redact, redact_json
+from grading.redaction import MARGIN, redact
 from grading.reward import one_scale, rewards, sources
 from grading.reward.decide import (
     ADDED_AT_MOST,
@@ -202,7 +202,7 @@ def signals_of(session: Session) -> Signals | None:
         if (data := session.signals) is None:
             return None
         kept = {name: value for name, value in data.items() if name != sources.HIDDEN}
-        return Signals.from_dict(redact_json(kept))
+        return Signals.from_dict(kept)
     except (KeyError, TypeError, ValueError):
         return None
 
