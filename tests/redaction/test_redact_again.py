@@ -158,7 +158,7 @@ def test_signals_that_lose_a_secret_later_are_extracted_again_to_grade_by(site):
     assert redacting.redact_again("a test") == {"sessionsignals": 1}
     data = SessionSignals.objects.get(session=session).data
     assert (data["commits"][0]["subject"], data[sources.HIDDEN]) == (MARK, True)
-    signals = sources.look(Session.objects.get(pk=session.pk)).signals
+    signals = sources.load_input(Session.objects.get(pk=session.pk)).signals
     assert [commit.subject for commit in signals.commits] == ["Fix it"]
 
 

@@ -48,7 +48,7 @@ def test_signals_that_lost_a_secret_are_extracted_again_to_grade_by(site):
     row = SessionSignals.objects.get(session=session)
     assert SECRET not in str(row.data)
     assert row.data[sources.HIDDEN] is True
-    assert SECRET in str(sources.look(fresh(session)).signals.as_dict())
+    assert SECRET in str(sources.load_input(fresh(session)).signals.as_dict())
     before = list(Grade.objects.order_by("pk").values())
     regrading.regrade(fresh(session))
     assert list(Grade.objects.order_by("pk").values()) == before
@@ -56,11 +56,11 @@ def test_signals_that_lost_a_secret_are_extracted_again_to_grade_by(site):
 
 def test_signals_without_a_secret_are_those_of_the_row(site):
     session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
-    extracted = sources.look(fresh(session)).signals
+    extracted = sources.load_input(fresh(session)).signals
     row = SessionSignals.objects.get(session=session)
     assert sources.HIDDEN not in row.data
     SessionSignals.objects.filter(session=session).update(data={**row.data, "results": 77})
-    assert sources.look(fresh(session)).signals.results == 77 != extracted.results
+    assert sources.load_input(fresh(session)).signals.results == 77 != extracted.results
 
 
 def test_what_a_grade_has_seen_is_stored_letter_by_letter(site, subtests):
@@ -71,7 +71,7 @@ def test_what_a_grade_has_seen_is_stored_letter_by_letter(site, subtests):
             evidence = {"shown": state.as_dict(), "detail": SECRET}
             session = site.session().graded(Source.TRAJECTORY, 0.4, evidence=evidence).session
             grade = Grade.objects.get(session=session)
-            assert rewards.shown([grade]) == state
+            assert rewards.latest_evidence([grade]) == state
             assert grade.evidence["detail"] == MARK
 
 
