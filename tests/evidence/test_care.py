@@ -56,7 +56,7 @@ def test_bytes_that_are_fine_stay_as_they_were_compressed(site, monkeypatch):
     _row, path = kept(site)
     incoming = Path(settings.MEDIA_ROOT) / "incoming"
     before, waiting = path.read_bytes(), set(incoming.iterdir())
-    monkeypatch.setattr(store, "LEVEL", 19)
+    monkeypatch.setattr(store, "COMPRESSION_LEVEL", 19)
     store.store(io.BytesIO(BYTES))
     assert path.read_bytes() == before
     assert set(incoming.iterdir()) == waiting
