@@ -4,6 +4,7 @@ the disk is full. No bug, and nothing that was sent was wrong; the same again go
 
 import errno
 import logging
+import random
 import sqlite3
 import time
 from collections.abc import Callable
@@ -62,6 +63,7 @@ POSTGRESQL = {
 }
 DISK_FULL = "53100"
 DEADLOCK = "40P01"
+DEADLOCK_TRIES = 4
 FILES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
@@ -92,20 +94,24 @@ def is_deadlock(error: DatabaseError) -> bool:
     return sqlstate(error) == DEADLOCK
 
 
-def retry_once_on_deadlock(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function that is one transaction: where PostgreSQL ends that for a deadlock, it is begun anew, once.
+def retry_on_deadlock(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that is one transaction: if PostgreSQL ends it because of a deadlock, run it again.
 
-    Within another transaction there is nothing to begin anew.
+    Up to DEADLOCK_TRIES times in all. Each retry first pauses for a random time: without it, the transaction could take
+    its locks again before the other one has woken up, and deadlock once more. Inside another transaction the error is
+    raised.
     """
 
     @wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return function(*args, **kwargs)
-        except DatabaseError as error:
-            if connection.in_atomic_block or not is_deadlock(error):
-                raise
-        return function(*args, **kwargs)
+        for attempt in range(1, DEADLOCK_TRIES + 1):
+            try:
+                return function(*args, **kwargs)
+            except DatabaseError as error:
+                if connection.in_atomic_block or not is_deadlock(error) or attempt == DEADLOCK_TRIES:
+                    raise
+            time.sleep(random.uniform(0.1, 0.5) * attempt)  # noqa: S311 - no secret
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     return inner
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading import monitoring
-from grading.busy import retry_once_on_deadlock
+from grading.busy import retry_on_deadlock
 from grading.evidence import ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
@@ -115,7 +115,7 @@ def receive_files(
     return ReceivedFiles(by_kind=by_kind, problems=tuple(problems), facts=parsed_facts, parsed=parsed)
 
 
-@retry_once_on_deadlock
+@retry_on_deadlock
 @transaction.atomic
 def store_session(
     agent: Agent, metadata: SubmittedSession, received: ReceivedFiles, speaker: Speaker, *, is_sample: bool
