@@ -42,7 +42,7 @@ DESCRIPTIONS = frozenset({"description", "explanation", "reason", "justification
 # Parts of such a command line may run repeatedly or never, so its commands don't show what it must print.
 CONDITIONAL = re.compile(r"\$\(|`|<\(|\|\||\(\)|\b(?:if|for|while|until|case|function)\b")
 PRINTING_FILES = frozenset({"cat", "file", "head", "nl", "stat", "tail"})
-PRINTING = frozenset({"date", "df", "du", "env", "hostname", "id", "ps", "pwd", "uname", "wc", "whoami"})
+PRINTING_PROGRAMS = frozenset({"date", "df", "du", "env", "hostname", "id", "ps", "pwd", "uname", "wc", "whoami"})
 PRINTING_GIT = frozenset({"blame", "log", "show", "status"})
 # With these, git may rightly print nothing.
 NARROWING_FLAGS = (
@@ -58,7 +58,7 @@ NARROWING_FLAGS = (
     "-S",
     "-G",
 )
-WATCHING = frozenset({"date", "jobs", "lsof", "pgrep", "ping", "ps", "sleep", "top", "uptime", "wait", "watch"})
+WATCHERS = frozenset({"date", "jobs", "lsof", "pgrep", "ping", "ps", "sleep", "top", "uptime", "wait", "watch"})
 WATCHING_VERBS = frozenset(
     {
         *(("gh", "pr", verb) for verb in ("checks", "list", "status", "view")),
@@ -70,7 +70,7 @@ WATCHING_VERBS = frozenset(
         *(("systemctl", verb) for verb in ("is-active", "status")),
     }
 )
-READING = frozenset(
+READING_PROGRAMS = frozenset(
     {"[", "awk", "basename", "cat", "cd", "cmp", "column", "comm", "cut", "df", "diff", "dirname", "du", "echo"}
     | {"egrep", "false", "fgrep", "file", "find", "grep", "head", "id", "jq", "less", "ls", "md5sum", "more", "nl"}
     | {"od", "printf", "pwd", "readlink", "realpath", "rg", "sed", "seq", "sha1sum", "sha256sum", "sort", "stat"}
@@ -78,8 +78,8 @@ READING = frozenset(
 )
 READING_GIT = frozenset({"blame", "branch", "diff", "grep", "log", "ls-files", "remote", "rev-parse", "show"})
 READING_KINDS = frozenset({"plan", "read", "search", "web"})
-SQL = frozenset({"duckdb", "mysql", "psql", "sqlite3"})
-QUERY = re.compile(r"\s{0,100}(?:select|show|describe|desc|explain|with)\b", re.IGNORECASE)
+SQL_PROGRAMS = frozenset({"duckdb", "mysql", "psql", "sqlite3"})
+SQL_QUERY = re.compile(r"\s{0,100}(?:select|show|describe|desc|explain|with)\b", re.IGNORECASE)
 CHANGING_FLAGS = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place"), "yq": ("-i", "--inplace")}
 
 
@@ -151,7 +151,7 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
             is_piped = before is not None and before.then == "|"  # the input from a pipe may be empty
             prints = len(operands) > 1 and not is_piped and "/dev/null" not in operands
         else:
-            prints = command.program in PRINTING
+            prints = command.program in PRINTING_PROGRAMS
         if prints:
             return True
     return False
@@ -161,7 +161,7 @@ def _watches(command: ShellCommand) -> bool:
     """Whether the command queries a state that changes by itself, such as the time, a process or a CI run."""
     operands = _operands(command)
     follows = command.program == "tail" and _has_flag(command, ("-f", "-F", "--follow"))
-    return follows or command.program in WATCHING or operands[:2] in WATCHING_VERBS or operands[:3] in WATCHING_VERBS
+    return follows or command.program in WATCHERS or operands[:2] in WATCHING_VERBS or operands[:3] in WATCHING_VERBS
 
 
 def _only_reads(command: ShellCommand) -> bool:
@@ -173,9 +173,9 @@ def _only_reads(command: ShellCommand) -> bool:
         return False
     if program == "git":
         return bool(READING_GIT & set(_operands(command)[1:2])) or _watches(command)
-    if program in SQL:
-        return any(QUERY.match(word) for word in command.argv[1:])
-    return not program or program in READING or _watches(command)
+    if program in SQL_PROGRAMS:
+        return any(SQL_QUERY.match(word) for word in command.argv[1:])
+    return not program or program in READING_PROGRAMS or _watches(command)
 
 
 def _operands(command: ShellCommand) -> tuple[str, ...]:

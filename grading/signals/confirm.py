@@ -11,12 +11,12 @@ from grading.signals.model import Commit, EffectKind
 MAX_KEYS = 20
 MAX_COMMITS = 200
 CURRENT_BRANCH_KEY = "of the current branch"
-URLS = {
+URL_PATTERNS = {
     EffectKind.PR_OPENED: outputs.PULL,
     EffectKind.ISSUE_OPENED: outputs.ISSUE,
     EffectKind.COMMENT: outputs.COMMENT,
 }
-SENTENCES = {
+CONFIRMATIONS = {
     EffectKind.PR_MERGED: outputs.MERGED,
     EffectKind.PR_CLOSED: outputs.CLOSED_PULL,
     EffectKind.ISSUE_CLOSED: outputs.CLOSED_ISSUE,
@@ -90,10 +90,10 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     refusal = {EffectKind.PR_OPENED: outputs.ALREADY_EXISTS, EffectKind.PR_REVIEWED: outputs.REVIEW_REFUSED}.get(kind)
     if refusal is not None and refusal.search(result.text):
         return []
-    if kind in URLS:
-        urls = outputs.find_urls(URLS[kind], result.text)
+    if kind in URL_PATTERNS:
+        urls = outputs.find_urls(URL_PATTERNS[kind], result.text)
         return urls[:MAX_KEYS] if intent.repeats else urls[intent.nth : intent.nth + 1]
-    matches = islice(SENTENCES[kind].finditer(result.text), MAX_KEYS)
+    matches = islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS)
     keys = [match["what"].rstrip(".") if match["what"] else intent.target or match.group() for match in matches]
     if keys:
         return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]

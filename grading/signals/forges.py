@@ -10,7 +10,7 @@ from typing import Any
 from grading.signals.model import EffectKind
 
 PROGRAMS = frozenset({"gh", "glab", "hub"})
-VERBS = {
+VERB_EFFECTS = {
     "pull-request": EffectKind.PR_OPENED,
     "pr create": EffectKind.PR_OPENED,
     "pr merge": EffectKind.PR_MERGED,
@@ -91,7 +91,7 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
         kinds = (kind for path in paths for pattern, kind in API_PATHS if pattern.search(path))
         effect = next(kinds, None) if any(map(API_WRITES.match, arguments)) else None
     else:
-        effect = VERBS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
+        effect = VERB_EFFECTS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
     body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
     body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
     body = body or document or ""
