@@ -19,7 +19,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
-from grading.formats.scaffold import own_words
+from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
@@ -129,7 +129,7 @@ class _Collector:
             self.counts["user"] += not message.record or message.record != self.heard
             self.heard, self.asked_more = message.record, True
             self.conduct.on_change()
-            self.task = self.task or own_words(message.text)
+            self.task = self.task or first_request_line(message.text)
             self.first_line = self.first_line or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
