@@ -38,7 +38,7 @@ scratch.code(STATE.name)
 
 from grading.evidence.transcripts.lines import raw_lines  # noqa: E402 - the settings first
 from grading.formats import EmptyTranscript, UnknownFormat, read  # noqa: E402 - the settings first
-from grading.redaction import hidden, redact  # noqa: E402 - the settings first
+from grading.redaction import find_secrets, redact  # noqa: E402 - the settings first
 
 ROOT = Path(__file__).resolve().parent.parent
 ALNUM = string.ascii_letters + string.digits
@@ -244,7 +244,7 @@ def spans(most: int, *, listed: bool) -> dict[str, float]:
     seconds = 0.0
     for path, text in texts(most):
         began = time.process_time()
-        found = hidden(text)
+        found = find_secrets(text)
         seconds += time.process_time() - began
         size += len(text)
         for span in found:
@@ -287,7 +287,7 @@ def in_documents(most: int, *, listed: bool) -> dict[str, float]:
     for path in documents(most):
         text = path.read_text(errors="replace")
         began = time.process_time()
-        found = hidden(text)
+        found = find_secrets(text)
         seconds += time.process_time() - began
         size, false = size + len(text), false + len(found)
         for span in found if listed else ():

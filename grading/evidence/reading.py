@@ -10,8 +10,8 @@ from grading import formats, signals
 from grading.evidence import records, store
 from grading.evidence.records import Records
 from grading.formats.events import ParseReport, TranscriptHeader
-from grading.formats.scaffold import own_words
-from grading.formats.values import money
+from grading.formats.scaffold import first_request_line
+from grading.formats.values import usd_or_none
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
@@ -125,7 +125,7 @@ def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceRead
         for name, value in {**asdict(header), **asdict(report)}.items()
         if value is not None
     }
-    cost = money(log.signals.cost_usd)
+    cost = usd_or_none(log.signals.cost_usd)
     if cost is not None:
         summary[COST] = cost
     return EvidenceReading(
@@ -142,7 +142,7 @@ def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceRead
             report=summary,
             model=header.model or "",
             # Redacted before it is truncated, which might cut a key in two.
-            title=redact(own_words(header.title or "") or log.signals.task),
+            title=redact(first_request_line(header.title or "") or log.signals.task),
             detail=detail,
         ),
     )

@@ -15,7 +15,7 @@ from typing import Final
 from grading import formats, signals
 from grading.evidence import store
 from grading.formats.events import Boundary, Event
-from grading.formats.own import hash_of
+from grading.formats.own import hash_record_id
 from grading.models import Evidence
 from grading.signals import Signals
 from grading.signals.links import pull_request
@@ -61,7 +61,7 @@ class RecordCollector:
                 self._resumed = True
                 self._restart()
             if event.record and len(self._records) < MAX_RECORDS:
-                record = hash_of(event.record)
+                record = hash_record_id(event.record)
                 if not self._records or self._records[-1] != record:
                     self._numbers.append(event.number)
                     self._records.append(record)

@@ -1,7 +1,7 @@
-"""Transcripts of agent sessions as one stream of events, whichever harness wrote them. Pure.
+"""Parses transcripts of agent sessions into one stream of events, whichever harness wrote them. Pure.
 
-In: bytes, hostile and of any length. Out: events in the order of the file, in constant memory, and a report of what
-could not be read.
+Input: untrusted bytes of any length. Output: events in file order, in constant memory, and a report of what could not
+be parsed.
 Start with `events`, the shape that all harnesses share; `gptme` is the shortest parser, `reader` the loop around them.
 
 >>> from io import BytesIO
@@ -10,17 +10,17 @@ Start with `events`, the shape that all harnesses share; `gptme` is the shortest
 (['Fix it'], 'gptme', 1.0)
 
 To add a format:
-1. write its module with one subclass of `Parser` (reader.py): `format`, `score`, `feed`, `header`, all bounded;
-2. give each record an identity that its copies share (`copied_as`), and `identity` where the log has unique ids;
-3. name the class in `PARSERS` (registry.py): detection, reading and the error messages go by that alone;
-4. put a short real log into tests/data and make the tests of the other formats for it, the hostile ones first;
-5. raise PARSER_VERSION only where logs that are read already would give other events.
+1. write a module with one subclass of `Parser` (reader.py): `format`, `score`, `feed`, `header`, in bounded memory;
+2. implement `shared_identity`, the id that all copies of a record share, and `identity` if the log has unique ids;
+3. add the class to `PARSERS` (registry.py): detection, reading and error messages need nothing else;
+4. put a short real log into tests/data and write the tests that the other formats have, the hostile ones first;
+5. raise PARSER_VERSION only if logs that can already be read would yield different events.
 """
 
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final
 
-from grading.formats.detection import HEAD, Detection, detect
+from grading.formats.detection import HEAD_BYTES, Detection, detect
 from grading.formats.faults import EmptyTranscript, UnknownFormat
 from grading.formats.lines import MAX_LINE
 from grading.formats.reader import TranscriptReader
@@ -29,7 +29,7 @@ from grading.formats.registry import FORMATS, PARSERS, titles
 __all__ = [
     "FORMATS",
     "PARSER_VERSION",
-    "SNIFFED",
+    "SNIFF_BYTES",
     "Detection",
     "EmptyTranscript",
     "TranscriptReader",
@@ -41,71 +41,72 @@ __all__ = [
 ]
 
 PARSER_VERSION: Final = "2"
-"""Raised whenever the same bytes would give other events (L8)."""
+"""Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
-MAX_HEAD: Final = 4 * 1024 * 1024
-SNIFFED: Final = 64 * 1024
+MAX_HEAD_BYTES: Final = 4 * 1024 * 1024
+SNIFF_BYTES: Final = 64 * 1024
 
 
-def read(stream: BinaryIO, filename: str = "", *, known: str = "", max_line: int = MAX_LINE) -> TranscriptReader:
-    """A reader of the transcript in a binary stream, from where the stream stands; it need not be seekable. Its format
-    is the one of that name, where it is `known`; else it is recognised.
+def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_line: int = MAX_LINE) -> TranscriptReader:
+    """Return a reader of the transcript in a binary stream, from the stream's current position; no seeking needed.
 
-    Raises EmptyTranscript where there is nothing, UnknownFormat where no supported format is recognised. Nothing else
-    is raised, then or while iterating, whatever the bytes are (the stream's own errors apart). The caller closes the
-    stream. Lines over `max_line` bytes are skipped and counted.
+    `format_name` skips detection if it names a supported format. Raises EmptyTranscript if there is nothing to read
+    and UnknownFormat if no supported format is detected. Nothing else is raised, now or while iterating, whatever the
+    bytes are (errors of the stream aside). The caller closes the stream. Lines over `max_line` bytes are skipped and
+    counted.
     """
-    head, is_all = _head(stream)
+    head, at_end = _read_head(stream)
     if not head.strip():
-        if not is_all and stream.read(1):
+        if not at_end and stream.read(1):
             raise UnknownFormat("white space only", expected=FORMATS, head=head, filename=filename)
         raise EmptyTranscript(filename)
-    parser = PARSERS.get(known)
+    parser = PARSERS.get(format_name)
     if parser is None:
         detection = detect(head, filename)
         if detection.format is None:
             raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
         parser = PARSERS[detection.format]
-    whole = BytesIO(head) if is_all else BufferedReader(_Rejoined(head, stream), HEAD)
+    whole = BytesIO(head) if at_end else BufferedReader(_HeadThenRest(head, stream), HEAD_BYTES)
     return TranscriptReader(whole, parser, max_line=max_line)
 
 
 def recognise(stream: BinaryIO, filename: str = "") -> Detection:
-    """Which format a binary stream is of, from its beginning, for whoever would leave anything else alone.
+    """Detect the format of a binary stream from its beginning, without parsing it.
 
-    Text and bytes that are no JSON lines are told by SNIFFED bytes; of JSON lines as much is read as `read` goes by.
-    Raises EmptyTranscript and UnknownFormat where `read` would.
+    Reads SNIFF_BYTES, and more only if they look like JSON lines: then as much as `read` bases its decision on.
+    Raises EmptyTranscript and UnknownFormat when `read` would.
     """
-    head = stream.read(SNIFFED)
-    is_all = len(head) < SNIFFED
+    head = stream.read(SNIFF_BYTES)
+    at_end = len(head) < SNIFF_BYTES
     detection = detect(head, filename)
     is_one_line = b"\n" not in head and head.lstrip(b"\xef\xbb\xbf \t\r").startswith(b"{")
-    if not is_all and detection.format is None and (detection.records or is_one_line):
-        more, is_all = _head(stream)
+    if not at_end and detection.format is None and (detection.records or is_one_line):
+        more, at_end = _read_head(stream)
         head += more
         detection = detect(head, filename)
-    if not head.strip() and is_all:
+    if not head.strip() and at_end:
         raise EmptyTranscript(filename)
     if detection.format is None:
         raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
     return detection
 
 
-def _head(stream: BinaryIO) -> tuple[bytes, bool]:
-    """At least `HEAD` bytes, and on to the end of a line where one is longer; at most `MAX_HEAD`. And whether they are
-    all that there is.
+def _read_head(stream: BinaryIO) -> tuple[bytes, bool]:
+    """(the first bytes, whether the stream ended with them).
+
+    At least HEAD_BYTES, and more until two line ends are in them; at most MAX_HEAD_BYTES and one more piece.
     """
     head = bytearray()
-    while len(head) < HEAD or (len(head) < MAX_HEAD and head.count(b"\n") < 2):  # noqa: PLR2004 - one whole line and more
-        piece = stream.read(HEAD)
+    while len(head) < HEAD_BYTES or (len(head) < MAX_HEAD_BYTES and head.count(b"\n") < 2):  # noqa: PLR2004
+        piece = stream.read(HEAD_BYTES)
         if not piece:
             return bytes(head), True
         head += piece
     return bytes(head), False
 
 
-class _Rejoined(RawIOBase):
-    """What was read of a stream for detection, followed by the rest of it."""
+class _HeadThenRest(RawIOBase):
+    """A raw stream of the bytes already read for detection, followed by the rest of the original stream."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = memoryview(head)

@@ -1,11 +1,11 @@
-"""Claude Code's tools: what kind each is, its command or path, and what its result says."""
+"""Claude Code's tools: reads a call's kind, command, path and clarity, and a result's text and exit code."""
 
 import re
 from typing import Final
 
 from grading.formats.events import Clarity
 from grading.formats.reader import Record
-from grading.formats.values import parts_text, text, words
+from grading.formats.values import content_text, text, word_set
 
 KINDS: Final = {
     name: kind
@@ -21,9 +21,9 @@ KINDS: Final = {
     }.items()
     for name in names.split()
 }
-COMMANDED: Final = words("Bash PowerShell bash")
-# Tools of its own that do nothing we grade by.
-BUILT_IN: Final = words(
+COMMAND_TOOLS: Final = word_set("Bash PowerShell bash")
+# Other built-in tools; nothing is graded by them.
+BUILT_IN: Final = word_set(
     "AskUserQuestion Config CronCreate CronDelete CronList EnterWorktree ExitWorktree ListMcpResources "
     "ListMcpResourcesTool LSP ReadMcpResourceTool ReportFindings ScheduleWakeup Skill SlashCommand StructuredOutput"
 )
@@ -39,10 +39,10 @@ def command(name: str, arguments: Record) -> str:
 
 
 def clarity(name: str, arguments: object) -> Clarity:
-    """How much of a call can be read; `arguments` as the log has them, whatever they are."""
+    """How much of a call we understand; `arguments` is the log's value, of any type."""
     if not name or not isinstance(arguments, dict) or "__unparsedToolInput" in arguments:
         return Clarity.UNREADABLE
-    if name in COMMANDED:
+    if name in COMMAND_TOOLS:
         return Clarity.UNDERSTOOD if command(name, arguments).strip() else Clarity.UNREADABLE
     return Clarity.UNDERSTOOD if name in KINDS or name in BUILT_IN else Clarity.OPAQUE
 
@@ -52,12 +52,13 @@ def path(arguments: Record) -> str:
 
 
 def output(block: Record, structured: Record) -> str:
-    """A tool result's text; where the harness only left a pointer to a saved file, the output it kept beside it."""
-    told = parts_text(block.get("content"))
-    if told.lstrip().startswith("<persisted-output>"):
-        kept = "\n".join(part for key in ("stdout", "stderr") if (part := text(structured.get(key))))
-        return kept if len(kept) > len(told) else told
-    return told
+    """A tool result's text. If that only points to a file with the output, stdout and stderr of `toolUseResult`."""
+    content = content_text(block.get("content"))
+    if not content.lstrip().startswith("<persisted-output>"):
+        return content
+    streams = [text(structured.get("stdout")), text(structured.get("stderr"))]
+    full_output = "\n".join(filter(None, streams))
+    return full_output if len(full_output) > len(content) else content
 
 
 def exit_code(output: str) -> int | None:

@@ -1,9 +1,9 @@
 """Codex CLI: rollout logs (`~/.codex/sessions/…/rollout-*.jsonl`), their legacy form, and `codex exec --json`.
 
-The log is the session whose id the first `session_meta` carries. A forked thread's log begins with its parent's
-history, rewritten with new times: whatever comes after a `session_meta` of another id and before the first turn that
-began in this thread is left out, tokens included, and reported (a commit belongs to one session). Turn and thread ids
-are UUIDv7, which sort by time, so a turn whose id sorts before the thread's own was copied.
+A log belongs to the session whose id is in its first `session_meta`. A forked thread's log begins with its parent's
+history, rewritten with new times: everything from a `session_meta` of another id up to the first turn begun in this
+thread is skipped, tokens included, and noted as a problem, because a commit belongs to one session. Turn and thread ids
+are UUIDv7, which sort by time: a turn whose id sorts before the thread's own was copied.
 """
 
 import re
@@ -17,20 +17,20 @@ from grading.formats.codex_exec import ITEM_EVENTS, ExecItems
 from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, MAX_RECORDS, NO, SURE, Parser, Record, digest_of
-from grading.formats.scaffold import spoken
+from grading.formats.reader import LIKELY, MAX_RECORD_IDS, NO, SURE, Parser, Record, digest_json
+from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
-from grading.formats.values import mapping, mappings, moment, optional, parts_text, text, words
+from grading.formats.values import content_text, mapping, mappings, parse_time, text, text_or_none, word_set
 
-TYPES: Final = words(
+RECORD_TYPES: Final = word_set(
     "compacted event_msg inter_agent_communication_metadata response_item session_meta turn_context world_state"
 )
-LEGACY_ITEMS: Final = words("function_call function_call_output local_shell_call message reasoning")
-CALLS: Final = words("custom_tool_call function_call local_shell_call mcp_call tool_search_call web_search_call")
-OUTPUTS: Final = words("function_call_output custom_tool_call_output local_shell_call_output tool_search_output")
-SILENT_ITEMS: Final = words("compaction compaction_trigger ghost_snapshot image_generation_call other")
-# Drawn on the screen, and said again by a response item; or settings.
-SILENT_EVENTS: Final = words(
+LEGACY_ITEMS: Final = word_set("function_call function_call_output local_shell_call message reasoning")
+CALLS: Final = word_set("custom_tool_call function_call local_shell_call mcp_call tool_search_call web_search_call")
+OUTPUTS: Final = word_set("function_call_output custom_tool_call_output local_shell_call_output tool_search_output")
+SILENT_ITEMS: Final = word_set("compaction compaction_trigger ghost_snapshot image_generation_call other")
+# Events for the screen, which a response item repeats; and settings.
+SILENT_EVENTS: Final = word_set(
     "agent_message agent_message_delta agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break "
     "apply_patch_approval_request background_event collab_agent_interaction_end collab_agent_spawn_end "
     "collab_close_end collab_resume_end collab_waiting_end context_compacted deprecation_notice "
@@ -42,13 +42,14 @@ SILENT_EVENTS: Final = words(
     "undo_completed undo_started user_message view_image_tool_call warning web_search_begin web_search_end"
 )
 UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-META: Final = words("cli_version cwd forked_from_id git parent_thread_id source thread_source")
-METADATA: Final = words("inter_agent_communication_metadata world_state")
-# Ids that are the same in every copy of a call; `item_3` and `call_1` are those of many.
+SESSION_FIELDS: Final = word_set("cli_version cwd forked_from_id git parent_thread_id source thread_source")
+METADATA_TYPES: Final = word_set("inter_agent_communication_metadata world_state")
+# Ids that are unique to a call and its copies, unlike `item_3` and `call_1`.
 RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-RANDOM_LENGTH: Final = 100
-# What a fork writes anew.
-REWRITTEN: Final = words(
+MIN_RANDOM_LENGTH: Final = 100
+"""Encrypted reasoning longer than this is unique."""
+# Fields that a fork rewrites.
+REWRITTEN_FIELDS: Final = word_set(
     "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp "
     "turn_id"
 )
@@ -61,24 +62,25 @@ class Codex(Parser):
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
-        self._id: str | None = None
+        self._session_id: str | None = None
         self._meta: Record = {}
         self._title: str | None = None
         self._current_model = ""
-        self._total = ReportedTokens()
-        self._copied = False
-        self._foreign = False
+        self._total_tokens = ReportedTokens()
+        self._in_copied_history = False
+        self._in_foreign_session = False
         self._exec = ExecItems(self)
         self._calls = Calls(self)
-        self._alike: Counter[str] = Counter()
+        self._digest_counts: Counter[str] = Counter()
         self._anchor = ""
+        """The identity of the last call or thought, or the session's id before the first."""
 
     @staticmethod
     def score(record: Record) -> float:
-        """Rollouts; `codex exec --json`; and the legacy form, whose items have no wrapper."""
+        """Recognises rollouts, `codex exec --json`, and the legacy form, whose items have no wrapper."""
         kind = text(record.get("type"))
         if isinstance(record.get("payload"), dict):
-            return SURE if kind in TYPES and "timestamp" in record else NO
+            return SURE if kind in RECORD_TYPES and "timestamp" in record else NO
         if kind in ITEM_EVENTS:
             is_event = {"thread_id", "item", "usage", "error"} & record.keys() or len(record) == 1
             return SURE if kind == "error" or is_event else NO
@@ -89,22 +91,22 @@ class Codex(Parser):
         return LIKELY if kind in LEGACY_ITEMS and has_content and not is_foreign else NO
 
     def feed(self, record: Record) -> list[Event] | None:
-        kind, payload, at = text(record.get("type")), record.get("payload"), moment(record.get("timestamp"))
+        kind, payload, at = text(record.get("type")), record.get("payload"), parse_time(record.get("timestamp"))
         if kind in ITEM_EVENTS:
             return self._exec.feed(kind, record)
         if isinstance(payload, dict):
-            return self._wrapped(kind, payload, at)
-        # Before the wrapper: a bare meta line, `record_type: state`, and flat items.
+            return self._wrapped_events(kind, payload, at)
+        # The legacy form: a bare meta line, `record_type: state`, and flat items.
         if record.get("record_type") == "state":
             return []
-        if not kind and optional(record.get("id")) and "timestamp" in record:
+        if not kind and text_or_none(record.get("id")) and "timestamp" in record:
             return self._session_meta(record, at)
-        return self._wrapped("response_item", record, at)
+        return self._wrapped_events("response_item", record, at)
 
-    def copied_as(self, record: Record) -> str:
-        """A call's own id where it is random; else a digest of what was said, and after which call or thought.
+    def shared_identity(self, record: Record) -> str:
+        """A call's own id if it is random; else a digest of the content and of the last call or thought before it.
 
-        Many sessions begin alike: what stands before the first call is told apart by the session's id.
+        Many sessions begin alike, so before the first call the session's id goes into the digest instead.
         """
         payload = mapping(record.get("payload", record))
         kind, call_id = text(payload.get("type")), text(payload.get("call_id"))
@@ -116,152 +118,158 @@ class Codex(Parser):
             return call_id if kind in CALLS else f"{call_id}:output"
         if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
             return ""
-        if len(thought := text(payload.get("encrypted_content"))) > RANDOM_LENGTH:
-            self._anchor = digest_of(thought)
+        if len(thought := text(payload.get("encrypted_content"))) > MIN_RANDOM_LENGTH:
+            self._anchor = digest_json(thought)
             return self._anchor
-        body = {key: value for key, value in payload.items() if key not in REWRITTEN}
+        body = {key: value for key, value in payload.items() if key not in REWRITTEN_FIELDS}
         if item := mapping(body.get("item")):
-            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN}
-        # Records that say the same are told apart by their order, which a copy keeps.
-        digest = digest_of(self._anchor, body)
-        if digest and (digest in self._alike or len(self._alike) < MAX_RECORDS):
-            self._alike[digest] += 1
-        alike = self._alike[digest]
-        return digest if alike <= 1 else digest_of(digest, alike)
+            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN_FIELDS}
+        # Records with equal content are distinguished by their order, which a copy preserves.
+        digest = digest_json(self._anchor, body)
+        if digest and (digest in self._digest_counts or len(self._digest_counts) < MAX_RECORD_IDS):
+            self._digest_counts[digest] += 1
+        occurrence = self._digest_counts[digest]
+        return digest if occurrence <= 1 else digest_json(digest, occurrence)
 
     def header(self) -> TranscriptHeader:
         meta, source = self._meta, mapping(self._meta.get("source"))
         is_subagent = "subagent" in source or meta.get("thread_source") == "subagent"
         spawned = mapping(mapping(source.get("subagent")).get("thread_spawn"))
-        parent = optional(meta.get("parent_thread_id")) or optional(spawned.get("parent_thread_id"))
+        parent = text_or_none(meta.get("parent_thread_id")) or text_or_none(spawned.get("parent_thread_id"))
         return TranscriptHeader(
             harness=self.format,
-            session_id=self._id or self._exec.thread,
+            session_id=self._session_id or self._exec.thread,
             model=self.model or self._current_model or None,
-            cwd=optional(meta.get("cwd")),
-            branch=optional(mapping(meta.get("git")).get("branch")),
-            repository=optional(mapping(meta.get("git")).get("repository_url")),
-            harness_version=optional(meta.get("cli_version")),
+            cwd=text_or_none(meta.get("cwd")),
+            branch=text_or_none(mapping(meta.get("git")).get("branch")),
+            repository=text_or_none(mapping(meta.get("git")).get("repository_url")),
+            harness_version=text_or_none(meta.get("cli_version")),
             started_at=self.started_at,
             ended_at=self.ended_at,
             title=self._title,
             is_subagent=is_subagent,
-            parent_id=parent or optional(meta.get("forked_from_id")) if is_subagent else None,
+            parent_id=parent or text_or_none(meta.get("forked_from_id")) if is_subagent else None,
         )
 
-    def _wrapped(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
+    def _wrapped_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
+        """Events of a wrapped record, without those of other sessions; tracks where copied history ends."""
         if kind == "session_meta":
             return self._session_meta(payload, at)
-        if self._foreign:
+        if self._in_foreign_session:
             self.problems.note("a line that stands under another session's id, left out")
             return []
-        if self._copied and (kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")):
-            turn = text(payload.get("turn_id"))
-            self._copied = _is_time_ordered(turn) and _is_time_ordered(self._id or "") and turn < (self._id or "")
-            if not self._copied:
-                self._anchor = self._id or ""
-        if not self._copied:
-            self.saw(at)
+        if self._in_copied_history and (
+            kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
+        ):
+            turn_id, session_id = text(payload.get("turn_id")), self._session_id or ""
+            self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
+            if not self._in_copied_history:
+                self._anchor = session_id
+        if not self._in_copied_history:
+            self.note_time(at)
         if kind == "turn_context":
             self._current_model = text(payload.get("model")) or self._current_model
             return []
-        if not self._copied:
-            return self._content(kind, payload, at)
+        if not self._in_copied_history:
+            return self._content_events(kind, payload, at)
         self.problems.note("a line copied from the thread this one was forked from, left out")
-        # The parent's tokens go on being counted in this log's running total: they are the base it starts from.
+        # This log's running total continues the parent's, so the parent's tokens are its starting point.
         if payload.get("type") == "token_count":
-            self._running_total(mapping(payload.get("info")))
+            self._add_total(mapping(payload.get("info")))
         return []
 
-    def _content(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
+    def _content_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         if kind == "response_item":
-            return self._item(payload, at)
+            return self._item_events(payload, at)
         if kind == "event_msg":
-            return self._event(payload, at)
+            return self._message_events(payload, at)
         if kind == "compacted":
             summary = self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)
-            return [Boundary(number=self.number(), at=at, kind="compaction"), *summary]
-        if kind in METADATA:
+            return [Boundary(number=self.next_number(), at=at, kind="compaction"), *summary]
+        if kind in METADATA_TYPES:
             return []
-        self.unknown(kind)
+        self.note_unknown(kind)
         return None
 
     def _session_meta(self, meta: Record, at: datetime | None) -> list[Event]:
-        session = optional(meta.get("id"))
-        if self._id is None:
-            self._id, self._meta = session, {key: meta[key] for key in META if meta.get(key)}
-            self.saw(moment(meta.get("timestamp")) or at)
-        elif session != self._id and "forked_from_id" in self._meta:
-            self._copied = True
+        """Take the session's metadata from the first `session_meta`; a later one may begin another session's lines."""
+        session_id = text_or_none(meta.get("id"))
+        if self._session_id is None:
+            self._session_id = session_id
+            self._meta = {key: meta[key] for key in SESSION_FIELDS if meta.get(key)}
+            self.note_time(parse_time(meta.get("timestamp")) or at)
+        elif session_id != self._session_id and "forked_from_id" in self._meta:
+            self._in_copied_history = True
         else:
-            self._foreign = session != self._id
+            self._in_foreign_session = session_id != self._session_id
         return []
 
-    def _item(self, item: Record, at: datetime | None) -> list[Event] | None:
+    def _item_events(self, item: Record, at: datetime | None) -> list[Event] | None:
         kind = text(item.get("type"))
         if kind in CALLS:
-            return list(self._calls.called(item, kind, at))
+            return list(self._calls.tool_calls(item, kind, at))
         if kind in OUTPUTS:
-            return list(self._calls.answered(item, at))
+            return list(self._calls.tool_results(item, at))
         if kind == "message":
             events: list[Event] = []
             role = text(item.get("role"))
             for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
-                told = parts_text(part)
+                content = content_text(part)
                 if role == "assistant":
-                    events += self._messages(Role.ASSISTANT, [told], at)
+                    events += self._messages(Role.ASSISTANT, [content], at)
                     continue
-                for speaker, said in spoken(told, injected=role != "user"):
-                    events += self._messages(speaker, [said], at)
+                for part_role, part_text in split_by_role(content, injected=role != "user"):
+                    events += self._messages(part_role, [part_text], at)
             return events
         if kind == "reasoning":
-            thoughts = [parts_text(item.get("summary")), parts_text(item.get("content"))]
+            thoughts = [content_text(item.get("summary")), content_text(item.get("content"))]
             return self._messages(Role.ASSISTANT, thoughts, at, thinking=True)
-        if kind == "agent_message":  # one agent of a team to another
-            return self._messages(Role.SCAFFOLD, [parts_text(item.get("content"))], at)
+        if kind == "agent_message":  # between agents of a team
+            return self._messages(Role.SCAFFOLD, [content_text(item.get("content"))], at)
         if kind in SILENT_ITEMS:
             return []
-        self.unknown(f"response_item/{kind}")
+        self.note_unknown(f"response_item/{kind}")
         return None
 
     def _messages(self, role: Role, texts: list[str], at: datetime | None, *, thinking: bool = False) -> list[Event]:
         return [
-            Message(number=self.number(), at=at, role=role, text=told, thinking=thinking)
-            for told in texts
-            if told.strip()
+            Message(number=self.next_number(), at=at, role=role, text=content, thinking=thinking)
+            for content in texts
+            if content.strip()
         ]
 
-    def _event(self, event: Record, at: datetime | None) -> list[Event] | None:
+    def _message_events(self, event: Record, at: datetime | None) -> list[Event] | None:
         kind = text(event.get("type"))
-        if kind == "token_count":  # the running total; what it grew by is one response
-            grown = self._running_total(mapping(event.get("info")))
-            if grown.is_empty:
+        if kind == "token_count":  # a running total, whose increase is one response
+            added = self._add_total(mapping(event.get("info")))
+            if added.is_empty:
                 return []
-            self.answered(self._current_model)
-            return [self.usage_of(grown, model=self._current_model, at=at)]
+            self.count_response(self._current_model)
+            return [self.build_usage(added, model=self._current_model, at=at)]
         if kind in ("error", "stream_error"):
-            told = text(event.get("message"))
-            cause = codex_tools.compact(event.get("codex_error_info"))
-            return [ApiError(number=self.number(), at=at, reason=failure_reason(f"{cause} {told}"), text=told)]
+            message = text(event.get("message"))
+            cause = codex_tools.to_json(event.get("codex_error_info"))
+            return [
+                ApiError(number=self.next_number(), at=at, reason=failure_reason(f"{cause} {message}"), text=message)
+            ]
         if kind == "thread_name_updated":
-            self._title = optional(event.get("thread_name")) or self._title
+            self._title = text_or_none(event.get("thread_name")) or self._title
             return []
         if kind in SILENT_EVENTS:
-            self._calls.ended(event, kind)
+            self._calls.note_end(event, kind)
             return []
-        self.unknown(f"event_msg/{kind}")
+        self.note_unknown(f"event_msg/{kind}")
         return None
 
-    def _running_total(self, info: Record) -> ReportedTokens:
-        """What the running total grew by; one that fell was started anew."""
+    def _add_total(self, info: Record) -> ReportedTokens:
+        """Store the new running total and return its increase; a total that fell was restarted from zero."""
         if not isinstance(info.get("total_token_usage"), dict):
             return ReportedTokens()
-        total, earlier = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True), self._total
-        fell = (total.output_tokens or 0) < (earlier.output_tokens or 0)
-        self._total = total
-        return total if fell else total.since(earlier)
+        total = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True)
+        earlier, self._total_tokens = self._total_tokens, total
+        was_restarted = (total.output_tokens or 0) < (earlier.output_tokens or 0)
+        return total if was_restarted else total.minus(earlier)
 
 
-def _is_time_ordered(identity: str) -> bool:
-    """Whether an id is a UUIDv7, which begins with the time it was made."""
+def _is_uuid7(identity: str) -> bool:
     return UUID7.fullmatch(identity) is not None

@@ -1,38 +1,38 @@
-"""Codex's calls and their outputs; in the scripts of code mode, each tool call is a call of its own."""
+"""Events for Codex's tool calls and their results. Each tool call of a code-mode script becomes its own event."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from grading.formats import codex_script, codex_tools
-from grading.formats.codex_script import Scripted
+from grading.formats.codex_script import ScriptCalls
 from grading.formats.codex_tools import CodexCall, Output
 from grading.formats.events import ToolCall, ToolResult
 from grading.formats.js_values import StepBudget
-from grading.formats.values import exit_status, mapping, text
+from grading.formats.values import exit_code_or_none, mapping, text
 
 if TYPE_CHECKING:
     from grading.formats.reader import Parser, Record
 
 Value = TypeVar("Value")
-MAX_OPEN: Final = 1_000
-ENDS: Final = {"exec_command_end": "shell", "mcp_tool_call_end": "", "patch_apply_end": "edit"}
+MAX_REMEMBERED: Final = 1_000
+END_EVENTS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_apply_end"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What the harness recorded of a call's end, beside its output. `kind` is ours; empty for a server's tool."""
+class CallEnd:
+    """The harness's own record of how a call ended. `kind` is a `ToolCall.kind`, or "" for an MCP server's tool."""
 
     kind: str
     failed: bool | None
     exit_code: int | None = None
     tool: str = ""
-    """The command of a shell call, or the name of a server's tool."""
+    """The command of a shell call, or the name of an MCP server's tool."""
 
-    def is_of(self, name: str, call: CodexCall) -> bool:
-        """Whether this may be the end of a call inside a script, which has an id of its own."""
+    def could_end(self, name: str, call: CodexCall) -> bool:
+        """Whether this may be the end of a script's call, going by command or tool name: their ids differ."""
         if self.kind == "shell":
             return call.kind == "shell" and bool(call.command) and self.tool == call.command
         if self.kind == "edit":
@@ -41,65 +41,77 @@ class Ended:
 
 
 class Calls:
-    """Turns calls and outputs into events for a parser. Holds what is open, bounded."""
+    """Turns records of calls and outputs into events for a parser.
+
+    Remembers at most MAX_REMEMBERED each of: scripts by call id, running scripts by cell id, call ends by call id,
+    and ends of calls made by scripts.
+    """
 
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
-        self._allowance = StepBudget()
-        self._scripts: OrderedDict[str, Scripted] = OrderedDict()
-        self._cells: OrderedDict[str, Scripted] = OrderedDict()
-        self._ended: OrderedDict[str, Ended] = OrderedDict()
-        self._nested: deque[Ended] = deque(maxlen=MAX_OPEN)
+        self._step_budget = StepBudget()
+        self._scripts: OrderedDict[str, ScriptCalls] = OrderedDict()
+        self._running_scripts: OrderedDict[str, ScriptCalls] = OrderedDict()
+        self._call_ends: OrderedDict[str, CallEnd] = OrderedDict()
+        self._script_call_ends: deque[CallEnd] = deque(maxlen=MAX_REMEMBERED)
 
-    def called(self, item: "Record", kind: str, at: datetime | None) -> Iterator[ToolCall]:
+    def tool_calls(self, item: "Record", kind: str, at: datetime | None) -> Iterator[ToolCall]:
+        """Events for one call record. An `exec` script yields one event per tool it calls; a `wait` re-links its
+        running script to the new call id.
+        """
         name = text(item.get("name")) or kind.removesuffix("_call")
         call_id = text(item.get("call_id")) or text(item.get("id"))
         arguments = item.get("arguments", item.get("input", item.get("action")))
         if kind == "custom_tool_call" and name == "exec":
-            scripted = codex_script.read(text(arguments), self._allowance)
-            _keep(self._scripts, call_id, scripted)
-            for index, (tool, call) in enumerate(scripted.calls):
-                yield call.event(self._parser.number(), call_id=_id(call_id, index, scripted), name=tool, at=at)
+            script = codex_script.read_calls(text(arguments), self._step_budget)
+            _remember(self._scripts, call_id, script)
+            for index, (tool, call) in enumerate(script.calls):
+                number = self._parser.next_number()
+                yield call.event(number, call_id=_script_call_id(call_id, index, script), name=tool, at=at)
             return
-        call = codex_tools.call(name, arguments)
-        if name == "wait" and (running := self._cells.pop(text(call.arguments.get("cell_id")), None)):
-            _keep(self._scripts, call_id, running)
-        yield call.event(self._parser.number(), call_id=call_id, name=name, at=at)
+        call = codex_tools.read_call(name, arguments)
+        if name == "wait" and (running := self._running_scripts.pop(text(call.arguments.get("cell_id")), None)):
+            _remember(self._scripts, call_id, running)
+        yield call.event(self._parser.next_number(), call_id=call_id, name=name, at=at)
 
-    def answered(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
+    def tool_results(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
+        """Events for one output record: one per call of a script; a single one for `wait` or a plain call."""
         call_id, value = text(item.get("call_id")), item.get("output", item.get("tools"))
-        scripted = self._scripts.pop(call_id, None)
-        if scripted is None:
-            ended = self._ended.pop(call_id, None)
-            output = codex_tools.output(value)
-            yield self._result(call_id, output if ended is None else _with(output, ended), at)
+        script = self._scripts.pop(call_id, None)
+        if script is None:
+            output = codex_tools.read_output(value)
+            if call_end := self._call_ends.pop(call_id, None):
+                output = _with_outcome(output, call_end)
+            yield self._result(call_id, output, at)
             return
-        outputs = codex_script.outputs(scripted, value)
+        outputs = codex_script.split_outputs(script, value)
         if cell := codex_script.running_cell(value):
-            _keep(self._cells, cell, scripted)
-        if item.get("type") == "function_call_output":  # of `wait`: one call, which reads on in a script
-            yield self._result(call_id, codex_script.merged(outputs), at)
+            _remember(self._running_scripts, cell, script)
+        if item.get("type") == "function_call_output":  # the output of `wait`
+            yield self._result(call_id, codex_script.merge_outputs(outputs), at)
             return
-        for index, ((name, call), output) in enumerate(zip(scripted.calls, outputs, strict=True)):
-            ended = next((one for one in self._nested if output.failed is None and one.is_of(name, call)), None)
-            if ended is not None:
-                self._nested.remove(ended)
-            shown = output if ended is None else _with(output, ended)
-            yield self._result(_id(call_id, index, scripted), shown, at)
+        for index, ((name, call), output) in enumerate(zip(script.calls, outputs, strict=True)):
+            call_end = None
+            if output.failed is None:
+                call_end = next((end for end in self._script_call_ends if end.could_end(name, call)), None)
+            if call_end is not None:
+                self._script_call_ends.remove(call_end)
+                output = _with_outcome(output, call_end)  # noqa: PLW2901
+            yield self._result(_script_call_id(call_id, index, script), output, at)
 
-    def ended(self, event: "Record", kind: str) -> None:
-        """Takes note of the harness's own record of how a call ended."""
-        if kind not in ENDS:
+    def note_end(self, event: "Record", kind: str) -> None:
+        """Remembers the harness's own record of how a call ended, for the call's output, which comes later."""
+        if kind not in END_EVENTS:
             return
-        call_id, ended = text(event.get("call_id")), _ended(event, kind)
+        call_id, call_end = text(event.get("call_id")), _read_call_end(event, kind)
         if call_id.startswith("exec-"):
-            self._nested.append(ended)
+            self._script_call_ends.append(call_end)
         elif call_id:
-            _keep(self._ended, call_id, ended)
+            _remember(self._call_ends, call_id, call_end)
 
     def _result(self, call_id: str, output: Output, at: datetime | None) -> ToolResult:
         return ToolResult(
-            number=self._parser.number(),
+            number=self._parser.next_number(),
             at=at,
             call_id=call_id,
             text=output.text,
@@ -108,30 +120,36 @@ class Calls:
         )
 
 
-def _id(call_id: str, index: int, scripted: Scripted) -> str:
-    return call_id if len(scripted.calls) == 1 else f"{call_id}#{index + 1}"
+def _script_call_id(call_id: str, index: int, script: ScriptCalls) -> str:
+    return call_id if len(script.calls) == 1 else f"{call_id}#{index + 1}"
 
 
-def _keep(kept: OrderedDict[str, Value], key: str, value: Value) -> None:
-    kept[key] = value
-    if len(kept) > MAX_OPEN:
-        kept.popitem(last=False)
+def _remember(recent: OrderedDict[str, Value], key: str, value: Value) -> None:
+    recent[key] = value
+    if len(recent) > MAX_REMEMBERED:
+        recent.popitem(last=False)
 
 
-def _with(output: Output, ended: Ended) -> Output:
-    return codex_script.with_outcome(output, failed=ended.failed, exit_code=ended.exit_code)
+def _with_outcome(output: Output, call_end: CallEnd) -> Output:
+    """The output with the outcome that the harness recorded, if the output itself has none."""
+    if output.failed is not None:
+        return output
+    return replace(output, failed=call_end.failed, exit_code=call_end.exit_code)
 
 
-def _ended(event: "Record", kind: str) -> Ended:
+def _read_call_end(event: "Record", kind: str) -> CallEnd:
     if kind == "exec_command_end":
-        exit_code = exit_status(event.get("exit_code"))
+        exit_code = exit_code_or_none(event.get("exit_code"))
         command = codex_tools.command_of({"command": event.get("command")})
         failed = None if exit_code is None else exit_code != 0
-        return Ended(kind="shell", failed=failed, exit_code=exit_code, tool=command)
+        return CallEnd(kind="shell", failed=failed, exit_code=exit_code, tool=command)
     if kind == "patch_apply_end":
         success = event.get("success")
-        return Ended(kind="edit", failed=not success if isinstance(success, bool) else None)
+        return CallEnd(kind="edit", failed=not success if isinstance(success, bool) else None)
     result, tool = mapping(event.get("result")), text(mapping(event.get("invocation")).get("tool"))
+    failed = None
     if "Err" in result:
-        return Ended(kind="", failed=True, tool=tool)
-    return Ended(kind="", failed=mapping(result["Ok"]).get("isError") is True if "Ok" in result else None, tool=tool)
+        failed = True
+    elif "Ok" in result:
+        failed = mapping(result["Ok"]).get("isError") is True
+    return CallEnd(kind="", failed=failed, tool=tool)

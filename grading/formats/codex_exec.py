@@ -6,74 +6,76 @@ from grading.formats import codex_tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.usage import read_tokens
-from grading.formats.values import exit_status, mapping, mappings, optional, parts_text, text, words
+from grading.formats.values import content_text, exit_code_or_none, mapping, mappings, text, text_or_none, word_set
 
 if TYPE_CHECKING:
     from grading.formats.reader import Parser, Record
 
-ITEM_EVENTS: Final = words(
+ITEM_EVENTS: Final = word_set(
     "thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error"
 )
-SPOKEN: Final = words("agent_message assistant_message reasoning")
-CALLS: Final = words("command_execution file_change mcp_tool_call web_search")
-SILENT: Final = words("collab_tool_call todo_list")
+MESSAGES: Final = word_set("agent_message assistant_message reasoning")
+CALLS: Final = word_set("command_execution file_change mcp_tool_call web_search")
+SILENT: Final = word_set("collab_tool_call todo_list")
 
 
 class ExecItems:
-    """Reads the events of `codex exec --json`. Only a completed item counts; it says all that the earlier ones said."""
+    """Reads the events of `codex exec --json`. Started and updated items are skipped: the completed one has it all."""
 
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
         self.thread: str | None = None
-        self._failure = ""
+        self._last_error = ""
 
     def feed(self, kind: str, record: "Record") -> list[Event] | None:
         if kind == "thread.started":
-            self.thread = optional(record.get("thread_id"))
+            self.thread = text_or_none(record.get("thread_id"))
             return []
         if kind == "turn.completed":
             usage = mapping(record.get("usage"))
             tokens = read_tokens(usage, self._parser.problems, input_has_cached=True)
-            return [] if tokens.is_empty else [self._parser.usage_of(tokens, model="", at=None)]
+            return [] if tokens.is_empty else [self._parser.build_usage(tokens, model="", at=None)]
         if kind in ("turn.failed", "error"):
-            told = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
-            is_repeat, self._failure = kind == "turn.failed" and told == self._failure, told
+            message = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
+            is_repeat = kind == "turn.failed" and message == self._last_error
+            self._last_error = message
             if is_repeat:
                 return []
-            return [ApiError(number=self._parser.number(), reason=failure_reason(told), text=told)]
+            return [ApiError(number=self._parser.next_number(), reason=failure_reason(message), text=message)]
         if kind != "item.completed":
             return []
         return self._item(mapping(record.get("item")))
 
     def _item(self, item: "Record") -> list[Event] | None:
-        kind, number = text(item.get("type") or item.get("item_type")), self._parser.number
-        if kind in SPOKEN:
-            told = text(item.get("text"))
-            if not told.strip():
+        """Events of one completed item; None if its type is unknown."""
+        kind, next_number = text(item.get("type") or item.get("item_type")), self._parser.next_number
+        if kind in MESSAGES:
+            message = text(item.get("text"))
+            if not message.strip():
                 return []
-            return [Message(number=number(), role=Role.ASSISTANT, text=told, thinking=kind == "reasoning")]
+            return [Message(number=next_number(), role=Role.ASSISTANT, text=message, thinking=kind == "reasoning")]
         if kind in CALLS:
             call_id, status = text(item.get("id")), text(item.get("status"))
-            name, meaning, told = _meaning(item, kind)
-            exit_code = exit_status(item.get("exit_code"))
+            name, call, output = _read_call(item, kind)
+            exit_code = exit_code_or_none(item.get("exit_code"))
             failed = {"completed": False, "failed": True}.get(status) if exit_code is None else exit_code != 0
             return [
-                meaning.event(number(), call_id=call_id, name=name),
-                ToolResult(number=number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code),
+                call.event(next_number(), call_id=call_id, name=name),
+                ToolResult(number=next_number(), call_id=call_id, text=output, failed=failed, exit_code=exit_code),
             ]
         if kind == "error":
             self._parser.problems.note(f"the harness said: {text(item.get('message'))[:80]!r}")
         elif kind not in SILENT:
-            self._parser.unknown(f"item/{kind}")
+            self._parser.note_unknown(f"item/{kind}")
             return None
         return []
 
 
-def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str]:
-    """(tool, what was called, what it said) of a completed item."""
+def _read_call(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str]:
+    """(tool name, call, output text) of a completed item."""
     if kind == "command_execution":
-        called = codex_tools.call("shell", {"command": text(item.get("command"))})
-        return "shell", called, text(item.get("aggregated_output"))
+        call = codex_tools.read_call("shell", {"command": text(item.get("command"))})
+        return "shell", call, text(item.get("aggregated_output"))
     if kind == "file_change":
         changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
         paths = [text(change.get("path")) for change in changes]
@@ -85,4 +87,4 @@ def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str
     if kind == "mcp_tool_call" and (server := text(item.get("server"))):
         name = f"mcp__{server}__{name}"
     arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
-    return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
+    return name, codex_tools.read_call(name, arguments), content_text(mapping(item.get("result")).get("content"))

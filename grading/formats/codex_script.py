@@ -1,7 +1,7 @@
-"""Codex's code mode: which tools a script calls, and which part of its output belongs to which of them.
+"""Codex's code mode: the tools a script calls, and which part of the script's output belongs to which call.
 
-The script's own status ("Script completed") says nothing of the commands in it, so success is known only where the
-script prints what a call gave back whole, or its exit code, in a place that can be found again.
+The script's own status ("Script completed") says nothing about its commands. A call's success is known only if the
+script prints the call's whole result, or its exit code, where it can be located in the output.
 """
 
 import re
@@ -16,22 +16,25 @@ from grading.formats.js_script import read_script
 from grading.formats.js_tokens import UnreadableScriptError
 from grading.formats.js_values import Joined, Json, Result, ScriptCall, StepBudget, calls_in, is_plain
 from grading.formats.lines import json_or_none
-from grading.formats.values import exit_status, items, mapping, parts_text, text
+from grading.formats.values import content_text, exit_code_or_none, items, mapping, text
 
 HEADER: Final = re.compile(
     r"\A(Script (?:completed|failed|terminated|running with cell ID [^\s]{1,80}))\n"
     r"(?:Wall time[^\n]{0,60}\n)?Output:\n?"
 )
 NUMBER: Final = re.compile(r"-?\d{1,9}(?!\d)|undefined|null")
-NUMBER_LAST: Final = re.compile(r"(?<!\d)(?:-?\d{1,9}|undefined|null)\Z")
+NUMBER_AT_END: Final = re.compile(r"(?<!\d)(?:-?\d{1,9}|undefined|null)\Z")
+FieldMatch = tuple[int, tuple[str, ...], Any]
+"""(index of the call, path of the field in its result, the field's value): what a printed item says of a call."""
 SHELL_TOOL: Final = re.compile(r"\btools\.(?:exec_command|shell|shell_command|unified_exec|write_stdin)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
-    """The calls of one script, each with its tool's name; `printed` are the values behind its output items.
+class ScriptCalls:
+    """One script's calls as (tool name, call), and the symbolic value behind each item it prints.
 
-    `printed` None: not certain. One call stands for all where their outputs cannot be told apart.
+    `printed` is None if it isn't certain what is printed. If outputs can't be assigned to calls, a single call stands
+    for all of them. `tampered`: indexes of calls whose results the script modified.
     """
 
     calls: tuple[tuple[str, CodexCall], ...]
@@ -39,30 +42,30 @@ class Scripted:
     tampered: frozenset[int] = frozenset()
 
 
-def read(source: str, allowance: StepBudget) -> Scripted:
-    """The calls of a script; what cannot be read is one unreadable call."""
+def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
+    """Parse a script into its calls. A script that can't be parsed becomes one unreadable call."""
     try:
-        script = read_script(source, allowance)
+        script = read_script(source, step_budget)
     except UnreadableScriptError:
         kind = "shell" if SHELL_TOOL.search(source) else "other"
-        return _one(CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE))
-    calls = tuple((called.name, meaning(called)) for called in script.calls)
+        return _as_one_call(CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE))
+    named_calls = tuple((script_call.name, _to_codex_call(script_call)) for script_call in script.calls)
     printed = None if script.items is None else tuple(script.items)
-    if not calls:
-        return _one(CodexCall(kind="other", arguments={"input": source}))
-    # Whether it can be found again in the output what of each printed value belongs to which call.
-    is_separable = printed is not None and all(isinstance(one, Json) or len(calls_in(one)) <= 1 for one in printed)
-    if len(calls) == 1 or is_separable:
-        return Scripted(calls=calls, printed=printed, tampered=script.tampered)
-    # One call for all of a script, whose outputs cannot be told apart.
-    called = [call for _, call in calls]
-    kinds = {call.kind for call in called}
-    clarities = [call.clarity for call in called]
-    commands = [call.command for call in called if call.command]
+    if not named_calls:
+        return _as_one_call(CodexCall(kind="other", arguments={"input": source}))
+    # An item of one call, or JSON with a field per call, can be split again when its output comes.
+    is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
+    if len(named_calls) == 1 or is_separable:
+        return ScriptCalls(calls=named_calls, printed=printed, tampered=script.tampered)
+    # The outputs can't be assigned: one call stands for the whole script.
+    calls = [call for _, call in named_calls]
+    kinds = {call.kind for call in calls}
+    clarities = [call.clarity for call in calls]
+    commands = [call.command for call in calls if call.command]
     arguments: dict[str, Any] = {"input": source}
-    paths = [path for call in called for path in items(call.arguments.get("paths"))]
+    paths = [path for call in calls for path in items(call.arguments.get("paths"))]
     if paths and not commands:
-        arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in called), "paths": paths}
+        arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in calls), "paths": paths}
     if commands or "shell" in kinds:
         kind = "shell"
     elif paths:
@@ -76,181 +79,206 @@ def read(source: str, allowance: StepBudget) -> Scripted:
         path=paths[0] if "patch" in arguments else "",
         clarity=max(clarities, key=(Clarity.UNDERSTOOD, Clarity.OPAQUE, Clarity.UNREADABLE).index),
     )
-    return _one(joint)
+    return _as_one_call(joint)
 
 
-def _one(call: CodexCall) -> Scripted:
-    return Scripted(calls=(("exec", call),))
+def _as_one_call(call: CodexCall) -> ScriptCalls:
+    return ScriptCalls(calls=(("exec", call),))
 
 
-def meaning(called: ScriptCall) -> CodexCall:
-    """What a tool call of a script sets out to do; arguments that are not known whole are left out."""
-    argument = called.argument
+def _to_codex_call(script_call: ScriptCall) -> CodexCall:
+    """The call without those arguments whose values are not literals; unreadable if its argument isn't one at all."""
+    name, argument = script_call.name, script_call.argument
     if isinstance(argument, dict):
-        known = {key: value for key, value in argument.items() if is_plain(value)}
-        return codex_tools.call(called.name, known)
+        literals = {key: value for key, value in argument.items() if is_plain(value)}
+        return codex_tools.read_call(name, literals)
     if argument is None or isinstance(argument, str):
-        return codex_tools.call(called.name, argument or {})
-    kind = codex_tools.KINDS.get(called.name, "other")
-    return CodexCall(kind=kind, clarity=Clarity.UNREADABLE)
+        return codex_tools.read_call(name, argument or {})
+    return CodexCall(kind=codex_tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the output says of one call."""
+class _CallOutput:
+    """What has been gathered from a script's output about one of its calls."""
 
     texts: list[str]
     exit_code: int | None = None
     failed: bool | None = None
 
-    def whole(self, result: Mapping[str, Any]) -> None:
-        """What a tool gave back, as JSON: a shell's output and exit code, or a server's content and error mark."""
-        self.exit_code = exit_status(result.get("exit_code"))
+    def add_whole_result(self, result: Mapping[str, Any]) -> None:
+        """Adds a tool's result object: a shell's output and exit code, or an MCP server's content and error flag."""
+        self.exit_code = exit_code_or_none(result.get("exit_code"))
         if isinstance(result.get("isError"), bool):
             self.failed = result["isError"]
-        told = parts_text(result.get("output") if "output" in result else result.get("content"))
-        if self.exit_code is None and exit_status(result.get("session_id")) is not None:
-            told = f"Process running with session ID {result['session_id']}\nOutput:\n{told}"
-        self.texts.append(told or codex_tools.compact(dict(result)))
+        output = content_text(result.get("output") if "output" in result else result.get("content"))
+        if self.exit_code is None and exit_code_or_none(result.get("session_id")) is not None:
+            output = f"Process running with session ID {result['session_id']}\nOutput:\n{output}"
+        self.texts.append(output or codex_tools.to_json(dict(result)))
+
+    def add_exit_code(self, value: Any) -> None:
+        """Adds a printed `exit_code` field: a number, or its digits; other text is kept as output."""
+        is_digits = isinstance(value, str) and NUMBER.fullmatch(value) and value[-1].isdigit()
+        exit_code = int(value) if is_digits else exit_code_or_none(value)
+        if exit_code is not None:
+            self.exit_code = exit_code
+        elif isinstance(value, str):
+            self.texts.append(value)
 
 
-def outputs(scripted: Scripted, value: object) -> list[Output]:
-    """What each call of a script gave back, in their order, from the script's output."""
-    status, parts = _parts(value)
-    told = [_Told([]) for _ in scripted.calls]
-    printed = scripted.printed
-    is_matched = printed is not None and len(parts) == len(printed) and status == "Script completed"
-    if printed is not None and is_matched:
-        for shape, part in zip(printed, parts, strict=True):
-            _take(told, shape, part)
+def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
+    """Split a script's output into one `Output` per call, in the order of the calls."""
+    status, printed_texts = _split_output(value)
+    call_outputs = [_CallOutput([]) for _ in script.calls]
+    is_complete = status == "Script completed"
+    if is_complete and script.printed is not None and len(printed_texts) == len(script.printed):
+        for shape, printed_text in zip(script.printed, printed_texts, strict=True):
+            _assign_item(call_outputs, shape, printed_text)
     else:
-        told[-1].texts.extend(parts)
-    for index in scripted.tampered:
-        told[index].exit_code = told[index].failed = None
-    if status != "Script completed":
-        told[-1].texts.insert(0, status)
-    if status == "Script failed" and len(told) == 1:
-        told[0].failed = True
-    results: list[Output] = []
-    for one in told:
-        failed = one.failed if one.exit_code is None else one.exit_code != 0
-        results.append(Output(text="\n".join(filter(None, one.texts)), failed=failed, exit_code=one.exit_code))
-    return results
+        call_outputs[-1].texts.extend(printed_texts)
+    for index in script.tampered:
+        call_outputs[index].exit_code = call_outputs[index].failed = None
+    if not is_complete:
+        call_outputs[-1].texts.insert(0, status)
+    if status == "Script failed" and len(call_outputs) == 1:
+        call_outputs[0].failed = True
+    outputs: list[Output] = []
+    for gathered in call_outputs:
+        exit_code = gathered.exit_code
+        failed = gathered.failed if exit_code is None else exit_code != 0
+        outputs.append(Output(text="\n".join(filter(None, gathered.texts)), failed=failed, exit_code=exit_code))
+    return outputs
 
 
-def _parts(value: object) -> tuple[str, list[str]]:
-    """(the script's status, the items it printed); an output that is one text has its items joined."""
-    told = [text(mapping(part).get("text")) if not isinstance(part, str) else part for part in items(value)]
+def _split_output(value: object) -> tuple[str, list[str]]:
+    """Split a script's output into (status from its header, printed items). A plain-string output is a single item."""
     if isinstance(value, str):
-        told = [value]
-    match = HEADER.match(told[0]) if told else None
+        printed = [value]
+    else:
+        printed = [part if isinstance(part, str) else text(mapping(part).get("text")) for part in items(value)]
+    match = HEADER.match(printed[0]) if printed else None
     if match is None:
-        return "", told
-    rest = told[0][match.end() :]
-    return match[1], [*([rest] if rest else []), *told[1:]]
+        return "", printed
+    after_header = printed[0][match.end() :]
+    return match[1], [after_header, *printed[1:]] if after_header else printed[1:]
 
 
-def _take(told: list[_Told], shape: Any, part: str) -> None:
-    """Gives an output item to the calls that the printed value came from."""
-    found = list(_facts(shape, part))
-    for call, path, value in found:
-        one = told[call]
+def _assign_item(call_outputs: list[_CallOutput], shape: Any, printed: str) -> None:
+    """Add a printed item to the outputs of the calls whose results are in `shape`, the symbolic value behind it."""
+    matches = list(_match_shape(shape, printed))
+    for call, path, value in matches:
         if not path and isinstance(value, dict):
-            one.whole(value)
+            call_outputs[call].add_whole_result(value)
         elif path == ("exit_code",):
-            is_number = isinstance(value, str) and NUMBER.fullmatch(value) and value[-1].isdigit()
-            status = int(value) if is_number else exit_status(value)
-            if status is not None:
-                one.exit_code = status
-            elif isinstance(value, str):
-                one.texts.append(value)
+            call_outputs[call].add_exit_code(value)
         else:
-            one.texts.append(value if isinstance(value, str) else codex_tools.compact(value))
-    if not found:
-        sources = calls_in(shape)
-        if len(sources) == 1:
-            told[next(iter(sources))].texts.append(part)
-        elif sources:
-            told[-1].texts.append(part)
+            call_outputs[call].texts.append(value if isinstance(value, str) else codex_tools.to_json(value))
+    if matches:
+        return
+    sources = calls_in(shape)
+    if len(sources) == 1:
+        call_outputs[next(iter(sources))].texts.append(printed)
+    elif sources:
+        call_outputs[-1].texts.append(printed)
 
 
-def _facts(shape: Any, part: str) -> Iterator[tuple[int, tuple[str, ...], Any]]:
-    """(call, path, value) for each part of an item that was printed as that."""
+def _match_shape(shape: Any, printed: str) -> Iterator[FieldMatch]:
+    """The result fields that a printed item contains, going by the symbolic value it was printed from."""
     if isinstance(shape, Result):
-        parsed = json_or_none(part) if not shape.path else None
-        yield shape.call, shape.path, parsed if isinstance(parsed, dict) else part
+        parsed = json_or_none(printed) if not shape.path else None
+        yield shape.call, shape.path, parsed if isinstance(parsed, dict) else printed
     elif isinstance(shape, Json):
-        parsed = json_or_none(part)
+        parsed = json_or_none(printed)
         if parsed is not None:
-            yield from _inside(shape.value, parsed)
+            yield from _match_json(shape.value, parsed)
     elif isinstance(shape, Joined):
-        yield from _of_text(list(shape.parts), part)
+        yield from _match_joined(list(shape.parts), printed)
 
 
-def _inside(shape: Any, value: Any) -> Iterator[tuple[int, tuple[str, ...], Any]]:
+def _match_json(shape: Any, value: Any) -> Iterator[FieldMatch]:
+    """The result fields inside parsed JSON; lists of different lengths and missing keys are passed over."""
     if isinstance(shape, Result):
         yield shape.call, shape.path, value
     elif isinstance(shape, dict) and isinstance(value, dict):
         for key in shape.keys() & value.keys():
-            yield from _inside(shape[key], value[key])
+            yield from _match_json(shape[key], value[key])
     elif isinstance(shape, list) and isinstance(value, list) and len(shape) == len(value):
-        for one, other in zip(shape, value, strict=True):
-            yield from _inside(one, other)
+        for item_shape, item in zip(shape, value, strict=True):
+            yield from _match_json(item_shape, item)
 
 
-def _of_text(shapes: list[Any], part: str) -> Iterator[tuple[int, tuple[str, ...], Any]]:
-    """Known text and exit codes are taken off from both ends; one thing may be left in the middle.
+def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
+    """Strip literal text and exit codes from both ends of a text; match what remains if it is of one call.
 
-    An exit code between two texts that are not known could be anything in them: it is not looked for.
+    An exit code between two unknown texts could be any digits in them, so none is looked for there. Yields nothing if
+    a literal is missing (the output was cut, say). Empties `shapes` as it goes.
     """
-    found: list[tuple[int, tuple[str, ...], Any]] = []
-    for is_last in (False, True):
-        end = -1 if is_last else 0
-        while shapes and (taken := _taken(shapes, part, is_last=is_last)) is not None:
-            shape = shapes.pop(end)
-            part = part[: len(part) - len(taken)] if is_last else part[len(taken) :]
-            if isinstance(shape, Result):
-                found.append((shape.call, shape.path, taken))
+    matches: list[FieldMatch] = []
+    while shapes and (prefix := _leading_part(shapes, printed)) is not None:
+        shape = shapes.pop(0)
+        printed = printed[len(prefix) :]
+        if isinstance(shape, Result):
+            matches.append((shape.call, shape.path, prefix))
+    while shapes and (suffix := _trailing_part(shapes, printed)) is not None:
+        shape = shapes.pop()
+        printed = printed[: len(printed) - len(suffix)]
+        if isinstance(shape, Result):
+            matches.append((shape.call, shape.path, suffix))
+    if not shapes:
+        if not printed:
+            yield from matches
+        return
+    if isinstance(shapes[0], str) or isinstance(shapes[-1], str):
+        return
+    yield from matches
     sources = frozenset[int]().union(*map(calls_in, shapes))
-    if any(isinstance(shapes[end], str) for end in (0, -1) if shapes) or (not shapes and part):
-        return  # cut in between, say
-    yield from found
     if len(shapes) == 1 and isinstance(shapes[0], Result | Json):
-        yield from _facts(shapes[0], part)
+        yield from _match_shape(shapes[0], printed)
     elif len(sources) == 1:
-        yield next(iter(sources)), ("text",), part
+        yield next(iter(sources)), ("text",), printed
 
 
-def _taken(shapes: list[Any], part: str, *, is_last: bool) -> str | None:
-    """What of a text's beginning (or end) is a known text or an exit code; None where neither is there.
+def _leading_part(shapes: list[Any], printed: str) -> str | None:
+    """The part of a text that its first shape accounts for: a literal, or an exit code before a literal (or alone).
 
-    Beside an exit code must stand a known text, else its digits could be those of something else.
+    The literal must not begin with a letter or digit, or the code's digits could be those of something else.
     """
-    shape, *beside = reversed(shapes) if is_last else shapes
+    shape = shapes[0]
     if isinstance(shape, str):
-        return shape if (part.endswith(shape) if is_last else part.startswith(shape)) else None
+        return shape if printed.startswith(shape) else None
     if not isinstance(shape, Result) or shape.path != ("exit_code",):
         return None
-    if beside and not (isinstance(beside[0], str) and beside[0] and not beside[0][-1 if is_last else 0].isalnum()):
-        return None
-    match = NUMBER_LAST.search(part[-20:]) if is_last else NUMBER.match(part)
+    if len(shapes) > 1:
+        neighbour = shapes[1]
+        if not isinstance(neighbour, str) or not neighbour or neighbour[0].isalnum():
+            return None
+    match = NUMBER.match(printed)
     return match[0] if match else None
 
 
-def with_outcome(output: Output, *, failed: bool | None, exit_code: int | None) -> Output:
-    """An output with the outcome that the harness recorded elsewhere, where the output itself does not say."""
-    return output if output.failed is not None else replace(output, failed=failed, exit_code=exit_code)
+def _trailing_part(shapes: list[Any], printed: str) -> str | None:
+    """The mirror image of `_leading_part`: the end of a text that its last shape accounts for."""
+    shape = shapes[-1]
+    if isinstance(shape, str):
+        return shape if printed.endswith(shape) else None
+    if not isinstance(shape, Result) or shape.path != ("exit_code",):
+        return None
+    if len(shapes) > 1:
+        neighbour = shapes[-2]
+        if not isinstance(neighbour, str) or not neighbour or neighbour[-1].isalnum():
+            return None
+    match = NUMBER_AT_END.search(printed[-20:])
+    return match[0] if match else None
 
 
 def running_cell(value: object) -> str:
-    """The id under which a script that is not done goes on; `wait` reads on in it."""
-    status, _ = _parts(value)
+    """The cell id of a script that is still running, which `wait` refers to; "" if it has ended."""
+    status, _ = _split_output(value)
     return status.rpartition(" ")[2] if status.startswith("Script running") else ""
 
 
-def merged(outputs: list[Output]) -> Output:
-    """What `wait` gave back of a script: its text, and its outcome where it is that of one call."""
-    one = outputs[0]
+def merge_outputs(outputs: list[Output]) -> Output:
+    """The result of a `wait`: the texts of all calls joined; an outcome only if the script made a single call."""
+    joined_text = "\n".join(output.text for output in outputs if output.text)
     if len(outputs) > 1:
-        one = Output(text="", failed=None, exit_code=None)
-    return replace(one, text="\n".join(output.text for output in outputs if output.text))
+        return Output(text=joined_text, failed=None, exit_code=None)
+    return replace(outputs[0], text=joined_text)

@@ -1,4 +1,4 @@
-"""Codex's tools: what kind each call is, its command, its patch, and what its output says."""
+"""Codex's tools: reads a call's kind, command and patch, and an output's text, exit code and success."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from grading.formats.events import Clarity, ToolCall
 from grading.formats.lines import json_or_none
-from grading.formats.values import exit_status, items, mapping, parts_text, text, words
+from grading.formats.values import content_text, exit_code_or_none, items, mapping, text, word_set
 
 KINDS: Final = {
     name: kind
@@ -25,15 +25,15 @@ KINDS: Final = {
     }.items()
     for name in names.split()
 }
-BEGIN, END = "*** Begin Patch", "*** End Patch"
-PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-APPLIES: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")
-CONTINUES: Final = words("wait write_stdin")
-BUILT_IN: Final = words("load_workspace_dependencies request_permissions tool_suggest")
+PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
+PATCHED_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+APPLY_PATCH_COMMAND: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")
+COMMANDLESS_TOOLS: Final = word_set("wait write_stdin")
+BUILT_IN: Final = word_set("load_workspace_dependencies request_permissions tool_suggest")
 EXIT_CODE: Final = re.compile(
     r"^(?:Process exited with code|Exit code:|exit_code:)[ \t]*(-?\d{1,9})[ \t]*$", re.MULTILINE
 )
-REFUSED: Final = (
+ERROR_PREFIXES: Final = (
     "apply_patch verification failed",
     "execution error:",
     "exec_command failed",
@@ -44,11 +44,13 @@ REFUSED: Final = (
     "unsupported call",
     "write_stdin failed",
 )
+SUCCESS_PREFIXES: Final = ("Success. Updated", "Plan updated")
+MAX_HEADER: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodexCall:
-    """A tool call's meaning, whichever way it was written down."""
+    """A tool call in one shape, whichever way the log wrote it; the fields are those of `ToolCall`."""
 
     kind: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +59,6 @@ class CodexCall:
     clarity: Clarity = Clarity.UNDERSTOOD
 
     def event(self, number: int, *, call_id: str, name: str, at: datetime | None = None) -> ToolCall:
-        """The call as an event of the log."""
         return ToolCall(
             number=number,
             at=at,
@@ -71,53 +72,56 @@ class CodexCall:
         )
 
 
-def call(name: str, arguments: object) -> CodexCall:
-    """A call from its name and its arguments: JSON text, an object, or a custom tool's free text."""
+def read_call(name: str, arguments: object) -> CodexCall:
+    """A call from its name and its arguments, which are JSON text, an object, or a custom tool's free text."""
     fields = arguments if isinstance(arguments, dict) else json_or_none(arguments)
     kind = KINDS.get(name, "other")
     if not isinstance(fields, dict):
         source = text(arguments)
-        if name == "apply_patch" or source.startswith(BEGIN):
-            return _patch(source, {})
+        if name == "apply_patch" or source.startswith(PATCH_BEGIN):
+            return _read_patch(source, {})
         if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
             return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
         clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
         return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
     command = command_of(fields)
     if kind == "edit":
-        return _patch(text(fields.get("input")) or text(fields.get("patch")), fields)
-    if kind == "shell" and BEGIN in command and APPLIES.search(command):
-        return _patch(command, fields, command=command)
+        return _read_patch(text(fields.get("input")) or text(fields.get("patch")), fields)
+    if kind == "shell" and PATCH_BEGIN in command and APPLY_PATCH_COMMAND.search(command):
+        return _read_patch(command, fields, command=command)
     path = text(fields.get("path")) or text(fields.get("file_path"))
     command = command if kind == "shell" else ""
     return CodexCall(kind=kind, arguments=fields, command=command, path=path, clarity=_clarity(name, kind, command))
 
 
 def _clarity(name: str, kind: str, command: str) -> Clarity:
-    """Of a call whose arguments could be read: a shell call says its command, what only reads on has none."""
+    """Clarity of a call whose arguments were parsed: a shell call needs a command, unless it only polls a process."""
     if kind == "shell":
-        return Clarity.UNDERSTOOD if command or name in CONTINUES else Clarity.UNREADABLE
+        return Clarity.UNDERSTOOD if command or name in COMMANDLESS_TOOLS else Clarity.UNREADABLE
     return Clarity.UNDERSTOOD if name in KINDS or name in BUILT_IN else Clarity.OPAQUE
 
 
 def command_of(fields: Mapping[str, Any]) -> str:
     """The command line of a shell call: `cmd`, or `command` as text or as an argument vector.
 
-    A vector that only starts a shell (`["bash", "-lc", script]`) is the script it is given.
+    Of a vector that runs a script in a shell (`["bash", "-lc", script]`), only the script. `write_stdin` has `chars`.
     """
     value = fields.get("cmd") or fields.get("command") or fields.get("chars")
     vector = [word for word in items(value) if isinstance(word, str)]
-    if vector[1:2] in (["-c"], ["-lc"]):
+    if not vector:
+        return text(value)
+    if len(vector) > 1 and vector[1] in ("-c", "-lc"):
         return vector[-1]
-    if vector and vector[0].endswith("apply_patch"):
+    if vector[0].endswith("apply_patch"):
         return "\n".join(vector)
-    return shlex.join(vector) if vector else text(value)
+    return shlex.join(vector)
 
 
-def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
-    start, end = source.find(BEGIN), source.rfind(END)
-    patch = source[max(start, 0) : end + len(END) if end > start else None]
-    paths = [path.strip() for path in PATCHED.findall(patch)]
+def _read_patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
+    """An edit from text that contains a patch; unreadable if the patch names no file."""
+    start, end = source.find(PATCH_BEGIN), source.rfind(PATCH_END)
+    patch = source[max(start, 0) : end + len(PATCH_END) if end > start else None]
+    paths = [path.strip() for path in PATCHED_FILE.findall(patch)]
     arguments = {**arguments, "patch": patch, "paths": paths}
     clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE
     return CodexCall(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "", clarity=clarity)
@@ -125,37 +129,40 @@ def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
+    """What a call returned; `failed` and `exit_code` are None if unknown."""
+
     text: str
     failed: bool | None
     exit_code: int | None
 
 
-def output(value: object) -> Output:
+def read_output(value: object) -> Output:
     """A call's output from any of the shapes in use: text with a header, JSON text with metadata, content parts.
 
-    The exit code is read from the header only, the lines before `Output:`, so that a program cannot print itself one.
+    The exit code is read only from the header, the lines before `Output:`, so that a program can't fake it.
     """
     if isinstance(value, str) and value.startswith(("{", " {")) and '"output"' in value[:200]:
         wrapped = mapping(json_or_none(value))
     else:
         wrapped = mapping(value)
-    told = parts_text(wrapped.get("output") if "output" in wrapped else wrapped.get("content", value))
-    exit_code = exit_status(mapping(wrapped.get("metadata")).get("exit_code"))
-    header = told[:500] if (end := told.find("\nOutput:")) < 0 else told[:end]
+    output = content_text(wrapped.get("output") if "output" in wrapped else wrapped.get("content", value))
+    exit_code = exit_code_or_none(mapping(wrapped.get("metadata")).get("exit_code"))
+    header_end = output.find("\nOutput:")
+    header = output[: header_end if header_end >= 0 else MAX_HEADER]
     if exit_code is None and (match := EXIT_CODE.search(header)):
         exit_code = int(match[1])
     failed = None if exit_code is None else exit_code != 0
     if exit_code is None and isinstance(wrapped.get("success"), bool):
         failed = not wrapped["success"]
-    if failed is None and told.startswith(REFUSED):
+    if failed is None and output.startswith(ERROR_PREFIXES):
         failed = True
-    if failed is None and told.startswith(("Success. Updated", "Plan updated")):
+    if failed is None and output.startswith(SUCCESS_PREFIXES):
         failed = False
-    return Output(text=told, failed=failed, exit_code=exit_code)
+    return Output(text=output, failed=failed, exit_code=exit_code)
 
 
-def compact(value: Any) -> str:
-    """JSON of a small value for a message or detail; empty where it is too deep to write."""
+def to_json(value: Any) -> str:
+    """JSON of a small value for a message or detail; "" if it is nested too deeply."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:

@@ -1,8 +1,7 @@
-"""One shape for all harnesses: what a transcript says happened, in order.
+"""The events of a transcript, in one shape for all harnesses.
 
-Every format module yields these records; nothing after the parser knows which harness wrote them. `number` counts
-from 1 in the order of the file and is what citations refer to. `at` is an aware UTC datetime, or None where the format
-has none.
+Every format module yields these; no code after the parser depends on the harness. `number` counts from 1 in file order
+and is what citations refer to. `at` is an aware UTC datetime, or None if the format records no time.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """Who speaks. `SCAFFOLD` is text the harness injected (system prompt, nudges, reminders): never evidence."""
+    """Who wrote a message. `SCAFFOLD` is text that the harness injected (system prompt, reminders): never evidence."""
 
     SCAFFOLD = "scaffold"
     USER = "user"
@@ -21,11 +20,11 @@ class Role(StrEnum):
 
 
 class Clarity(StrEnum):
-    """How much of a tool call we can read.
+    """How much of a tool call we understand.
 
-    `UNDERSTOOD`: what it sets out to do is known. `OPAQUE`: well-formed, but its effect is unknown to us (a tool of a
-    server, a custom tool). `UNREADABLE`: it should say what it does, and could not be read (a shell call whose command
-    could not be found, code that could not be parsed).
+    `UNDERSTOOD`: we know what it tries to do. `OPAQUE`: well-formed, but its effect is unknown to us (a custom tool or
+    one of an MCP server). `UNREADABLE`: a kind we should understand, but couldn't parse (a shell call without a
+    command, code with syntax that we don't support).
     """
 
     UNDERSTOOD = "understood"
@@ -35,8 +34,8 @@ class Clarity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`record` identifies the log's own record that this event came from, the same in every copy of it: by it a log
-    copied from another session is recognised, whatever session id the copy claims. Empty where unknown.
+    """`record` is the id of the log record that this event came from; all copies of the record share it. It reveals a
+    log that was copied from another session, whatever session id the copy claims. "" if unknown.
     """
 
     number: int
@@ -54,7 +53,7 @@ class Message(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall(Event):
-    """`name` is the harness's own; `kind` is ours: shell, write, edit, read, search, web, agent, plan or other."""
+    """`name` is the harness's own; `kind` is one of shell, write, edit, read, search, web, agent, plan, other."""
 
     call_id: str
     name: str
@@ -67,7 +66,7 @@ class ToolCall(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Event):
-    """`failed` is None where the format does not say whether the call worked. `exit_code` where it is known."""
+    """`failed` is None if the log doesn't say whether the call succeeded; `exit_code` is None if unknown."""
 
     call_id: str
     text: str
@@ -77,9 +76,9 @@ class ToolResult(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(Event):
-    """Tokens of one model response, already deduplicated by message id. None is "not recorded", never 0.
+    """Tokens of one model response, already deduplicated by message id. None means "not recorded", which is not 0.
 
-    The four counts are disjoint for every harness: `input_tokens` are those neither read from nor written to a cache.
+    The four counts are disjoint for every harness: `input_tokens` excludes tokens read from or written to a cache.
     """
 
     model: str
@@ -92,7 +91,7 @@ class Usage(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiError(Event):
-    """The harness's own model call failed: `reason` is quota, rate_limit, auth, overloaded or other."""
+    """The harness's own model call failed; `reason` is quota, rate_limit, auth, overloaded or other."""
 
     reason: str
     text: str
@@ -109,8 +108,8 @@ class PullRequestLink(Event):
 class Boundary(Event):
     """`kind` is compaction, subagent_start, subagent_end, end (the harness closed the session), or session_change.
 
-    `session_change`: what came before in this log is another session's (copied by a resume or fork, say); what follows
-    stands under the id in `detail` (L11).
+    `session_change`: everything before it belongs to another session (copied by a resume or fork, say), and everything
+    after it has the session id in `detail`.
     """
 
     kind: str
@@ -119,10 +118,10 @@ class Boundary(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptHeader:
-    """What a transcript says of itself. Every field is None where the format does not carry it.
+    """A transcript's metadata. A field is None if the format doesn't record it.
 
-    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `repository` is
-    the address of the remote. `parent_id`: the session that started this one, where `is_subagent`.
+    `session_id` identifies the session whose log this is; `title` is a short human-readable name of the task;
+    `repository` is the URL of the remote; `parent_id` is the session that started this one, if `is_subagent`.
     """
 
     harness: str
@@ -141,7 +140,7 @@ class TranscriptHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseReport:
-    """How much of the file was understood. `coverage` = recognised / lines in [0, 1]; 1.0 for an empty file."""
+    """How much of a file was recognised: counts of lines. `coverage` = recognised / lines, 1.0 for an empty file."""
 
     lines: int = 0
     recognised: int = 0

@@ -1,8 +1,9 @@
-"""Why a model call of the harness itself failed, from its words and status: one small closed list."""
+"""Classifies why a model call of the harness itself failed, from its error text and HTTP status."""
 
 import re
 from typing import Final
 
+MAX_TEXT: Final = 4_000
 QUOTA: Final = (
     r"(hit|reached|exceeded) your .{0,40}limit|usage.?limit|quota|credit balance|billing|payment required|"
     r"insufficient.{0,20}(credit|fund)|out of (extra )?(usage|credits)"
@@ -20,8 +21,8 @@ STATUS: Final = re.compile(r"(?:API Error|status|HTTP|error)\D{0,40}\b(4\d\d|5\d
 
 
 def failure_reason(text: str, status: int | None = None) -> str:
-    """One of quota, rate_limit, auth, overloaded, other. `status` is the HTTP status where it was recorded."""
-    text = text[:4000]
+    """One of quota, rate_limit, auth, overloaded, other: from the text, else from `status`, the HTTP status if any."""
+    text = text[:MAX_TEXT]
     for reason, pattern in RULES:
         if re.search(pattern, text, re.IGNORECASE):
             return reason

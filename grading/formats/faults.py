@@ -1,10 +1,10 @@
-"""What stops a transcript from being read at all. Everything less is survived, counted and reported."""
+"""The two errors that stop a transcript from being read. All lesser problems are counted and reported."""
 
 
 class UnknownFormat(ValueError):
-    """No supported format was recognised in the first bytes of a transcript.
+    """No supported format was detected in the first bytes of a transcript.
 
-    The message names what was expected, what came and what to do. `reason` is the detector's, without the remedy.
+    The message says what was expected, what was there and what to do; `reason` is only the detector's part of it.
     """
 
     def __init__(self, reason: str, *, expected: tuple[str, ...], head: bytes, filename: str = "") -> None:
@@ -19,7 +19,7 @@ class UnknownFormat(ValueError):
 
 
 class EmptyTranscript(ValueError):
-    """A transcript of no bytes, or of white space only: the session's log was never written."""
+    """A transcript without bytes, or of whitespace only: the session's log was never written."""
 
     def __init__(self, filename: str = "") -> None:
         name = f" {filename!r}" if filename else ""

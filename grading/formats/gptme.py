@@ -1,6 +1,6 @@
-"""gptme: `conversation.jsonl`. Calls stand in the assistant's text, results are the system messages after it.
+"""gptme: `conversation.jsonl`. Calls are in the assistant's text, and results are the system messages after it.
 
-The file carries no session id. Its times have no zone and are taken as UTC: durations are right.
+The file has no session id. Its times have no zone and are taken as UTC: durations are right.
 """
 
 import re
@@ -12,17 +12,17 @@ from typing import Final
 from grading.formats import gptme_calls
 from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_of
-from grading.formats.scaffold import spoken
+from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
+from grading.formats.scaffold import split_by_role
 from grading.formats.usage import read_tokens
-from grading.formats.values import mapping, moment, money, optional, parts_text, text, words
+from grading.formats.values import content_text, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 
-FIELDS: Final = words("call_id content file_hashes files hide id metadata pinned quiet role timestamp")
-OWN_FIELDS: Final = words("call_id file_hashes files hide metadata pinned")
+FIELDS: Final = word_set("call_id content file_hashes files hide id metadata pinned quiet role timestamp")
+OWN_FIELDS: Final = word_set("call_id file_hashes files hide metadata pinned")
 VERSION: Final = re.compile(r"You are gptme v([\w.+-]{1,40}?)[,\s]")
 RETURN_CODE: Final = re.compile(r"^Return code: (-?\d{1,9})[ \t]*$", re.MULTILINE)
-INJECTED: Final = ("<", "# Relevant", "## Relevant", "# Lesson", "Session initialized")
-OUTPUT: Final = (
+INJECTED_PREFIXES: Final = ("<", "# Relevant", "## Relevant", "# Lesson", "Session initialized")
+OUTPUT_PREFIXES: Final = (
     "Aborted",
     "Appended to",
     "Command timed out",
@@ -38,10 +38,10 @@ OUTPUT: Final = (
     "✅",
     "❌",
 )
-SUCCEEDED: Final = ("Appended to", "Patch applied to", "Patch successfully applied", "Saved to", "Task complete")
-FAILED: Final = ("Aborted", "Error", "❌", "Command timed out", "Shell command timed out")
-READ: Final = ("```", "Pruned to ")
-NOT_READ: Final = (
+SUCCESS_PREFIXES: Final = ("Appended to", "Patch applied to", "Patch successfully applied", "Saved to", "Task complete")
+FAILURE_PREFIXES: Final = ("Aborted", "Error", "❌", "Command timed out", "Shell command timed out")
+READ_SUCCESS_PREFIXES: Final = ("```", "Pruned to ")
+READ_FAILURE_PREFIXES: Final = (
     "Cannot read binary file",
     "File not found",
     "Invalid end_line",
@@ -63,17 +63,22 @@ class Gptme(Parser):
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
         self._version: str | None = None
-        self._spoken_to = False
-        self._open: deque[str] = deque(maxlen=1000)
-        self._last = ""
+        self._has_started = False
+        """Whether a user or assistant message has come."""
+        self._open_calls: deque[str] = deque(maxlen=1000)
+        """Ids of the last assistant message's calls that have no output yet, in order."""
+        self._last_call = ""
+        """The id of the last assistant message's last call."""
         self._kinds: dict[str, str] = {}
-        self._said = ""
+        """The kind of each call of the last assistant message."""
+        self._visible_text = ""
+        """The last assistant message without thinking and calls."""
         self._may_have_called = False
-        self._assistant_spoke_last = False
+        self._is_assistant_last = False
 
     @staticmethod
     def score(record: Record) -> float:
-        """Messages without a type, of exactly gptme's fields."""
+        """Recognises messages without a type that have only gptme's fields."""
         role, content = record.get("role"), record.get("content")
         if role not in ("system", "user", "assistant", "tool") or not isinstance(content, str | list):
             return NO
@@ -83,8 +88,8 @@ class Gptme(Parser):
         return SURE if is_own else LIKELY
 
     def feed(self, record: Record) -> list[Event] | None:
-        role, content = text(record.get("role")), parts_text(record.get("content"))
-        at = self.saw(moment(record.get("timestamp")))
+        role, content = text(record.get("role")), content_text(record.get("content"))
+        at = self.note_time(parse_time(record.get("timestamp")))
         if role == "assistant":
             return list(self._assistant(record, content, at))
         if role == "system":
@@ -92,17 +97,17 @@ class Gptme(Parser):
         if role == "tool":
             return [self._result(text(record.get("call_id")) or text(record.get("tool_call_id")), content, at)]
         if role != "user":
-            self.unknown(f"role {role}")
+            self.note_unknown(f"role {role}")
             return None
-        self._spoken_to = True
-        self._assistant_spoke_last = False
+        self._has_started = True
+        self._is_assistant_last = False
         return [
-            Message(number=self.number(), at=at, role=speaker, text=part)
-            for speaker, part in spoken(content, injected=record.get("hide") is True)
+            Message(number=self.next_number(), at=at, role=part_role, text=part)
+            for part_role, part in split_by_role(content, injected=record.get("hide") is True)
         ]
 
-    def copied_as(self, record: Record) -> str:
-        return digest_of(record.get("role"), record.get("timestamp"), record.get("content"))
+    def shared_identity(self, record: Record) -> str:
+        return digest_json(record.get("role"), record.get("timestamp"), record.get("content"))
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
@@ -114,40 +119,40 @@ class Gptme(Parser):
         )
 
     def _assistant(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        self._spoken_to = self._assistant_spoke_last = True
-        self._open.clear()
+        self._has_started = self._is_assistant_last = True
+        self._open_calls.clear()
         self._kinds.clear()
-        self._last = ""
-        thought, said = gptme_calls.split_thought(content)
-        calls = gptme_calls.find_calls(said)
-        said = gptme_calls.visible(said, calls)
-        self._said = said
-        self._may_have_called = gptme_calls.may_call(said)
-        for spoken_text, thinking in ((thought, True), (said, False)):
-            if spoken_text.strip():
-                yield Message(number=self.number(), at=at, role=Role.ASSISTANT, text=spoken_text, thinking=thinking)
+        self._last_call = ""
+        thinking_text, answer = gptme_calls.split_thinking(content)
+        calls = gptme_calls.find_calls(answer)
+        visible_text = gptme_calls.remove_calls(answer, calls)
+        self._visible_text = visible_text
+        self._may_have_called = gptme_calls.may_have_calls(visible_text)
+        for message, thinking in ((thinking_text, True), (visible_text, False)):
+            if message.strip():
+                yield Message(number=self.next_number(), at=at, role=Role.ASSISTANT, text=message, thinking=thinking)
         for call in calls:
             yield self._call(call, at)
-        for _ in range(gptme_calls.unread_calls(said)):
-            yield self._unread(at)
+        for _ in range(gptme_calls.count_unreadable_calls(visible_text)):
+            yield self._unreadable_call(at)
         metadata = mapping(record.get("metadata"))
         model = text(metadata.get("model"))
-        self.answered(model)
-        usage, cost = mapping(metadata.get("usage")), money(metadata.get("cost"))
+        self.count_response(model)
+        usage, cost = mapping(metadata.get("usage")), usd_or_none(metadata.get("cost"))
         flat = {key: value for key, value in metadata.items() if key.endswith("_tokens")}
         tokens = read_tokens(usage or flat, self.problems)
         if not tokens.is_empty or cost is not None:
-            yield self.usage_of(tokens, model=model, at=at, cost=cost)
+            yield self.build_usage(tokens, model=model, at=at, cost=cost)
 
     def _call(self, call: gptme_calls.GptmeCall, at: datetime | None) -> ToolCall:
-        number = self.number()
-        self._last = call.call_id or f"gptme-{number}"
-        self._open.append(self._last)
-        self._kinds[self._last] = call.kind
+        number = self.next_number()
+        self._last_call = call.call_id or f"gptme-{number}"
+        self._open_calls.append(self._last_call)
+        self._kinds[self._last_call] = call.kind
         return ToolCall(
             number=number,
             at=at,
-            call_id=self._last,
+            call_id=self._last_call,
             name=call.name,
             kind=call.kind,
             arguments=call.arguments,
@@ -156,39 +161,42 @@ class Gptme(Parser):
             clarity=call.clarity,
         )
 
-    def _unread(self, at: datetime | None) -> ToolCall:
-        """A call that must be there, by what looks like one or by its output, in a syntax that we do not know."""
+    def _unreadable_call(self, at: datetime | None) -> ToolCall:
+        """A call in a syntax we don't support; something that looks like a call, or an output, implies it."""
         self.problems.note("a tool call in a syntax that was not understood")
-        number = self.number()
-        self._last = f"gptme-{number}"
-        self._open.append(self._last)
-        return ToolCall(number=number, at=at, call_id=self._last, name="", kind="other", clarity=Clarity.UNREADABLE)
+        number = self.next_number()
+        self._last_call = f"gptme-{number}"
+        self._open_calls.append(self._last_call)
+        return ToolCall(
+            number=number, at=at, call_id=self._last_call, name="", kind="other", clarity=Clarity.UNREADABLE
+        )
 
     def _system(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        call_id, told = optional(record.get("call_id")), content.lstrip()
-        # Without a call id: the prompt, what is hidden or pinned, and what looks injected or like no output.
-        is_hidden = not self._spoken_to or record.get("hide") is True or record.get("pinned") is True
-        # The assistant has written what may be a call, and nobody has spoken since.
-        is_awaited = self._may_have_called and self._assistant_spoke_last and not self._last
-        looks_injected = told.startswith(INJECTED) or not (self._open or is_awaited or told.startswith(OUTPUT))
-        is_tools = optional(mapping(record.get("metadata")).get("tool")) is not None
-        if call_id is None and not is_tools and (is_hidden or looks_injected):
+        """A system message is a tool's output, or injected text: the prompt, and hidden, pinned or similar messages."""
+        call_id, start = text_or_none(record.get("call_id")), content.lstrip()
+        is_hidden = not self._has_started or record.get("hide") is True or record.get("pinned") is True
+        # The assistant wrote something that may be a call, and no user message came since.
+        is_awaited = self._may_have_called and self._is_assistant_last and not self._last_call
+        may_be_output = self._open_calls or is_awaited or start.startswith(OUTPUT_PREFIXES)
+        looks_injected = start.startswith(INJECTED_PREFIXES) or not may_be_output
+        names_tool = text_or_none(mapping(record.get("metadata")).get("tool")) is not None
+        if call_id is None and not names_tool and (is_hidden or looks_injected):
             if match := VERSION.match(content):
                 self._version = match[1]
             if content.strip():
-                yield Message(number=self.number(), at=at, role=Role.SCAFFOLD, text=content)
+                yield Message(number=self.next_number(), at=at, role=Role.SCAFFOLD, text=content)
             return
-        if self._assistant_spoke_last and not (call_id or self._open or self._last):
-            plain = gptme_calls.find_plain_calls(self._said)
-            yield from [self._call(call, at) for call in plain] or [self._unread(at)]
-        # An output belongs to the call of its own id, else to the next open call, else to the last one, else to none.
+        if self._is_assistant_last and not (call_id or self._open_calls or self._last_call):
+            plain_calls = gptme_calls.find_plain_calls(self._visible_text)
+            yield from [self._call(call, at) for call in plain_calls] or [self._unreadable_call(at)]
+        # An output belongs to the call with its id, else to the next open call, else to the last call, else to none.
         if call_id is not None:
-            if call_id in self._open:
-                self._open.remove(call_id)
-        elif self._open:
-            call_id = self._open.popleft()
-        elif self._last:
-            call_id = self._last
+            if call_id in self._open_calls:
+                self._open_calls.remove(call_id)
+        elif self._open_calls:
+            call_id = self._open_calls.popleft()
+        elif self._last_call:
+            call_id = self._last_call
         else:
             self.problems.note("a tool's output without a call that was read")
         yield self._result(call_id or "", content, at)
@@ -196,19 +204,22 @@ class Gptme(Parser):
     def _result(self, call_id: str, content: str, at: datetime | None) -> ToolResult:
         failed, exit_code = outcome(content, self._kinds.get(call_id, ""))
         return ToolResult(
-            number=self.number(), at=at, call_id=call_id, text=content, failed=failed, exit_code=exit_code
+            number=self.next_number(), at=at, call_id=call_id, text=content, failed=failed, exit_code=exit_code
         )
 
 
 def outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]:
-    """(failed, exit code) of an output of a tool of a kind, from the words gptme itself puts around it."""
-    told = content.lstrip().removeprefix("✅").lstrip()  # newer versions put a mark before what succeeded
-    if told.startswith("Ran "):
-        codes = RETURN_CODE.findall(told[told.rfind("```") + 1 :][-200:])  # not inside what the program printed
+    """(failed, exit code) of an output of a tool of that kind, from text that gptme itself writes; None if unknown."""
+    output = content.lstrip().removeprefix("✅").lstrip()  # newer versions mark success so
+    if output.startswith("Ran "):
+        after_program_output = output[output.rfind("```") + 1 :]
+        codes = RETURN_CODE.findall(after_program_output[-200:])
         exit_code = int(codes[-1]) if codes else 0
         return exit_code != 0, exit_code
-    if told.startswith(FAILED) or (kind == "read" and told.startswith(NOT_READ)):
+    if output.startswith(FAILURE_PREFIXES) or (kind == "read" and output.startswith(READ_FAILURE_PREFIXES)):
         return True, None
-    if kind == "read" and told.startswith(READ):
+    if kind == "read" and output.startswith(READ_SUCCESS_PREFIXES):
         return False, None
-    return (False, None) if told.startswith(SUCCEEDED) else (None, None)
+    if output.startswith(SUCCESS_PREFIXES):
+        return False, None
+    return None, None

@@ -1,40 +1,42 @@
-"""What a small JavaScript program calls and prints, read without running it.
+"""Determines which tools a small JavaScript program calls and what it prints, without running it.
 
 Codex's code mode writes its tool calls as scripts: `const r = await tools.exec_command({cmd: "…"}); text(r.output)`. A
-script is walked once in the order of its statements, with values for what is written down in it and `Unknown` for the
-rest. What cannot be parsed, or exceeds the bounds, raises UnreadableScriptError; a value is never guessed.
+script is walked once in the order of its statements, with literal values where they can be determined and `Unknown`
+elsewhere; a value is never guessed. Unsupported syntax, or exceeding a limit, raises UnreadableScriptError.
 """
 
 from typing import Final
 
 from grading.formats.js_expressions import ASSIGNMENTS, UNSUPPORTED, Expressions, TokenCursor
 from grading.formats.js_tokens import Code, UnreadableScriptError, tokenize
-from grading.formats.js_values import LITERALS, MUTATORS, Left, Script, StepBudget, Unknown, VariableScope
+from grading.formats.js_values import LITERALS, MUTATORS, FunctionExit, Script, StepBudget, Unknown, VariableScope
 
-KNOWN: Final = frozenset({"tools", "text", "let", "const", "var", *LITERALS})
-"""Names in a loop's head that it does not declare."""
+PREDEFINED_NAMES: Final = frozenset({"tools", "text", "let", "const", "var", *LITERALS})
+"""Names that, in the head of a loop, aren't variables declared there."""
 
 
-def read_script(source: str, allowance: StepBudget | None = None) -> Script:
-    """What a script calls and prints. Raises UnreadableScriptError where it cannot be read whole."""
-    allowance = allowance or StepBudget()
-    allowance.begin()
-    allowance.spend(len(source) // 1000)
+def read_script(source: str, step_budget: StepBudget | None = None) -> Script:
+    """The tool calls and printed values of a script. Raises UnreadableScriptError if any part of it isn't supported."""
+    step_budget = step_budget or StepBudget()
+    step_budget.begin_script()
+    step_budget.spend(len(source) // 1000)
     code = tokenize(source)
-    walker = _Walker(allowance)
+    walker = _Walker(step_budget)
     try:
         walker.block(code, 0, len(code.tokens) - 1, VariableScope({}))
     except RecursionError as error:
         raise UnreadableScriptError("nested too deeply") from error
-    except Left:
+    except FunctionExit:
         pass
     return walker.script
 
 
 class _Walker(Expressions):
+    """Walks through statements. Methods that take a cursor leave it behind what they have read."""
+
     def block(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         at = start
-        while at < end:  # functions may be called above where they stand
+        while at < end:  # function declarations first: they are hoisted
             token = code.tokens[at]
             if token.kind == "name" and token.value == "function" and code.tokens[at + 1].kind == "name":
                 cursor = TokenCursor(code, at + 1, end)
@@ -55,7 +57,7 @@ class _Walker(Expressions):
                 cursor.at += 1
             case "punctuation", "{":
                 end = cursor.closing()
-                self.block(cursor.code, cursor.at + 1, end, VariableScope({}, scope, self._doubt))
+                self.block(cursor.code, cursor.at + 1, end, VariableScope({}, scope, self._branch_depth))
                 cursor.at = end + 1
             case "name", word if word in UNSUPPORTED:
                 raise UnreadableScriptError(f"{word} is not read")
@@ -66,8 +68,8 @@ class _Walker(Expressions):
             case "name", "return" | "throw":
                 self._return(cursor, scope)
             case "name", "break" | "continue":
-                # Later turns may not come: which items are printed is not certain.
-                if not self._doubt:
+                # Later iterations may not happen, so it is uncertain which items are printed.
+                if not self._branch_depth:
                     raise UnreadableScriptError("a loop left without a condition")
                 cursor.at += 1
                 self.script.items = None
@@ -75,9 +77,9 @@ class _Walker(Expressions):
             case "name", "if":
                 cursor.at += 1
                 self._bracketed(cursor, scope)
-                self._perhaps(cursor, scope)
+                self._branch(cursor, scope)
                 if cursor.skip("else"):
-                    self._perhaps(cursor, scope)
+                    self._branch(cursor, scope)
             case "name", "do" | "while":
                 self._while(cursor, scope)
             case "name", "for":
@@ -93,11 +95,13 @@ class _Walker(Expressions):
         if not cursor.skip(";") and cursor.at < cursor.end and not cursor.token.after_newline:
             raise UnreadableScriptError(f"expected the end of a statement, got {cursor.token.value[:20]!r}")
 
-    def _perhaps(self, cursor: TokenCursor, scope: VariableScope) -> None:
-        """A statement that may or may not be carried out."""
-        self._doubtful(lambda: self._statement(cursor, VariableScope({}, scope, self._doubt)))
+    def _branch(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A statement that may not run."""
+        with self._in_branch():
+            self._statement(cursor, VariableScope({}, scope, self._branch_depth))
 
     def _declare(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A `const`, `let` or `var` statement."""
         cursor.at += 1
         while True:
             pattern = (cursor.at, self._pattern_end(cursor))
@@ -109,7 +113,8 @@ class _Walker(Expressions):
         self._end_statement(cursor)
 
     def _skip_function(self, cursor: TokenCursor) -> None:
-        while not cursor.sees("("):
+        """Skip a function declaration, which `block` has already bound: its parameters, then its body."""
+        while not cursor.is_at("("):
             cursor.at += 1
             self._step()
             if cursor.at >= cursor.end:
@@ -118,89 +123,93 @@ class _Walker(Expressions):
         cursor.at = cursor.closing() + 1
 
     def _while(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A `while` or `do` loop."""
         is_do = cursor.take().value == "do"
         end = cursor.closing() if is_do else self._loop_end(cursor)
         self._forget_assigned(cursor.code, cursor.at, end, scope)
         if is_do:
-            self._perhaps(cursor, scope)
+            self._branch(cursor, scope)
             cursor.expect("while")
             self._bracketed(cursor, scope)
             self._end_statement(cursor)
         else:
             self._bracketed(cursor, scope)
-            self._perhaps(cursor, scope)
+            self._branch(cursor, scope)
 
     def _loop_end(self, cursor: TokenCursor) -> int:
-        """Where a loop's body ends, roughly: names assigned in it are forgotten, and one too many does no harm."""
+        """The end of a loop's body, roughly: variables assigned before it become Unknown, and a few more do no harm."""
         after = cursor.closing() + 1
         return cursor.code.closing.get(after, min(cursor.end, after + 200))
 
     def _forget_assigned(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
-        """What a loop assigns is not known in any of its turns."""
+        """Make variables Unknown that are assigned or modified in a range of tokens: a loop may do so repeatedly."""
         tokens = code.tokens
         for at in range(start, min(end, len(tokens) - 1)):
             if tokens[at].kind != "name":
                 continue
             following, before = tokens[at + 1].value, tokens[at - 1].value if at else ""
-            changes = following in ASSIGNMENTS or following in ("++", "--") or before in ("++", "--")
-            if (changes and tokens[at + 1].kind == "punctuation" and before not in (".", "const", "let", "var")) or (
-                following == "." and tokens[at + 2].value in (MUTATORS | {"push"})
-            ):
+            has_operator = following in ASSIGNMENTS or following in ("++", "--") or before in ("++", "--")
+            is_punctuation = tokens[at + 1].kind == "punctuation"
+            is_assigned = has_operator and is_punctuation and before not in (".", "const", "let", "var")
+            if is_assigned or (following == "." and tokens[at + 2].value in (MUTATORS | {"push"})):
                 self._forget(tokens[at].value, scope)
 
     def _for(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A `for` loop: over a literal list every iteration is walked, else the body once with unknown values."""
         cursor.at += 1
         cursor.skip("await")
         end = cursor.closing()
         head = TokenCursor(cursor.code, cursor.at + 1, end)
-        if head.sees("const", "let", "var"):
+        if head.is_at("const", "let", "var"):
             head.at += 1
-        pattern = (head.at, self._pattern_end(head)) if not head.sees(";") else (head.at, head.at)
+        pattern = (head.at, self._pattern_end(head)) if not head.is_at(";") else (head.at, head.at)
         head.at = pattern[1]
-        if head.sees("of", "in"):
+        if head.is_at("of", "in"):
             is_of = head.take().value == "of"
-            listed = self._expression(head, scope)
-            self._finished(head)
+            iterable = self._expression(head, scope)
+            self._expect_end(head)
             body = cursor.at = end + 1
-            if is_of and isinstance(listed, list) and listed:
-                for value in list(listed):
+            if is_of and isinstance(iterable, list) and iterable:
+                for value in list(iterable):
                     cursor.at = body
-                    inner = VariableScope({}, scope, self._doubt)
+                    inner = VariableScope({}, scope, self._branch_depth)
                     self._bind(cursor.code, pattern, value, inner)
                     self._statement(cursor, inner)
                 return
             self._forget_assigned(cursor.code, body, cursor.code.closing.get(body, cursor.end), scope)
-            inner = VariableScope({}, scope, self._doubt)
-            self._bind(cursor.code, pattern, Unknown(self._calls(listed)), inner)
-            self._perhaps(cursor, inner)
+            inner = VariableScope({}, scope, self._branch_depth)
+            self._bind(cursor.code, pattern, Unknown(self._calls(iterable)), inner)
+            self._branch(cursor, inner)
             return
         self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
         inner = VariableScope({}, scope, 0)
         for token in cursor.code.tokens[cursor.at : end]:
-            if token.kind == "name" and token.value not in KNOWN and scope.holder(token.value) is None:
+            if token.kind == "name" and token.value not in PREDEFINED_NAMES and scope.find(token.value) is None:
                 inner.names[token.value] = Unknown()
         cursor.at = end + 1
-        self._perhaps(cursor, inner)
+        self._branch(cursor, inner)
 
     def _return(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A `return` or `throw`. In a branch the walk goes on, and it becomes uncertain what is printed."""
         cursor.at += 1
         value = None
-        if not cursor.sees(";", "}") and cursor.at < cursor.end and not cursor.token.after_newline:
+        if not cursor.is_at(";", "}") and cursor.at < cursor.end and not cursor.token.after_newline:
             value = self._expression(cursor, scope)
         self._end_statement(cursor)
-        if self._doubt == self._function_doubt:
-            raise Left(value)
+        if self._branch_depth == self._function_branch_depth:
+            raise FunctionExit(value)
         self.script.items = None
 
     def _try(self, cursor: TokenCursor, scope: VariableScope) -> None:
+        """A `try` statement; only its `catch` block counts as a branch."""
         cursor.at += 1
         self._statement(cursor, scope)
         if cursor.skip("catch"):
-            inner = VariableScope({}, scope, self._doubt)
-            if cursor.sees("("):
+            inner = VariableScope({}, scope, self._branch_depth)
+            if cursor.is_at("("):
                 end = cursor.closing()
                 self._bind(cursor.code, (cursor.at + 1, end), Unknown(), inner)
                 cursor.at = end + 1
-            self._perhaps(cursor, inner)
+            self._branch(cursor, inner)
         if cursor.skip("finally"):
             self._statement(cursor, scope)

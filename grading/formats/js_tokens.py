@@ -1,4 +1,4 @@
-"""The tokens of a small JavaScript source. Bounded in size, count and depth; nothing is ever run."""
+"""Tokenizes a small JavaScript source. Its size, token count and nesting are limited; nothing is ever run."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,12 +7,13 @@ from typing import Final
 MAX_SOURCE: Final = 400_000
 MAX_TOKENS: Final = 40_000
 MAX_DEPTH: Final = 40
+MAX_NUMBER_LENGTH: Final = 40
 
 SPACE: Final = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
 NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 STRING: Final = re.compile(r"\"(?:[^\"\\\n]|\\[\s\S])*\"|'(?:[^'\\\n]|\\[\s\S])*'")
-CHUNK: Final = re.compile(r"(?:[^`\\$]|\\[\s\S]|\$(?!\{))*")
+TEMPLATE_TEXT: Final = re.compile(r"(?:[^`\\$]|\\[\s\S]|\$(?!\{))*")
 REGEX: Final = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
 PUNCTUATION: Final = re.compile(
     r"\.\.\.|=>|[=!]==|\*\*=|>>>=|<<=|>>=|&&=|\|\|=|\?\?=|\?\.(?!\d)|\?\?|&&|\|\||[=!]=|>>>|<<|>>|[<>]=|\*\*|\+\+|--"
@@ -21,21 +22,21 @@ PUNCTUATION: Final = re.compile(
 ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII)
 PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": ""}
 CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
-# After these a slash divides; after anything else it begins a regular expression.
-OPERANDS: Final = frozenset({")", "]", "}"})
+# After a closing bracket a slash divides; after other punctuation it begins a regular expression.
+CLOSING_BRACKETS: Final = frozenset(CLOSING.values())
 WORDS_BEFORE_REGEX: Final = frozenset({"return", "typeof", "case", "in", "of", "await", "void", "throw"})
 
 
 class UnreadableScriptError(ValueError):
-    """Expected JavaScript of the small part that is read here, within its bounds; the message says what came."""
+    """The script uses unsupported syntax or exceeds a limit; the message says where or which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """`kind` is name, number, string, template, regex, punctuation or end. `value` is the cooked text.
+    """`kind` is name, number, string, template, regex, punctuation or end; `value` is its text, of strings unescaped.
 
-    A template's `chunks` are (cooked, raw) texts and `holes` the code between them, one fewer. `after_newline`: a line
-    ended before it. `number` of a number.
+    A template's `chunks` are (unescaped, raw) texts; its `holes` are the code between them, one fewer. `number` is the
+    value of a number. `after_newline`: there is a line break between the previous token and this one.
     """
 
     kind: str
@@ -48,14 +49,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Tokens, ended by one of kind `end`, and for each opening bracket's index that of its closing one."""
+    """Tokens, the last of kind `end`; `closing` maps each opening bracket's index to its closing bracket's."""
 
     tokens: tuple[Token, ...]
     closing: dict[int, int] = field(default_factory=dict)
 
 
 def tokenize(source: str) -> Code:
-    """The tokens of a whole source. Raises UnreadableScriptError."""
+    """Tokenize a whole source. Raises UnreadableScriptError."""
     if len(source) > MAX_SOURCE:
         raise UnreadableScriptError(f"expected at most {MAX_SOURCE} characters, got {len(source)}")
     code, _ = _Tokenizer(source).read(0, depth=0, nested=False)
@@ -68,7 +69,7 @@ class _Tokenizer:
         self._count = 0
 
     def read(self, at: int, *, depth: int, nested: bool) -> tuple[Code, int]:
-        """The code from `at` to the end, or, nested in a template, to the brace that closes it; and where it ends."""
+        """(code, offset after it), from offset `at` to the end or, if `nested` in a template, to its closing brace."""
         if depth > MAX_DEPTH:
             raise UnreadableScriptError("templates nested too deeply")
         source = self._source
@@ -92,7 +93,7 @@ class _Tokenizer:
                 opened.append(len(tokens))
                 if len(opened) > MAX_DEPTH:
                     raise UnreadableScriptError("brackets nested too deeply")
-            elif token.kind == "punctuation" and token.value in OPERANDS:
+            elif token.kind == "punctuation" and token.value in CLOSING_BRACKETS:
                 if not opened or CLOSING[tokens[opened[-1]].value] != token.value:
                     raise UnreadableScriptError(f"an unexpected {token.value}")
                 closing[opened.pop()] = len(tokens)
@@ -102,6 +103,7 @@ class _Tokenizer:
                 raise UnreadableScriptError(f"more than {MAX_TOKENS} tokens")
 
     def _token(self, start: int, before: Token | None, *, newline: bool, depth: int) -> tuple[Token, int]:
+        """(the token at `start`, the offset after it); `before` is the previous token."""
         source, first = self._source, self._source[start]
         if first == "`":
             return self._template(start + 1, newline=newline, depth=depth)
@@ -110,7 +112,7 @@ class _Tokenizer:
             kind, value = "name", match[0]
         elif first.isdigit() or (first == "." and source[start + 1 : start + 2].isdigit()):
             match = NUMBER.match(source, start)
-            if match is None or len(match[0]) > MAX_DEPTH:
+            if match is None or len(match[0]) > MAX_NUMBER_LENGTH:
                 raise UnreadableScriptError("a number that cannot be read")
             kind, value = "number", match[0].replace("_", "")
             try:
@@ -120,7 +122,7 @@ class _Tokenizer:
         elif first in "\"'":
             if not (match := STRING.match(source, start)):
                 raise UnreadableScriptError("a string that is not closed")
-            kind, value = "string", cooked(match[0][1:-1])
+            kind, value = "string", unescape_literal(match[0][1:-1])
         elif first == "/" and _may_begin_regex(before) and (match := REGEX.match(source, start)):
             kind, value = "regex", match[0]
         elif match := PUNCTUATION.match(source, start):
@@ -130,12 +132,13 @@ class _Tokenizer:
         return Token(kind=kind, value=value, number=number, after_newline=newline), match.end()
 
     def _template(self, at: int, *, newline: bool, depth: int) -> tuple[Token, int]:
+        """(the template whose text begins at `at`, the offset after it)."""
         chunks: list[tuple[str, str]] = []
         holes: list[Code] = []
         while True:
-            match = CHUNK.match(self._source, at)
+            match = TEMPLATE_TEXT.match(self._source, at)
             raw, at = (match[0], match.end()) if match else ("", at)
-            chunks.append((cooked(raw), raw))
+            chunks.append((unescape_literal(raw), raw))
             if at >= len(self._source):
                 raise UnreadableScriptError("a template that is not closed")
             if self._source[at] == "`":
@@ -150,18 +153,18 @@ def _may_begin_regex(before: Token | None) -> bool:
         return True
     if before.kind == "name":
         return before.value in WORDS_BEFORE_REGEX
-    return before.kind == "punctuation" and before.value not in OPERANDS
+    return before.kind == "punctuation" and before.value not in CLOSING_BRACKETS
 
 
-def cooked(raw: str) -> str:
-    """The text that a literal's source stands for. Half surrogates, which no database can hold, become U+FFFD."""
+def unescape_literal(raw: str) -> str:
+    """The text of a string or template literal. Lone surrogates, which no database can store, become U+FFFD."""
     if "\\" not in raw:
         return raw
-    told = ESCAPE.sub(_unescaped, raw)
-    return told.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    unescaped = ESCAPE.sub(_unescape, raw)
+    return unescaped.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     digits = match[1] or match[2] or match[3]
     if digits:
         number = int(digits, 16)

@@ -1,4 +1,7 @@
-"""The values that a script can hold as far as they are written down in it, and what can be done with them."""
+"""The symbolic values of a script that is read without running it, and the operations on them.
+
+Literals are plain Python values; everything else is an Unknown, Result, Joined, Json, Global, Function or Method.
+"""
 
 import json
 from collections.abc import Iterator
@@ -50,19 +53,19 @@ METHODS: Final = frozenset(
         "sort",
     ]
 )
-"""Members of a result that are called, not read."""
+"""Members of a result that are methods, not fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that is not written down. `calls`: the tool calls whose results went into it."""
+    """A value that can't be determined. `calls`: indexes of the tool calls whose results went into it."""
 
     calls: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool call gives back, or a field of it: `path` is the names and indices that lead to it."""
+    """A tool call's result, or a field of it: `path` has the names and indexes that lead to the field."""
 
     call: int
     path: tuple[str, ...] = ()
@@ -70,21 +73,21 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Text put together of known text and of parts that are not."""
+    """Text concatenated from literal strings and parts that aren't literal, in order."""
 
     parts: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """The JSON text of a value that holds results."""
+    """The JSON text of a value that contains results."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """Something of the environment, by its dotted name."""
+    """An object or function of the environment, by its dotted name (`tools.exec_command`)."""
 
     name: str
 
@@ -93,10 +96,11 @@ class Global:
 class VariableScope:
     names: dict[str, Any]
     parent: "VariableScope | None" = None
-    certain: int = 0
-    """How many uncertain branches enclose the scope."""
+    branch_depth: int = 0
+    """The number of conditional branches around the scope."""
 
-    def holder(self, name: str) -> "VariableScope | None":
+    def find(self, name: str) -> "VariableScope | None":
+        """The innermost scope that declares a name, from this one outwards."""
         scope: VariableScope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
@@ -105,6 +109,8 @@ class VariableScope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
+    """A function of the script. `parameters` and `body` are (start, end) token indexes in `code`."""
+
     code: Code
     parameters: tuple[int, int]
     body: tuple[int, int]
@@ -114,7 +120,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
-    """A member of a value, to be called."""
+    """A member of a value that will be called."""
 
     owner: Any
     name: str
@@ -122,7 +128,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCall:
-    """A call of a tool; its argument is JSON-like, with Unknown (or Result, Joined, Json) where it is not known."""
+    """A call of a tool; its argument is JSON-like, with symbolic values for parts that aren't literals."""
 
     name: str
     argument: Any = None
@@ -130,9 +136,9 @@ class ScriptCall:
 
 @dataclass(slots=True, kw_only=True)
 class Script:
-    """`items` are the values printed, one output item each; None where it is not certain which are printed.
+    """A script's tool calls and output. `items`: the printed values, one per output item; None if that is uncertain.
 
-    `tampered`: calls whose results the script changed, so that what it prints of them says nothing.
+    `tampered`: indexes of calls whose results the script modified, so that what it prints of them proves nothing.
     """
 
     calls: list[ScriptCall] = field(default_factory=list)
@@ -141,24 +147,25 @@ class Script:
 
 
 class StepBudget:
-    """The steps that may yet be spent on reading: of one script at most MAX_STEPS, of all scripts of a log `total`."""
+    """Limits the work of reading scripts: MAX_STEPS steps for each script and `total` for all scripts of a log."""
 
     def __init__(self, total: int = 2_000_000) -> None:
-        self._total = total
-        self._script = 0
+        self._total_left = total
+        self._script_left = 0
 
-    def begin(self) -> None:
-        self._script = MAX_STEPS
+    def begin_script(self) -> None:
+        self._script_left = MAX_STEPS
 
     def spend(self, steps: int) -> None:
-        self._total -= steps
-        self._script -= steps
-        if self._script < 0 or self._total < 0:
+        """Raises UnreadableScriptError when a limit is exceeded."""
+        self._total_left -= steps
+        self._script_left -= steps
+        if self._script_left < 0 or self._total_left < 0:
             raise UnreadableScriptError("more steps than are followed")
 
 
 def calls_in(value: Any) -> frozenset[int]:
-    """The tool calls whose results a value holds."""
+    """Indexes of the tool calls whose results a value contains."""
     match value:
         case Unknown():
             return value.calls
@@ -178,7 +185,7 @@ def calls_in(value: Any) -> frozenset[int]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is written down whole."""
+    """Whether a value is entirely literal: JSON without symbolic values."""
     match value:
         case list():
             return all(map(is_plain, value))
@@ -187,8 +194,8 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | bool | int | float)
 
 
-class Left(Exception):
-    """`return`, `throw` or `exit()`."""
+class FunctionExit(Exception):
+    """Unwinds to the end of the function or script at `return`, `throw` or `exit()`, with the value returned."""
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
@@ -196,32 +203,38 @@ class Left(Exception):
 
 
 @dataclass(slots=True)
-class Made:
-    """What is known of a list or object: it is kept, so that its identity stays its own."""
+class ContainerInfo:
+    """Facts about a list or object that the script created; it is referenced here so that its id() isn't reused."""
 
     value: Any
     size: int
     calls: frozenset[int]
     is_part: bool = False
+    """Whether another list or object contains it."""
 
 
 class Values:
-    """What a walk through a script knows, and how values are made, joined, named and changed."""
+    """State of a walk through a script, and operations that create, join, look up and assign values.
 
-    def __init__(self, allowance: "StepBudget") -> None:
+    `_branch_depth` counts the conditional branches around the current statement; `_function_branch_depth` is that
+    count at the start of the current function. If they are equal, the function's code runs whenever it is called.
+    """
+
+    def __init__(self, step_budget: StepBudget) -> None:
         self.script = Script()
-        self._allowance = allowance
-        self._made: dict[int, Made] = {}
+        self._step_budget = step_budget
+        self._containers: dict[int, ContainerInfo] = {}
+        """By the id() of the list or object."""
         self._depth = 0
-        self._doubt = 0
-        self._function_doubt = 0
+        self._branch_depth = 0
+        self._function_branch_depth = 0
 
     def _step(self, cost: int = 1) -> None:
-        self._allowance.spend(cost)
+        self._step_budget.spend(cost)
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """One level further into what is nested; refused where that is too deep."""
+        """Count one level of nesting; raises UnreadableScriptError beyond MAX_NESTING."""
         if self._depth >= MAX_NESTING:
             raise UnreadableScriptError("nested too deeply")
         self._depth += 1
@@ -230,41 +243,42 @@ class Values:
         finally:
             self._depth -= 1
 
-    def _new(self, value: Any) -> Any:
-        """Takes note of a list or object just made: how large it is and whose results it holds."""
+    def _register(self, value: Any) -> Any:
+        """Record the size of a list or object and the calls whose results it contains; returns the value."""
         parts = list(value.values()) if isinstance(value, dict) else value
         size = 1 + sum(map(self._size, parts))
         if size > MAX_SIZE:
             raise UnreadableScriptError("a value that grows too large")
         for part in parts:
-            if (known := self._made.get(id(part))) is not None:
-                known.is_part = True
-        self._made[id(value)] = Made(value, size, frozenset[int]().union(*map(self._calls, parts)))
+            if (info := self._containers.get(id(part))) is not None:
+                info.is_part = True
+        self._containers[id(value)] = ContainerInfo(value, size, frozenset[int]().union(*map(self._calls, parts)))
         self._step(len(parts))
         return value
 
     def _size(self, value: Any) -> int:
+        """The number of values in a value, itself included."""
         if isinstance(value, Joined):
             return 1 + sum(map(self._size, value.parts))
         if isinstance(value, Json):
             return 1 + self._size(value.value)
-        known = self._made.get(id(value))
-        return 1 if known is None else known.size
+        info = self._containers.get(id(value))
+        return 1 if info is None else info.size
 
     def _calls(self, value: Any) -> frozenset[int]:
-        """As `calls_in`, at a cost that does not grow with the value."""
+        """Same as `calls_in`, but in constant time for registered lists and objects."""
         match value:
             case list() | dict():
-                known = self._made.get(id(value))
-                return calls_in(value) if known is None else known.calls
+                info = self._containers.get(id(value))
+                return calls_in(value) if info is None else info.calls
             case Json():
                 return self._calls(value.value)
             case Joined():
                 return frozenset[int]().union(*map(self._calls, value.parts))
         return calls_in(value)
 
-    def _as_text(self, value: Any) -> Any:
-        """A value as a part of text: text where it is known, else itself."""
+    def _to_text(self, value: Any) -> Any:
+        """A value converted to a string as JavaScript does, or a symbolic value if that can't be determined."""
         match value:
             case str():
                 return value
@@ -276,7 +290,8 @@ class Values:
                 return value
         return Unknown(self._calls(value))
 
-    def _json_of(self, arguments: list[Any]) -> Any:
+    def _stringify(self, arguments: list[Any]) -> Any:
+        """The result of `JSON.stringify(value)` or `JSON.stringify(value, null, indent)`, indents of 1 to 10 spaces."""
         value = arguments[0] if arguments else None
         self._step(self._size(value))
         if not is_plain(value):
@@ -286,19 +301,21 @@ class Values:
         indent = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], int) else None  # noqa: PLR2004
         return json.dumps(value, ensure_ascii=False, indent=indent) if indent and indent <= 10 else Unknown()  # noqa: PLR2004
 
-    def _add(self, left: Any, right: Any) -> Any:
-        numbers = [value for value in (left, right) if isinstance(value, int | float) and not isinstance(value, bool)]
+    def _add(self, left_value: Any, right_value: Any) -> Any:
+        """The result of `left + right`."""
+        values = [left_value, right_value]
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
         if len(numbers) == 2:  # noqa: PLR2004
-            return left + right
-        if any(isinstance(value, str | Joined | Json) for value in (left, right)):
-            return self._joined([left, right])
-        return Unknown(self._calls(left) | self._calls(right))
+            return left_value + right_value
+        if any(isinstance(value, str | Joined | Json) for value in values):
+            return self._concatenate(values)
+        return Unknown(self._calls(left_value) | self._calls(right_value))
 
-    def _joined(self, values: list[Any]) -> Any:
-        """Text of several values, one after the other."""
+    def _concatenate(self, values: list[Any]) -> Any:
+        """The concatenated texts of values: a string if all are known, else Joined with adjacent strings merged."""
         parts: list[Any] = []
         for value in values:
-            for part in value.parts if isinstance(value, Joined) else (self._as_text(value),):
+            for part in value.parts if isinstance(value, Joined) else (self._to_text(value),):
                 if isinstance(part, str) and parts and isinstance(parts[-1], str):
                     parts[-1] += part
                 else:
@@ -309,14 +326,15 @@ class Values:
             return "".join(parts)
         return Joined(tuple(parts))
 
-    def _tamper(self, *values: Any) -> None:
-        """What a script changed in a result, or in the environment, is no longer the harness's word."""
+    def _mark_tampered(self, *values: Any) -> None:
+        """Note that the script modified these values: results in them, or the environment's own objects."""
         for value in values:
             self.script.tampered |= self._calls(value)
             if isinstance(value, Global):
                 self.script.items = None
 
     def _member(self, value: Any, name: str) -> Any:
+        """The value of `value.name`."""
         match value:
             case Global():
                 return Global(f"{value.name}.{name}"[:200])
@@ -329,6 +347,7 @@ class Values:
         return Method(value, name)
 
     def _index(self, value: Any, index: Any) -> Any:
+        """The value of `value[index]`."""
         if isinstance(value, list) and isinstance(index, int) and not isinstance(index, bool):
             return value[index] if 0 <= index < len(value) else None
         if isinstance(value, dict | Global) and isinstance(index, str):
@@ -337,7 +356,8 @@ class Values:
             return Result(value.call, (*value.path, str(index)))
         return Unknown(self._calls(value) | self._calls(index))
 
-    def _at_index(self, value: Any, index: int) -> Any:
+    def _destructured_item(self, value: Any, index: int) -> Any:
+        """The value that a list pattern binds at `index`."""
         if isinstance(value, list):
             return value[index] if index < len(value) else None
         return Unknown(self._calls(value))
@@ -345,18 +365,20 @@ class Values:
     def _lookup(self, name: str, scope: VariableScope) -> Any:
         if name in LITERALS:
             return LITERALS[name]
-        holder = scope.holder(name)
-        return Global(name) if holder is None else holder.names[name]
+        declaring = scope.find(name)
+        return Global(name) if declaring is None else declaring.names[name]
 
     def _assign(self, name: str, value: Any, scope: VariableScope) -> None:
-        holder = scope.holder(name)
-        if holder is None:
+        """Assign to a variable, which becomes Unknown if this happens in a branch that doesn't enclose its scope."""
+        declaring = scope.find(name)
+        if declaring is None:
             scope.names[name] = Unknown(self._calls(value))
             return
-        if self._doubt > holder.certain:
-            value = Unknown(self._calls(value) | self._calls(holder.names[name]))
-        holder.names[name] = value
+        if self._branch_depth > declaring.branch_depth:
+            value = Unknown(self._calls(value) | self._calls(declaring.names[name]))
+        declaring.names[name] = value
 
     def _forget(self, name: str, scope: VariableScope) -> None:
-        if (holder := scope.holder(name)) is not None:
-            holder.names[name] = Unknown(self._calls(holder.names[name]))
+        """Make a variable Unknown."""
+        if (declaring := scope.find(name)) is not None:
+            declaring.names[name] = Unknown(self._calls(declaring.names[name]))

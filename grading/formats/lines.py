@@ -1,4 +1,4 @@
-"""A bounded reader of JSON lines that survives what real logs contain, and counts it."""
+"""Reads JSON lines in bounded memory; malformed lines are counted and reported, never raised."""
 
 import json
 import re
@@ -7,36 +7,36 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 MAX_LINE: Final = 32 * 1024 * 1024
-CHUNK: Final = 64 * 1024
+SKIP_CHUNK: Final = 64 * 1024
 WHITESPACE: Final = " \t\r\n"
 
-# A pair of surrogates is one character and stays; half a pair and NUL can be stored in no database.
+# Group 1 matches an escape that no database can store: half a surrogate pair, or NUL. A whole pair is one character.
 ESCAPES: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2}|u0000)|.)", re.DOTALL
 )
-SUSPECT: Final = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+MAYBE_UNSTORABLE: Final = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 
 class Problems:
-    """What was odd in a file, in words, each with how often it was seen. Bounded whatever the file contains."""
+    """Descriptions of a file's problems, each with its number of occurrences; at most LIMIT + 1 different ones."""
 
     LIMIT: Final = 40
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
     def note(self, problem: str) -> None:
-        if problem not in self._seen and len(self._seen) >= self.LIMIT:
+        if problem not in self._counts and len(self._counts) >= self.LIMIT:
             problem = "other problems"
-        self._seen[problem] = self._seen.get(problem, 0) + 1
+        self._counts[problem] = self._counts.get(problem, 0) + 1
 
-    def words(self) -> tuple[str, ...]:
-        return tuple(problem if n == 1 else f"{problem} ({n} times)" for problem, n in self._seen.items())
+    def as_texts(self) -> tuple[str, ...]:
+        return tuple(problem if n == 1 else f"{problem} ({n} times)" for problem, n in self._counts.items())
 
 
 @dataclass(slots=True)
 class LineTally:
-    """What the line reader met. `lines` counts records: a glued line counts once for each of its objects."""
+    """Counts of what the line reader encountered. `lines` counts a line of several glued objects once per object."""
 
     lines: int = 0
     torn_tail: bool = False
@@ -46,23 +46,23 @@ class LineTally:
     invalid_utf8: int = 0
     problems: Problems = field(default_factory=Problems)
 
-    def count_not_an_object(self, number: int, what: str) -> None:
+    def count_not_an_object(self, line_number: int, problem: str) -> None:
         self.lines += 1
         self.not_objects += 1
-        self.problems.note(f"{what}, first on line {number}" if self.not_objects == 1 else what)
+        self.problems.note(f"{problem}, first on line {line_number}" if self.not_objects == 1 else problem)
 
 
 def read_lines(stream: BinaryIO, tally: LineTally, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes, bool]]:
-    """Yields (line number, bytes without the line end, whether the line was ended) for each non-blank line.
+    """Yields (line number from 1, bytes without the line end, whether it has a line end) for each non-blank line.
 
-    Only LF ends a line, so U+2028 inside a string is text. A line longer than `max_line` bytes is skipped in pieces,
-    never held whole, and counted.
+    Only LF ends a line, so U+2028 inside a string is text. A line longer than `max_line` bytes is skipped in chunks,
+    without reading it into memory, and counted.
     """
     number = 0
     while line := stream.readline(max_line + 1):
         number += 1
         if len(line) > max_line and not line.endswith(b"\n"):
-            while (piece := stream.readline(CHUNK)) and not piece.endswith(b"\n"):
+            while (piece := stream.readline(SKIP_CHUNK)) and not piece.endswith(b"\n"):
                 pass
             tally.lines += 1
             tally.oversized += 1
@@ -77,54 +77,57 @@ def read_lines(stream: BinaryIO, tally: LineTally, *, max_line: int = MAX_LINE) 
 def read_objects(
     stream: BinaryIO, tally: LineTally, *, max_line: int = MAX_LINE
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (its JSON text, the object) for each JSON object of a file, glued ones apart; counts all the rest."""
-    for number, raw, ended in read_lines(stream, tally, max_line=max_line):
+    """Yields (JSON text, object) for each JSON object of a file, also several on a line; counts everything else."""
+    for number, raw, has_line_end in read_lines(stream, tally, max_line=max_line):
         line = decode_text(raw, tally)
-        found = 0
+        object_count = 0
         for source, value in split_json(line, tally):
-            if value is BROKEN and not ended:
+            if value is INVALID_JSON and not has_line_end:
                 tally.lines += 1
                 tally.torn_tail = True
-            elif value is BROKEN:
+            elif value is INVALID_JSON:
                 tally.count_not_an_object(number, "text that is not JSON")
             elif not isinstance(value, dict):
                 tally.count_not_an_object(number, "JSON that is not an object")
             else:
-                found += 1
+                object_count += 1
                 tally.lines += 1
                 yield source, value
-        tally.glued += max(0, found - 1)
+        tally.glued += max(0, object_count - 1)
 
 
 def decode_text(raw: bytes, tally: LineTally) -> str:
-    """Text of a line with U+FFFD for what no database can hold: broken UTF-8, half surrogates, NUL."""
+    """A line as text, with U+FFFD for what no database can store: invalid UTF-8, lone surrogates, NUL."""
     try:
         line = raw.decode()
     except UnicodeDecodeError:
         tally.invalid_utf8 += 1
         line = raw.decode(errors="replace")
-    clean = storable(line)
+    clean = replace_unstorable(line)
     tally.invalid_utf8 += clean != line
     return clean
 
 
-def storable(source: str) -> str:
-    """JSON text whose escapes for half surrogates and NUL are made U+FFFD."""
-    if not SUSPECT.search(source):
+def replace_unstorable(source: str) -> str:
+    """JSON text with its escapes for lone surrogates and NUL replaced by the escape for U+FFFD."""
+    if not MAYBE_UNSTORABLE.search(source):
         return source
     return ESCAPES.sub(lambda match: r"\ufffd" if match[1] else match[0], source)
 
 
-BROKEN: Final = object()
+INVALID_JSON: Final = object()
 
 
 def split_json(line: str, tally: LineTally) -> Iterator[tuple[str, Any]]:
-    """Yields (text, value) for each JSON value of a line in turn; what cannot be read is one `BROKEN` to its end."""
+    """Yields (text, value) for each JSON value of a line; from the first error on, the rest is one INVALID_JSON.
 
-    def not_a_number(name: str) -> None:
+    NaN and Infinity become None and are noted.
+    """
+
+    def replace_constant(name: str) -> None:
         tally.problems.note(f"{name} instead of a number")
 
-    decoder = json.JSONDecoder(parse_constant=not_a_number)
+    decoder = json.JSONDecoder(parse_constant=replace_constant)
     start = 0
     while start < len(line):
         if line[start] in WHITESPACE:
@@ -134,19 +137,19 @@ def split_json(line: str, tally: LineTally) -> Iterator[tuple[str, Any]]:
             value, end = decoder.raw_decode(line, start)
         except RecursionError:
             tally.problems.note("JSON nested too deeply")
-            yield line[start:], BROKEN
+            yield line[start:], INVALID_JSON
             return
         except ValueError:  # also an integer of more digits than Python will convert
-            yield line[start:], BROKEN
+            yield line[start:], INVALID_JSON
             return
         yield line[start:end], value
         start = end
 
 
 def json_or_none(source: object) -> Any:
-    """The value of JSON text inside a field, or None: hostile, so as guarded as a line."""
+    """The first JSON value of a field's text, parsed as cautiously as a line; None if it isn't JSON."""
     if not isinstance(source, str):
         return None
-    for _, value in split_json(storable(source), LineTally()):
-        return None if value is BROKEN else value
+    for _, value in split_json(replace_unstorable(source), LineTally()):
+        return None if value is INVALID_JSON else value
     return None

@@ -1,4 +1,4 @@
-"""What a session itself did, told by its logs: without what belongs to other sessions, its subagents' logs after it."""
+"""Reads a session's own events from its logs (its main log, then its subagents'), without other sessions' records."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from grading.formats.events import Boundary, Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLog:
-    """One log: how its bytes are read, and the hashes of its records, asked for where another log follows. `format` is
-    empty where it is to be recognised.
+    """One log of a session. `open` opens its bytes; `ids` loads its records' hashes and is only called if another log
+    follows; `format` is "" if it must be detected.
     """
 
     open: Callable[[], BinaryIO]
@@ -21,26 +21,28 @@ class OwnLog:
     format: str = ""
 
 
-def hash_of(record: str) -> int:
-    """A record's id as the signed 64 bits that a database keeps."""
+def hash_record_id(record: str) -> int:
+    """64-bit BLAKE2b hash of a record's id, signed so that it fits a BIGINT column."""
     return int.from_bytes(blake2b(record.encode(errors="surrogatepass"), digest_size=8).digest(), signed=True)
 
 
 def own_events(logs: Sequence[OwnLog], foreign: frozenset[int]) -> Iterator[Event]:
-    """The events of the logs in order, but for those of `foreign` records (by hash), each record once. Those of the
-    logs after the first are events beside the main thread, numbered on.
+    """The events of the logs in order, each record once, without records whose hash is in `foreign`.
+
+    Events of the logs after the first are marked as sidechain, and their numbers continue from the log before.
     """
-    seen, last = set(foreign), 0
-    for place, log in enumerate(logs):
-        first = last
+    skipped_hashes = set(foreign)
+    last_number = 0
+    for index, log in enumerate(logs):
+        offset = last_number
         with log.open() as stream:
-            for event in formats.read(stream, log.filename, known=log.format):
-                last = first + event.number
-                if event.record and hash_of(event.record) in seen:
+            for event in formats.read(stream, log.filename, format_name=log.format):
+                last_number = offset + event.number
+                if event.record and hash_record_id(event.record) in skipped_hashes:
                     continue
-                if place == 0:
+                if index == 0:
                     yield event
                 elif not (isinstance(event, Boundary) and event.kind == "session_change"):
-                    yield replace(event, number=last, sidechain=True)
-        if place < len(logs) - 1:
-            seen.update(log.ids())
+                    yield replace(event, number=last_number, sidechain=True)
+        if index < len(logs) - 1:
+            skipped_hashes.update(log.ids())

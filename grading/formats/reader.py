@@ -1,9 +1,9 @@
-"""What every harness's parser is, and the one loop that drives it over a stream.
+"""The base class of all parsers, and the loop that feeds one with a stream's records.
 
-Every record of a log has an identity that is the same in every copy of it (a resumed or forked session's log, say) and
-different otherwise; `Event.record` carries it. Claude Code: the line's `uuid`. Codex: the `call_id` of a call, and of
-its output, where it is random enough; else a digest of the payload without the times and ids that a fork rewrites.
-gptme: a digest of role, time and content. Long ones are digests of 16 hexadecimal digits.
+Every record of a log has a shared identity, `Event.record`: the same in all its copies (in the log of a resumed or
+forked session, say) and different from other records'. Claude Code: the line's `uuid`. Codex: the `call_id` of a call
+or its output, if it is random enough; else a digest of the payload without the times and ids that a fork rewrites.
+gptme: a digest of role, time and content. Long identities are replaced by digests of 16 hexadecimal digits.
 """
 
 import json
@@ -18,26 +18,26 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
 from grading.formats.lines import MAX_LINE, LineTally, Problems, read_objects
-from grading.formats.seen import RecentKeys
+from grading.formats.recent_keys import RecentKeys
 from grading.formats.usage import ReportedTokens, Response
 
 MAX_MODELS: Final = 100
-MAX_RECORDS: Final = 200_000
-MAX_IDENTITY: Final = 64
-BATCH: Final = 100
-"""Events that a reader reads ahead, so that whoever takes them is not sent back and forth for each."""
-SURE, LIKELY, NO = 1.0, 0.6, 0.0
+MAX_RECORD_IDS: Final = 200_000
+MAX_IDENTITY_LENGTH: Final = 64
+BATCH_SIZE: Final = 100
+"""Events are yielded in batches of about this size, which is faster than one by one."""
+SURE, LIKELY, NO = 1.0, 0.6, 0.0  # scores of a record in detection
 Record = Mapping[str, Any]
 
 
 class Parser(ABC):
-    """Turns the records of one file, in order, into events. Holds bounded state only."""
+    """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
 
     format: ClassVar[str]
     title: ClassVar[str]
-    """The harness as people call it."""
+    """The harness's name for people."""
     has_common_digests: ClassVar[bool] = False
-    """Whether a record known by its digest may be in logs of other sessions too, as the digest leaves its time out."""
+    """Whether unrelated sessions may have records with the same digest, because the digest excludes the time."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -45,64 +45,65 @@ class Parser(ABC):
         self._models: Counter[str] = Counter()
         self.started_at: datetime | None = None
         self.ended_at: datetime | None = None
-        self.record = ""
+        self.record_id = ""
+        """The shared identity of the record being fed."""
 
     @staticmethod
     @abstractmethod
     def score(record: Record) -> float:
-        """How surely a record was written by this harness: SURE, LIKELY or NO. It looks at no other record."""
+        """How certain it is that this harness wrote the record, from it alone: SURE, LIKELY or NO."""
 
     @abstractmethod
     def feed(self, record: Record) -> list[Event] | None:
-        """The events of one record: empty where it says nothing we grade by, None where it was not recognised."""
+        """The events of one record: empty if none of it matters for grading, None if it wasn't recognised."""
 
     @abstractmethod
     def header(self) -> TranscriptHeader:
-        """What the transcript said of itself so far; complete after the last record."""
+        """The transcript's metadata so far; complete after the last record."""
 
     def finish(self) -> list[Event]:
-        """Events held back until the end of the file."""
+        """Events that could only be completed at the end of the file."""
         return []
 
     def identity(self, record: Record) -> str:
-        """The record's own unique id, or "" where the format has none: what comes again under it is a repeat."""
+        """The record's own unique id, or "" if the format has none. A second record with the same id is skipped."""
         del record
         return ""
 
-    def copied_as(self, record: Record) -> str:
-        """The identity of a record in every copy of it, or "" where it has none."""
+    def shared_identity(self, record: Record) -> str:
+        """The id that all copies of the record share, in whichever session's log; "" if it has none."""
         return self.identity(record)
 
-    def number(self) -> int:
+    def next_number(self) -> int:
         return next(self._numbers)
 
-    def saw(self, at: datetime | None) -> datetime | None:
-        """Widens the session's span of time by one moment."""
+    def note_time(self, at: datetime | None) -> datetime | None:
+        """Extend `started_at` to `ended_at` so that it includes a time; returns that time."""
         if at is not None:
             self.started_at = at if self.started_at is None else min(self.started_at, at)
             self.ended_at = at if self.ended_at is None else max(self.ended_at, at)
         return at
 
-    def answered(self, model: str) -> None:
-        """Counts a response for the model that gave it."""
+    def count_response(self, model: str) -> None:
+        """Count a response of a model, for `model`."""
         if model and (model in self._models or len(self._models) < MAX_MODELS):
             self._models[model] += 1
 
     @property
     def model(self) -> str | None:
-        """The model that answered most often; the first of several."""
+        """The model with the most responses; of several, the first that appeared."""
         return self._models.most_common(1)[0][0] if self._models else None
 
-    def unknown(self, kind: str) -> None:
+    def note_unknown(self, kind: str) -> None:
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
-    def usage(self, response: Response) -> Usage:
-        usage = self.usage_of(
+    def response_usage(self, response: Response) -> Usage:
+        usage = self.build_usage(
             response.tokens, model=response.model, at=response.at, sidechain=response.sidechain, cost=response.cost
         )
         return replace(usage, record=response.record)
 
-    def usage_of(
+    def build_usage(
         self,
         tokens: ReportedTokens,
         *,
@@ -112,7 +113,7 @@ class Parser(ABC):
         cost: float | None = None,
     ) -> Usage:
         return Usage(
-            number=self.number(),
+            number=self.next_number(),
             at=at,
             sidechain=sidechain,
             model=model,
@@ -127,7 +128,8 @@ class Parser(ABC):
 class TranscriptReader:
     """The events of one transcript, in order, in constant memory.
 
-    Iterable once; `header`, `report` and `records` are complete when the iteration has ended; `format` is at once.
+    Can be iterated once. `header`, `report` and `records` are complete after the iteration; `format` is available at
+    once.
     """
 
     def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
@@ -136,8 +138,8 @@ class TranscriptReader:
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
         self._objects = read_objects(stream, self._tally, max_line=max_line)
-        self._lines_seen = RecentKeys()
-        self._ids_seen = RecentKeys()
+        self._recent_lines = RecentKeys()
+        self._recent_ids = RecentKeys()
         self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
@@ -147,7 +149,7 @@ class TranscriptReader:
         return chain.from_iterable(self.batches())
 
     def batches(self) -> Iterator[list[Event]]:
-        """The events in order, some hundred at a time."""
+        """The events in order, in lists of about BATCH_SIZE."""
         if self._started:
             raise RuntimeError("a TranscriptReader can be read once; call read() again with the stream at its start")
         self._started = True
@@ -159,7 +161,7 @@ class TranscriptReader:
 
     @property
     def records(self) -> Collection[str]:
-        """The identities of the log's records, each once, in order; the first MAX_RECORDS of them."""
+        """The shared identities of the log's records, each once, in order; the first MAX_RECORD_IDS of them."""
         return self._records.keys()
 
     @property
@@ -174,42 +176,43 @@ class TranscriptReader:
             glued=tally.glued,
             oversized=tally.oversized,
             invalid_utf8=tally.invalid_utf8,
-            problems=tally.problems.words(),
+            problems=tally.problems.as_texts(),
         )
 
     def _read(self) -> Iterator[list[Event]]:
         batch: list[Event] = []
         for source, record in self._objects:
             digest = blake2b(source.encode(), digest_size=16).digest()
-            own = self._parser.identity(record)
-            if self._lines_seen.add(digest) or (own and self._ids_seen.add(own)):
+            own_id = self._parser.identity(record)
+            if self._recent_lines.check_and_add(digest) or (own_id and self._recent_ids.check_and_add(own_id)):
                 self._duplicates += 1
                 self._recognised += 1
                 continue
-            self._parser.record = identity = self._parser.copied_as(record)
+            record_id = self._parser.shared_identity(record)
+            self._parser.record_id = record_id
             events = self._parser.feed(record)
             if events is None:
-                self._lines_seen.discard(digest)  # a repeat of what was not recognised is not recognised either
+                self._recent_lines.discard(digest)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
-            if identity and len(self._records) < MAX_RECORDS:
-                self._records[identity] = None
-            batch += [event if event.record or not identity else replace(event, record=identity) for event in events]
-            if len(batch) >= BATCH:
+            if record_id and len(self._records) < MAX_RECORD_IDS:
+                self._records[record_id] = None
+            batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
+            if len(batch) >= BATCH_SIZE:
                 yield batch
                 batch = []
         yield [*batch, *self._parser.finish()]
 
 
-def short(identity: str) -> str:
-    """An identity as it is, or its digest where it is long."""
-    return identity if len(identity) <= MAX_IDENTITY else blake2b(identity.encode(), digest_size=8).hexdigest()
+def shorten_identity(identity: str) -> str:
+    """The identity itself, or its digest if it is longer than MAX_IDENTITY_LENGTH."""
+    return identity if len(identity) <= MAX_IDENTITY_LENGTH else blake2b(identity.encode(), digest_size=8).hexdigest()
 
 
-def digest_of(*values: object) -> str:
-    """16 hexadecimal digits for JSON values; "" for what is nested too deeply to be written."""
+def digest_json(*values: object) -> str:
+    """BLAKE2b digest of JSON values, 16 hexadecimal digits; "" if they are nested too deeply to serialise."""
     try:
-        written = json.dumps(values, sort_keys=True, ensure_ascii=False)
+        serialised = json.dumps(values, sort_keys=True, ensure_ascii=False)
     except RecursionError:
         return ""
-    return blake2b(written.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(serialised.encode(errors="surrogatepass"), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""The harnesses whose logs can be read. A new one is added here; what else it needs, tests say."""
+"""The supported log formats. A new one is added to PARSERS; tests check what else it needs."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ FORMATS: Final = tuple(sorted(PARSERS))
 
 
 def titles(conjunction: str) -> str:
-    """The harnesses as people call them.
+    """The names of all harnesses in a sentence, the last one after a conjunction.
 
     >>> titles("or")
     'Claude Code, Codex CLI or gptme'

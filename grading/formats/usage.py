@@ -1,16 +1,17 @@
-"""Token counts under one set of names, and each model response counted once."""
+"""Normalises token counts to one set of names, and counts each model response once."""
 
+import operator
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from grading.formats.lines import Problems
-from grading.formats.seen import RecentKeys
-from grading.formats.values import count, words
+from grading.formats.recent_keys import RecentKeys
+from grading.formats.values import count_or_none, word_set
 
-NAMES: Final = {
+FIELD_BY_KEY: Final = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
     "cache_read_input_tokens": "cache_read_tokens",
@@ -21,8 +22,8 @@ NAMES: Final = {
     "cache_write_input_tokens": "cache_write_tokens",
     "cache_write_tokens": "cache_write_tokens",
 }
-# Parts of the numbers above, or no token counts at all.
-HARMLESS: Final = words(
+# Parts or sums of the counts above, or not token counts at all.
+IGNORED_KEYS: Final = word_set(
     "cache_creation inference_geo iterations output_tokens_details reasoning_output_tokens server_tool_use "
     "service_tier speed total_tokens"
 )
@@ -30,69 +31,71 @@ HARMLESS: Final = words(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTokens:
-    """Tokens of a response or of a session so far; None is "not recorded". The four are disjoint."""
+    """Tokens of a response, or of a session so far. The four counts are disjoint; None means "not recorded"."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
 
-    def largest(self, other: "ReportedTokens") -> "ReportedTokens":
-        """Field by field: a streamed response repeats its usage while its output grows."""
-        return self._joined(other, max)
+    def maximum(self, other: "ReportedTokens") -> "ReportedTokens":
+        """The larger count of each field: a streamed response repeats its usage while its output grows."""
+        return self._combine(other, max)
 
     def plus(self, other: "ReportedTokens") -> "ReportedTokens":
-        return self._joined(other, lambda a, b: a + b)
+        return self._combine(other, operator.add)
 
-    def since(self, earlier: "ReportedTokens") -> "ReportedTokens":
-        """What was added after `earlier`, never negative; where `earlier` has no number, all of it."""
-        return ReportedTokens(
-            **{
-                name: None if mine is None else max(0, mine - (getattr(earlier, name) or 0))
-                for name, mine in self.pairs()
-            }
-        )
+    def minus(self, earlier: "ReportedTokens") -> "ReportedTokens":
+        """The tokens added since `earlier`, at least 0 per field; an unrecorded earlier count is taken as 0."""
+        added: dict[str, int | None] = {}
+        for name, number in self.fields():
+            added[name] = None if number is None else max(0, number - (getattr(earlier, name) or 0))
+        return ReportedTokens(**added)
 
-    def pairs(self) -> list[tuple[str, int | None]]:
+    def fields(self) -> list[tuple[str, int | None]]:
         return [(name, getattr(self, name)) for name in self.__slots__]
 
     @property
     def is_empty(self) -> bool:
-        return not any(number for _, number in self.pairs())
+        return not any(number for _, number in self.fields())
 
-    def _joined(self, other: "ReportedTokens", join: Any) -> "ReportedTokens":
-        joined = {}
-        for name, mine in self.pairs():
-            theirs = getattr(other, name)
-            joined[name] = theirs if mine is None else mine if theirs is None else join(mine, theirs)
-        return ReportedTokens(**joined)
+    def _combine(self, other: "ReportedTokens", combine: Callable[[int, int], int]) -> "ReportedTokens":
+        """Combine the two counts of each field; if only one is recorded, it is taken as it is."""
+        combined: dict[str, int | None] = {}
+        for name, number in self.fields():
+            other_number = getattr(other, name)
+            if number is None or other_number is None:
+                combined[name] = other_number if number is None else number
+            else:
+                combined[name] = combine(number, other_number)
+        return ReportedTokens(**combined)
 
 
 def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cached: bool = False) -> ReportedTokens:
-    """Tokens from a harness's own usage object. Unknown keys and impossible numbers are noted, never guessed at.
+    """Tokens from a harness's own usage object. Unknown keys and invalid numbers are noted as problems and left out.
 
-    `input_has_cached`: the harness counts cached tokens into its input tokens; they are taken out, so that the four
-    numbers are disjoint for every harness.
+    `input_has_cached`: the harness includes cached tokens in its input tokens. They are subtracted, so that the four
+    counts are disjoint for every harness.
     """
-    found: dict[str, int] = {}
+    tokens: dict[str, int] = {}
     for key, value in usage.items():
-        name = NAMES.get(key)
+        name = FIELD_BY_KEY.get(key)
         if name is None:
-            if key not in HARMLESS:
+            if key not in IGNORED_KEYS:
                 problems.note(f"unknown usage key {key[:40]!r}")
-        elif (number := count(value)) is not None:
-            found[name] = number
+        elif (number := count_or_none(value)) is not None:
+            tokens[name] = number
         elif value is not None:
             problems.note(f"usage key {key[:40]!r} is no whole number of tokens")
-    if input_has_cached and "input_tokens" in found:
-        cached = found.get("cache_read_tokens", 0) + found.get("cache_write_tokens", 0)
-        found["input_tokens"] = max(0, found["input_tokens"] - cached)
-    return ReportedTokens(**found)
+    if input_has_cached and "input_tokens" in tokens:
+        cached = tokens.get("cache_read_tokens", 0) + tokens.get("cache_write_tokens", 0)
+        tokens["input_tokens"] = max(0, tokens["input_tokens"] - cached)
+    return ReportedTokens(**tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One model response and where it was seen first."""
+    """The usage of one model response, with time and record id of the first line that reported it."""
 
     model: str
     tokens: ReportedTokens
@@ -102,36 +105,37 @@ class Response:
     cost: float | None = None
 
 
-class Responses:
-    """Responses by message id, each handed out once, with the largest numbers seen.
+class ResponseBuffer:
+    """Merges usage lines by message id into responses, each returned once with its largest counts.
 
-    A message's lines are close together, so a response is held until `pending` others have come after it; ids already
-    handed out are remembered (the last `remembered` of them) and not counted again. Memory is bounded by the two.
+    A message's lines are close together, so a response counts as complete when `max_pending` others have come after
+    it. The last `max_completed` ids are remembered, and further lines with them are ignored.
     """
 
-    def __init__(self, *, pending: int = 256, remembered: int = 50_000) -> None:
+    def __init__(self, *, max_pending: int = 256, max_completed: int = 50_000) -> None:
         self._pending: OrderedDict[str, Response] = OrderedDict()
-        self._done = RecentKeys(remembered)
-        self._limit = pending
+        self._completed = RecentKeys(max_completed)
+        self._max_pending = max_pending
 
     def add(self, key: str, response: Response) -> list[Response]:
-        """Takes one line's usage; returns the responses that are complete by now (at once, where there is no id)."""
+        """Add one line's usage under its message id; returns the responses now complete (without an id, this one)."""
         if not key:
             return [response]
         earlier = self._pending.get(key)
         if earlier is not None:
-            self._pending[key] = replace(earlier, tokens=earlier.tokens.largest(response.tokens))
-        elif not self._done.seen(key):
+            self._pending[key] = replace(earlier, tokens=earlier.tokens.maximum(response.tokens))
+        elif key not in self._completed:
             self._pending[key] = response
-        return self._hand_out(self._limit)
+        return self._complete_oldest(self._max_pending)
 
     def drain(self) -> list[Response]:
-        return self._hand_out(0)
+        """The responses still pending."""
+        return self._complete_oldest(0)
 
-    def _hand_out(self, keep: int) -> list[Response]:
-        done = []
-        while len(self._pending) > keep:
+    def _complete_oldest(self, max_pending: int) -> list[Response]:
+        completed = []
+        while len(self._pending) > max_pending:
             key, response = self._pending.popitem(last=False)
-            self._done.add(key)
-            done.append(response)
-        return done
+            self._completed.check_and_add(key)
+            completed.append(response)
+        return completed

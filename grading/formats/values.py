@@ -1,45 +1,48 @@
-"""Reading fields of hostile JSON: each function returns the value if it is what it should be, else an empty one."""
+"""Reads fields of untrusted JSON: each function returns the value if it has the expected type, else an empty value."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 MAX_COUNT = 2**53
-"""Above this an integer is no count of anything (and no longer exact as a JSON number)."""
+"""Larger integers aren't plausible counts, and aren't exact as JSON numbers."""
 MAX_USD = 1_000_000
-"""The most that a session may cost, also if its caller says so."""
+"""The highest cost accepted for a session, in a log or in a submission."""
 
 NOTHING: Mapping[str, Any] = {}
 
 
-def words(listed: str) -> frozenset[str]:
-    """The words of a text as a set, for the long lists of names that a format has."""
-    return frozenset(listed.split())
+def word_set(space_separated: str) -> frozenset[str]:
+    return frozenset(space_separated.split())
 
 
 def text(value: object) -> str:
+    """The value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
-def optional(value: object) -> str | None:
-    """A non-empty string, or None for "not recorded"."""
+def text_or_none(value: object) -> str | None:
+    """The value if it is a non-empty string, else None, meaning "not recorded"."""
     return value if isinstance(value, str) and value else None
 
 
 def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is a JSON object, else an empty mapping."""
     return value if isinstance(value, dict) else NOTHING
 
 
 def items(value: object) -> list[Any]:
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
 def mappings(value: object) -> list[Mapping[str, Any]]:
+    """The objects in a list, without its other items; empty if the value isn't a list."""
     return [item for item in items(value) if isinstance(item, dict)]
 
 
-def count(value: object) -> int | None:
-    """A whole number from 0 to `MAX_COUNT`, else None: a boolean, a fraction, a number of 4,000 digits is no count."""
+def count_or_none(value: object) -> int | None:
+    """A whole number from 0 to MAX_COUNT as an int, else None; booleans and fractions give None, 3.0 gives 3."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not 0 <= value <= MAX_COUNT or value != int(value):
@@ -47,22 +50,22 @@ def count(value: object) -> int | None:
     return int(value)
 
 
-def exit_status(value: object) -> int | None:
-    """A process's exit code, else None."""
+def exit_code_or_none(value: object) -> int | None:
+    """A process's exit code, an int of at most 32 bits, else None."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if abs(value) < 2**31 else None
 
 
-def money(value: object) -> float | None:
-    """An amount of dollars from 0 to `MAX_USD`, else None."""
+def usd_or_none(value: object) -> float | None:
+    """An amount in US dollars from 0 to MAX_USD, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= MAX_USD else None
 
 
-def moment(value: object) -> datetime | None:
-    """An aware UTC time from ISO 8601 text or epoch seconds or milliseconds; None where it is neither.
+def parse_time(value: object) -> datetime | None:
+    """An aware UTC datetime from ISO 8601 text, epoch seconds or epoch milliseconds; None if it is none of these.
 
     A time without a zone is taken as UTC: durations are right, the time of day may be off by the machine's offset.
     """
@@ -70,16 +73,17 @@ def moment(value: object) -> datetime | None:
         if isinstance(value, str):
             parsed = datetime.fromisoformat(value)
             return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
-        seconds = count(value)
-        if seconds is None:
+        epoch = count_or_none(value)
+        if epoch is None:
             return None
-        return datetime.fromtimestamp(seconds / 1000 if seconds > 10**11 else seconds, UTC)
+        is_milliseconds = epoch > 10**11  # in seconds that would be the year 5138
+        return datetime.fromtimestamp(epoch / 1000 if is_milliseconds else epoch, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def parts_text(value: object) -> str:
-    """The text of a content field: a string, one block, or a list of blocks; an image becomes `[image]`."""
+def content_text(value: object) -> str:
+    """The text of a content field, which is a string, a block or a list of blocks; an image becomes `[image]`."""
     if isinstance(value, str):
         return value
     parts: list[str] = []

@@ -1,10 +1,10 @@
-"""Secrets out of a text, by one function for all: what people see, what a judge reads, what is exported and stored.
+"""Redacts secrets in text: in pages, judge prompts, exports and stored rows, always by the same function.
 
-In: text from a session. Out: the same with `[redacted <kind>]` where a key, a password or a cookie stood. Pure, linear,
-and no part of any grade's inputs: what is graded is the evidence as it came.
-Start with `redact`, the function; `secret_shapes`, `random_runs` and `private_keys` say what secrets look like.
+Input: text from a session. Output: the text with `[redacted <kind>]` in place of keys, passwords and cookies. Pure and
+linear in the text's length. It doesn't affect grades: those are computed from the original evidence.
+Start with `redact`; `secret_shapes`, `random_runs` and `private_keys` define what secrets look like.
 """
 
-from grading.redaction.redact import MARGIN, MARK, VERSION, hidden, mark_at, redact, redact_json, redact_line
+from grading.redaction.redact import MARGIN, MARK, VERSION, find_secrets, mark_at, redact, redact_json, redact_line
 
-__all__ = ["MARGIN", "MARK", "VERSION", "hidden", "mark_at", "redact", "redact_json", "redact_line"]
+__all__ = ["MARGIN", "MARK", "VERSION", "find_secrets", "mark_at", "redact", "redact_json", "redact_line"]

@@ -1,20 +1,20 @@
-"""Passwords in commands of a shell, and in the lines of files that name none."""
+"""Patterns for passwords in shell commands and password hashes, and checks of what they match."""
 
 import re
 
-from grading.redaction.values import HOLDER
+from grading.redaction.values import PLACEHOLDER
 
-# A word of a shell, in quotes or not; its value is `v`.
+# A word of a shell command, quoted or not; its value is group `v`.
 ARGUMENT = (
     r"(?P<q>\\{0,3}[\"'])?(?P<v>(?(q)(?:(?!(?P=q))[^\n]){1,200}|(?:[^\s\"'`|;&<>()\\]|\\{1,2}[^\w\s\"'\\]){1,200}))"
 )
-# What may stand between a command and its option: words of the same command, over lines that are continued.
+# Between a command and its option: words of the same command, also on continued lines.
 _WORDS = r"(?:[^\n|;&\\]|\\[^\s]|\\(?=[ \t])|\\\n){0,300}?"
-# Options and their arguments, as few as there may be.
+# Options with their arguments, none or a few.
 _OPTIONS = r"(?:\s{1,8}-[\w-]{1,40}(?:=\S{0,200})?){0,6}"
 _SUDO = r"(?:sudo\s{1,4}(?:-\w{1,8}\s{1,4}){0,3})?"
 
-# What a text has, and the pattern that begins with it: commands whose option, or whose argument, is a password.
+# (literal that the text must have, pattern that begins with it) of commands with a password as option or argument.
 COMMANDS = (
     *(
         (need, rf"(?<![\w.-]){need}{rest}\s(?:{_WORDS}\s)?{flag}{ARGUMENT}")
@@ -52,7 +52,7 @@ COMMANDS = (
         ),
     ),
 )
-# A password that the shell pipes into what asks for one; before it may be whose it is.
+# A password piped into a command that reads it, possibly with the user's name before it.
 PIPED = (
     rf"(?:echo|printf)(?:\s{{1,8}}-\w{{1,4}}){{0,3}}\s{{1,8}}(?P<q>\\{{0,3}}[\"'])?(?:[\w.$@{{}}-]{{1,64}}:)?"
     r"(?P<v>(?(q)(?:(?!(?P=q)|\\n)[^\n]){1,200}|[^\s\"'`|;&<>()\\]{1,200}))(?(q)(?:\\n)?(?P=q))"
@@ -60,7 +60,7 @@ PIPED = (
     r"sudo\s{1,4}(?:-\w{1,8}\s{1,4}){0,3}-\w{0,4}S|"
     r"[^\n|;&]{1,200}\s(?:--password-stdin|--with-token|--passphrase-fd|--token-stdin|-passin stdin))"
 )
-PIPED_NEEDS = "chpasswd stdin sudo with-token passphrase-fd"
+PIPED_LITERALS = "chpasswd stdin sudo with-token passphrase-fd"
 # The third word after the options, or the second where nothing is written (-n).
 _WORD = r"(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|[^\s|;&\"']{1,200})"
 HTPASSWD = (
@@ -71,7 +71,7 @@ HTPASSWD = (
 # `docker login -p …`, and the same of other programs for registries; not --password-stdin.
 REGISTRY_LOGIN = rf"login\b{_WORDS}\s(?:-p|--password)(?!-stdin)[ =]{{0,8}}{ARGUMENT}"
 _REGISTRY = re.compile(r"\b(?:docker|podman|nerdctl|buildah|skopeo|oras|helm|crane|regctl|az|oc)\b[^\n|;&]{0,120}$")
-# A key given to a service's own command.
+# A key as argument of a service's own command.
 LOGIN = (
     rf"(?:(?<=wandb )|(?<=vault )|(?<=hf auth )|(?<=wandb  ))login{_OPTIONS}\s{{1,8}}(?:\\{{0,3}}[\"'])?"
     r"(?P<v>[\w.-]{16,200})"
@@ -87,7 +87,7 @@ PGPASS = (
     r"(?P<v>(?:[^\s:\\\"'`]|\\[:\\]){4,200})(?=[\s\"'`,;)\\]|$)"
 )
 _HOST = re.compile(r"(?:\*|[\w.-]*[A-Za-z.][\w.-]*|\])$")
-# Passwords' hashes as crypt(3), LDAP and Django write them; in files of compose each $ is two.
+# Password hashes in the formats of crypt(3), LDAP and Django; compose files write each $ twice.
 _D = r"\\{0,2}\${1,2}"
 HASHES = (
     rf"\$(?:2[abxy]?{_D}\d\d{_D}[\w./]{{6,}}|(?:g?y|7){_D}[\w./]{{1,40}}{_D}[\w./${{}}]{{4,}}|"
@@ -97,7 +97,7 @@ HASHES = (
 )
 NAMED_HASH = r"(?:(?:pbkdf2|argon2|scrypt|bcrypt)[\w-]{0,12}|md5|sha1|sha256|sha512)\$[\w./+=,$-]{24,}"
 LDAP_HASH = r"\{(?:S?SHA(?:256|384|512)?|S?MD5|CRYPT|ARGON2|BCRYPT|PBKDF2[\w-]{0,8})\}[\w./+=$,-]{8,}"
-HASH_NEEDS = "$2 $y $gy $7 $5 $6 $1 $apr1 $md5 $argon2 $scrypt $pbkdf2 $p$ $h$ $s$"
+HASH_LITERALS = "$2 $y $gy $7 $5 $6 $1 $apr1 $md5 $argon2 $scrypt $pbkdf2 $p$ $h$ $s$"
 
 # An option, a variable, a template, a placeholder.
 _NO_VALUE = re.compile(
@@ -106,11 +106,12 @@ _NO_VALUE = re.compile(
 
 
 def is_argument(_: re.Match[str], value: str) -> bool:
-    """Whether a word of a command is a value, and not an option, a variable or a placeholder."""
-    return not (_NO_VALUE.match(value) or HOLDER.fullmatch(value))
+    """Whether a command's word is a literal value, not an option, variable or placeholder."""
+    return not (_NO_VALUE.match(value) or PLACEHOLDER.fullmatch(value))
 
 
 def is_pgpass(match: re.Match[str], value: str) -> bool:
+    """Whether a PGPASS match has a host name before it, which isn't part of a URL or path."""
     start = match.start()
     host = _HOST.search(match.string, max(start - 100, 0), start)
     if host is None or match.string[max(host.start() - 1, 0) : host.start()] in {"/", "@"}:
@@ -119,11 +120,12 @@ def is_pgpass(match: re.Match[str], value: str) -> bool:
 
 
 def is_literal(match: re.Match[str], value: str) -> bool:
-    """Whether what kubectl is given is a secret's, not a map of settings."""
+    """Whether the last kind of object named before a LITERAL match is kubectl's secret, not a config map."""
     command = match.string[max(match.start() - 600, 0) : match.start()]
     return command.rfind("secret") >= command.rfind("configmap") and is_argument(match, value)
 
 
 def is_registry(match: re.Match[str], value: str) -> bool:
+    """Whether a REGISTRY_LOGIN match is a command of a known registry client."""
     start = match.start()
     return _REGISTRY.search(match.string, max(start - 160, 0), start) is not None and is_argument(match, value)

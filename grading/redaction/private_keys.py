@@ -1,65 +1,68 @@
-"""Where private keys stand in a text: whole ones, and what is left of one whose beginning or end was cut off.
+"""Finds private keys in a text: complete ones, and parts of keys whose beginning or end was cut off.
 
-Written as code, since a pattern that allows for all this backtracks without end on a long base64 line.
+Written as code because an equivalent pattern backtracks for very long on a long base64 line.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-# No key is longer, in characters.
-LONGEST = 20_000
+MAX_KEY_LENGTH = 20_000
 _LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _BEGIN, _END = re.compile(f"-----BEGIN {_LABEL}"), re.compile(f"-----END {_LABEL}")
 _PUTTY = re.compile(r"Private-Lines: \d{1,3}")
-# A line ends at a break, real or written as an escape; around it are the marks of diffs, quotes, lists and numbering.
+# Lines end at line breaks, also escaped ones. _BEFORE and _AFTER: marks of diffs, quotes, lists and line numbers.
 _LINE = re.compile(r"[^\n\r\\]+")
 _BEFORE, _AFTER = r"[nr]?[ \t+|>,\"']*(?:\d{1,6}[\t→:]\s?)?", r"[ \t+|>,\"'…]*"
 _BODY = re.compile(rf"{_BEFORE}[A-Za-z0-9+/=]{{16,}}{_AFTER}")
 _SHORT = re.compile(rf"{_BEFORE}[A-Za-z0-9+/=]{{1,76}}")
-_ALONE = re.compile(_SHORT.pattern + _AFTER)
+_SHORT_LINE = re.compile(_SHORT.pattern + _AFTER)
 _FIELD = re.compile(rf"{_BEFORE}[A-Z][\w-]{{2,20}}: .{{0,80}}")
 _EMPTY = re.compile(rf"{_BEFORE}{_AFTER}")
-_REST = re.compile(rf"[A-Za-z0-9+/=]{{16,}}{_AFTER}$")
+_BODY_AT_END = re.compile(rf"[A-Za-z0-9+/=]{{16,}}{_AFTER}$")
 
 
 def find(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of private keys, as (start, end)."""
-    ends = list(_END.finditer(text))
-    starts = [match.start() for match in ends]
-    whole: set[int] = set()
+    """The spans (start, end) of private keys."""
+    end_markers = list(_END.finditer(text))
+    end_marker_starts = [marker.start() for marker in end_markers]
+    matched_ends: set[int] = set()
     for begin in _BEGIN.finditer(text):
-        at = bisect_left(starts, begin.end())
-        if at < len(ends) and starts[at] - begin.end() <= LONGEST:
-            whole.add(at)
-            yield begin.start(), ends[at].end()
+        index = bisect_left(end_marker_starts, begin.end())
+        if index < len(end_markers) and end_marker_starts[index] - begin.end() <= MAX_KEY_LENGTH:
+            matched_ends.add(index)
+            yield begin.start(), end_markers[index].end()
         else:
-            yield begin.start(), _run(_LINE.finditer(text, begin.end(), begin.end() + LONGEST), begin.end())
+            yield begin.start(), _body_end(text, begin.end())
     for begin in _PUTTY.finditer(text):
-        yield begin.start(), _run(_LINE.finditer(text, begin.end(), begin.end() + LONGEST), begin.end())
-    for at, end in enumerate(ends):
-        if at not in whole:
-            yield _back(text, end.start()), end.end()
+        yield begin.start(), _body_end(text, begin.end())
+    for index, end_marker in enumerate(end_markers):
+        if index not in matched_ends:
+            yield _body_start(text, end_marker.start()), end_marker.end()
 
 
-def _run(lines: Iterable[re.Match[str]], end: int) -> int:
-    """Where a key's lines end: header fields, full lines, and a last one that is shorter or has other text behind."""
-    for line in lines:
+def _body_end(text: str, start: int) -> int:
+    """The end offset of a key's lines from `start`: header fields, full lines, and a last one that is shorter or is
+    followed by other text.
+    """
+    end = start
+    for line in _LINE.finditer(text, start, start + MAX_KEY_LENGTH):
         if not (_BODY.fullmatch(line[0]) or _FIELD.fullmatch(line[0]) or _EMPTY.fullmatch(line[0])):
             last = _SHORT.match(line[0])
-            is_key = last is not None and (_ALONE.fullmatch(line[0]) or re.search(r"[\d+/=]", last[0]))
-            return line.start() + last.end() if last is not None and is_key else end
+            if last is not None and (_SHORT_LINE.fullmatch(line[0]) or re.search(r"[\d+/=]", last[0])):
+                return line.start() + last.end()
+            return end
         end = line.end()
     return end
 
 
-def _back(text: str, start: int) -> int:
-    """Where the lines of a key that ends at `start` begin, as far as they are there."""
-    first = start
-    for line in reversed(list(_LINE.finditer(text, max(0, start - LONGEST), start))):
-        is_last = first == start
-        if not (_BODY.fullmatch(line[0]) or _EMPTY.fullmatch(line[0]) or (is_last and _ALONE.fullmatch(line[0]))):
-            rest = _REST.search(line[0])
-            return first if rest is None else line.start() + rest.start()
-        first = line.start()
-    return first
+def _body_start(text: str, end: int) -> int:
+    """The start offset of the key's lines that end at `end`, as far as the text has them."""
+    start = end
+    for line in reversed(list(_LINE.finditer(text, max(0, end - MAX_KEY_LENGTH), end))):
+        is_short_last = start == end and _SHORT_LINE.fullmatch(line[0])
+        if not (_BODY.fullmatch(line[0]) or _EMPTY.fullmatch(line[0]) or is_short_last):
+            body = _BODY_AT_END.search(line[0])
+            return start if body is None else line.start() + body.start()
+        start = line.start()
+    return start

@@ -1,37 +1,45 @@
-"""Secrets out of a text: detected by a library, by a table of our own, by names, and by how a key looks.
+"""Finds and replaces secrets by a library's patterns, our own table of patterns, names, and randomness.
 
-The library (bc-detect-secrets, the kept fork of detect-secrets) knows the shapes of services, our table
-(`secret_shapes`) what it lacks. Only its plugins for services are used: its keyword plugin takes seconds on a hostile
-line, and its entropy plugins take commit hashes for secrets. Nothing is verified over the network.
+The library (bc-detect-secrets, the maintained fork of detect-secrets) has patterns for many services' keys;
+`secret_shapes` has those it lacks. Only its plugins for services are used: its keyword plugin takes seconds on a
+hostile line, and its entropy plugins mistake commit hashes for secrets. Nothing is verified over the network.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 from grading.redaction import private_keys, random_runs
-from grading.redaction.random_runs import UUID, is_drawn
-from grading.redaction.secret_shapes import CUT_TOKEN, LONG, NAME_NEEDS, NEEDED, OTHERS, TOKENS, named
+from grading.redaction.random_runs import UUID, is_random
+from grading.redaction.secret_shapes import (
+    CUT_TOKEN,
+    MIN_TOKEN_LENGTH,
+    NAME_LITERALS,
+    NEEDED,
+    OTHERS,
+    TOKENS,
+    find_named_values,
+)
 from grading.redaction.values import WORDS
 
 VERSION = "4"
-"""Raised whenever the same text would come out otherwise. It is in the names of caches, and in no grade's inputs."""
+"""Raised whenever the same text would be redacted differently. It is part of cache keys, but not of grades' inputs."""
 
 MARK = re.compile(r"\[redacted [A-Za-z][\w ]{0,40}\]")
 MARGIN = 4096
-"""Where a text is cut, so much more of it is looked at: longer than any key, so that none is cut before it is told."""
+"""Redact this many characters beyond a cut, more than any key's length, so that no key is cut before it is found."""
 
-# A library's pattern may be quadratic, so that it is shown a long line in pieces that overlap by more than any key.
-PIECE, OVERLAP = 2000, 300
-SHORTEST = 16
-SHORT_TEXT = 400
+# A library's pattern may be quadratic, so it gets long lines in pieces that overlap by more than the length of a key.
+PIECE_LENGTH, PIECE_OVERLAP = 2000, 300
+MIN_SECRET_LENGTH = 16
+MAX_CACHED_LENGTH = 400
 # What may stand inside a secret without being part of it: colours, a shell's line continuation (in a diff or a numbered
 # listing too), both also as JSON and Python write them, and invisible characters.
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]")
-# Letters as JSON writes them, of the languages that secrets are spoken of in.
+# JSON escapes for letters of the languages in which `sentences` finds passwords.
 _ESCAPED = re.compile(
     r"\\u(?P<letter>(?:00[c-fC-F]|04[0-9a-fA-F]|201|[3-9][0-9a-fA-F]{2}|[abcABC][0-9a-fA-F]{2}|[fF]{2}[01])[0-9a-fA-F])"
 )
@@ -41,9 +49,9 @@ _NOISE = re.compile(
     r"(?<=[\w+/=-])(?:\\\r?\n(?:\+|[ ]{0,8}\d{1,6}[\t→])?|\\{3}n)(?=[\w+/=-])|" + _UNSEEN.pattern
 )
 _NOISY = ("\x1b[", "\\u001b", "\\x1b", "\\033", "\\e[", "\\\n", "\\\r\n", "\\\\\\n")
-# Where a terminal broke a line in the middle of a value, the next begins with the rest of it.
-_WRAPPED = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
-WRAPPED_AT, MOST_WRAPS = 60, 20
+# The rest of a value at the start of a line, after a terminal wrapped the line before within the value.
+_WRAPPED_REST = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
+MIN_TERMINAL_WIDTH, MAX_WRAPPED_LINES = 60, 20
 
 # What follows a key in a text whose line breaks became spaces, and a run without spaces at a text's end.
 _JOINED = re.compile(r"(\[redacted (?:secret|private key)\][ \\+]{1,4})([A-Za-z0-9+/]{8,}={0,2})(?=[ …]|$)")
@@ -54,7 +62,7 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenSpan:
-    """A secret in a text: where it begins and ends there, and what kind it is."""
+    """A secret's span in a text, and its kind."""
 
     start: int
     end: int
@@ -66,41 +74,43 @@ class HiddenSpan:
 
 
 def redact(text: str) -> str:
-    """Replace what looks like a key, a password or a cookie by `[redacted <kind>]`; the rest stays byte for byte."""
-    return _short(text) if len(text) <= SHORT_TEXT else _redacted(text)
+    """Replace what looks like a key, password or cookie by `[redacted <kind>]`; everything else stays unchanged."""
+    return _redact_cached(text) if len(text) <= MAX_CACHED_LENGTH else _redact(text)
 
 
 @lru_cache(maxsize=8192)
-def _short(text: str) -> str:
-    """Titles and reasons are read again on every page."""
-    return _redacted(text)
+def _redact_cached(text: str) -> str:
+    """Cached because titles and reasons are redacted on every page view."""
+    return _redact(text)
 
 
-def _redacted(text: str) -> str:
-    out, done = [], 0
-    for span in hidden(text):
-        out += [text[done : span.start], span.mark]
-        done = span.end
-    return "".join([*out, text[done:]]) if out else text
+def _redact(text: str) -> str:
+    pieces, end = [], 0
+    for span in find_secrets(text):
+        pieces += [text[end : span.start], span.mark]
+        end = span.end
+    return "".join([*pieces, text[end:]]) if pieces else text
 
 
 def redact_line(text: str) -> str:
-    """The same of a short text on one line, such as a title: it may be the start of a longer one, cut within a key, and
-    lines may have been joined in it, within a key too.
-    """
+    """Redact a one-line text, such as a title, also if it was cut within a key or its lines were joined within one."""
     redacted = redact(text)
-    done = None
-    while done != redacted:
-        done = redacted
-        redacted = _JOINED.sub(lambda match: f"{match[1]}[redacted secret]" if is_drawn(match[2]) else match[0], done)
+    previous = None
+    while previous != redacted:
+        previous = redacted
+        redacted = _JOINED.sub(_redact_joined, redacted)
     end = CUT_TOKEN.search(redacted) or _CUT_RUN.search(redacted)
-    if end is None or (end.re is _CUT_RUN and (UUID.search(end[0]) or not is_drawn(end["v"]))):
+    if end is None or (end.re is _CUT_RUN and (UUID.search(end[0]) or not is_random(end["v"]))):
         return redacted
     return f"{redacted[: end.start('v')]}[redacted secret]{redacted[end.end('v') :]}"
 
 
+def _redact_joined(match: re.Match[str]) -> str:
+    return f"{match[1]}[redacted secret]" if is_random(match[2]) else match[0]
+
+
 def redact_json(value: Any) -> Any:
-    """Every text in a JSON value redacted, each by itself; its keys stay."""
+    """Redact every string in a JSON value by itself; object keys stay."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -109,136 +119,146 @@ def redact_json(value: Any) -> Any:
 
 
 def mark_at(text: str, number: int) -> str | None:
-    """What stands behind the `number`-th mark (from 0) of the redacted text; None where nothing was hidden there.
+    """The secret behind the `number`-th mark (from 0) of the redacted text; None if there is none.
 
-    A text may hold such a mark itself: it counts, and nothing is behind it.
+    A mark that the original text contains is counted too, and has no secret behind it.
     """
-    told, done, behind = [], 0, {}
-    length = 0
-    for span in hidden(text):
-        before = text[done : span.start]
-        behind[length + len(before)] = text[span.start : span.end]
-        told += [before, span.mark]
+    pieces: list[str] = []
+    end = length = 0
+    secret_by_offset: dict[int, str] = {}
+    for span in find_secrets(text):
+        before = text[end : span.start]
+        secret_by_offset[length + len(before)] = text[span.start : span.end]
+        pieces += [before, span.mark]
         length += len(before) + len(span.mark)
-        done = span.end
-    marks = list(MARK.finditer("".join([*told, text[done:]])))
-    return behind.get(marks[number].start()) if 0 <= number < len(marks) else None
+        end = span.end
+    marks = list(MARK.finditer("".join([*pieces, text[end:]])))
+    return secret_by_offset.get(marks[number].start()) if 0 <= number < len(marks) else None
 
 
-def hidden(text: str) -> list[HiddenSpan]:
-    """Where the secrets stand in a text, in order and apart from each other."""
+def find_secrets(text: str) -> list[HiddenSpan]:
+    """The secrets of a text, in order and without overlaps.
+
+    They are searched in a copy without noise (colour codes, line continuations, invisible characters) and escapes of
+    letters, and the spans are mapped back to the text.
+    """
     is_escaped = "\\u" in text and _ESCAPED.search(text) is not None
     is_noisy = any(noise in text for noise in _NOISY) or (not text.isascii() and _UNSEEN.search(text) is not None)
     if not is_escaped and not is_noisy:
-        return _merged(_found(text), lambda index: index, lambda index: index + 1)
-    # The text without noise and with letters for their escapes; where each run of it begins there and began here, and
-    # how long the escape was that is one letter there.
-    pieces, starts, origins, widths = [], [0], [0], [1]
-    done = length = 0
+        return [HiddenSpan(start=start, end=end, kind=kind) for start, end, kind in _merge(_find_all(text))]
+    # The clean copy consists of runs. For each: where it begins in the copy and in the text, and how many characters of
+    # the text each of its characters has: 1, or the escape's length for a run of one unescaped letter.
+    pieces, copy_starts, text_starts, widths = [], [0], [0], [1]
+    text_end = copy_length = 0
     for match in _NOISE.finditer(text):
         letter = chr(int(match["letter"], 16)) if match["letter"] else ""
-        pieces += [text[done : match.start()], letter]
-        length += match.start() - done
-        done = match.end()
+        pieces += [text[text_end : match.start()], letter]
+        copy_length += match.start() - text_end
+        text_end = match.end()
         if letter:
-            starts.append(length)
-            origins.append(match.start())
-            widths.append(done - match.start())
-            length += 1
-        starts.append(length)
-        origins.append(done)
+            copy_starts.append(copy_length)
+            text_starts.append(match.start())
+            widths.append(text_end - match.start())
+            copy_length += 1
+        copy_starts.append(copy_length)
+        text_starts.append(text_end)
         widths.append(1)
+    secrets: list[HiddenSpan] = []
+    for start, end, kind in _merge(_find_all("".join([*pieces, text[text_end:]]))):
+        first_run = bisect_right(copy_starts, start) - 1
+        last_run = bisect_right(copy_starts, end - 1) - 1
+        text_start = text_starts[first_run] + start - copy_starts[first_run]
+        last_character = text_starts[last_run] + end - 1 - copy_starts[last_run]
+        secrets.append(HiddenSpan(start=text_start, end=last_character + widths[last_run], kind=kind))
+    return secrets
 
-    def origin(index: int) -> int:
-        at = bisect_right(starts, index) - 1
-        return origins[at] + index - starts[at]
 
-    def end(index: int) -> int:
-        return origin(index) + widths[bisect_right(starts, index) - 1]
-
-    return _merged(_found("".join([*pieces, text[done:]])), origin, end)
-
-
-def _merged(found: Iterable[Span], origin: Callable[[int], int], end_of: Callable[[int], int]) -> list[HiddenSpan]:
-    """Two that touch or overlap are one, of the first's kind. Where a character began and ended, the functions say."""
+def _merge(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order; those that touch or overlap become one, of the first one's kind."""
     merged: list[Span] = []
-    for start, end, kind in sorted(found):
+    for start, end, kind in sorted(spans):
         if merged and start <= merged[-1][1]:
-            first, reached, as_kind = merged[-1]
-            merged[-1] = (first, max(reached, end), as_kind)
+            merged_start, merged_end, merged_kind = merged[-1]
+            merged[-1] = (merged_start, max(merged_end, end), merged_kind)
         else:
             merged.append((start, end, kind))
-    return [HiddenSpan(start=origin(start), end=end_of(end - 1), kind=kind) for start, end, kind in merged]
+    return merged
 
 
-def _found(text: str) -> Iterator[Span]:
+def _find_all(text: str) -> Iterator[Span]:
+    """The spans of private keys and other secrets, with the lines over which a terminal wrapped them."""
     for start, end in private_keys.find(text):
         yield start, end, "private key"
-    # Of the same length: no other character becomes two.
+    # The same length as the text: "İ" is the only character with two in lower case.
     lowered = text.replace("İ", "i").lower()
-    done = 0  # as far as the lines were looked at that a terminal may have broken
-    for span in sorted(_told(text, lowered)):
+    wrapped_end = 0  # the end of the last wrapped line
+    for span in sorted(_find_on_lines(text, lowered)):
         yield span
-        if span[1] >= done:
-            for rest in _wrapped(text, span):
-                done = rest[1]
+        if span[1] >= wrapped_end:
+            for rest in _find_wrapped_lines(text, span):
+                wrapped_end = rest[1]
                 yield rest
 
 
-def _told(text: str, lowered: str) -> Iterator[Span]:
-    words = [word for word in text.split() if len(word) >= LONG]
-    long_words, needed = " ".join(words), [need for need in NEEDED if need in lowered]
-    shapes = [shape for shape in TOKENS if any(map(long_words.__contains__, shape.prefixes))] if words else []
-    shapes += [shape for shape in OTHERS if not shape.needs.isdisjoint(needed)]
+def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
+    """The spans of secrets other than private keys; patterns run only if the text has a literal that they need."""
+    long_words = [word for word in text.split() if len(word) >= MIN_TOKEN_LENGTH]
+    joined_words = " ".join(long_words)
+    literals = [literal for literal in NEEDED if literal in lowered]
+    shapes = [shape for shape in TOKENS if any(prefix in joined_words for prefix in shape.prefixes)]
+    shapes += [shape for shape in OTHERS if not shape.needs.isdisjoint(literals)]
     for shape in shapes:
         for start, end in shape.find(text, lowered):
             yield start, end, shape.kind
-    if not NAME_NEEDS.isdisjoint(needed):
-        for start, end in named(text, lowered):
+    if not NAME_LITERALS.isdisjoint(literals):
+        for start, end in find_named_values(text, lowered):
             yield start, end, "secret"
-    if any(len(word) >= random_runs.SHORTEST for word in words):
+    if any(len(word) >= random_runs.MIN_LENGTH for word in long_words):
         for start, end in random_runs.find(text):
             yield start, end, "secret"
     patterns = [(kind, pattern) for needs, kind, pattern in _library() if any(need in lowered for need in needs)]
     for offset, piece in _pieces(text) if patterns else ():
         for kind, pattern in patterns:
             for match in pattern.finditer(piece):
-                # The longest group, where a pattern names what it is about beside the key; else the whole match.
+                # The longest group, if the pattern also captures other things than the key; else the whole match.
                 groups = range(1, len(match.groups()) + 1)
                 longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
-                start, end = match.span(longest if len(match[longest] or "") >= SHORTEST else 0)
+                start, end = match.span(longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0)
                 yield offset + start, offset + end, kind
 
 
-def _wrapped(text: str, span: Span) -> Iterator[Span]:
-    """The rest of a value that a terminal broke over several lines."""
+def _find_wrapped_lines(text: str, span: Span) -> Iterator[Span]:
+    """The following lines of a value that a terminal wrapped, one span per line."""
     _start, end, kind = span
     width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
-    for _line in range(MOST_WRAPS):
-        rest = _WRAPPED.match(text, end) if width >= WRAPPED_AT else None
+    if width < MIN_TERMINAL_WIDTH:
+        return
+    for _line in range(MAX_WRAPPED_LINES):
+        rest = _WRAPPED_REST.match(text, end)
         if rest is None or len(rest[1]) > width:
             return
-        if "=" in rest[1].rstrip("=") or (WORDS.fullmatch(rest[1]) and not is_drawn(rest[1])):
+        if "=" in rest[1].rstrip("=") or (WORDS.fullmatch(rest[1]) and not is_random(rest[1])):
             return
         yield rest.start(1), rest.end(1), kind
-        is_last, end = len(rest[1]) < width, rest.end(1)
-        if is_last:
+        if len(rest[1]) < width:
             return
+        end = rest.end(1)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
+    """(offset, piece) of overlapping pieces of each line."""
+    line_start = 0
     for line in text.split("\n"):
-        for start in range(0, len(line) - SHORTEST, PIECE - OVERLAP):
-            yield at + start, line[start : start + PIECE]
-        at += len(line) + 1
+        for start in range(0, len(line) - MIN_SECRET_LENGTH, PIECE_LENGTH - PIECE_OVERLAP):
+            yield line_start + start, line[start : start + PIECE_LENGTH]
+        line_start += len(line) + 1
 
 
 @cache
 def _library() -> tuple[tuple[tuple[str, ...], str, re.Pattern[str]], ...]:
-    """The patterns of the library's plugins for services, each with words of which a text has one where it may match.
+    """(literals, kind, pattern) of the library's plugins for services: a match needs one of the literals in lower case.
 
-    Importing them takes a quarter of a second.
+    Cached, because importing the plugins takes a quarter of a second.
     """
     from detect_secrets.plugins import (
         aws,

@@ -1,7 +1,7 @@
-"""What secrets look like that the detection library lacks, or knows only whole: a table of linear, bounded patterns.
+"""Patterns for secrets that the detection library lacks or recognises only in full; all take linear time.
 
-A transcript shows keys cut short, escaped and in assignments of every language, so a distinctive prefix is enough here.
-Where a pattern has a group `v`, that is the secret; else all of it is. `Shape.holds` tells code and prose from values.
+Transcripts have keys cut short, escaped and in assignments of every language, so a distinctive prefix is enough here.
+The secret is a pattern's group `v`, or the whole match if it has none. `Shape.is_secret` rejects code and prose.
 """
 
 import re
@@ -9,27 +9,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grading.redaction import commands, sentences
-from grading.redaction.random_runs import is_drawn
+from grading.redaction.random_runs import is_random
 from grading.redaction.sentences import FOREIGN
 from grading.redaction.values import (
     CALL,
     DIGITS_INSIDE,
     DOTTED,
     HEX,
-    HOLDER,
     LOWER_WORDS,
-    NAME_OF_ONE,
+    PLACEHOLDER,
     QUOTE,
     REFERENCE,
+    SECRET_NAME,
     TERMS,
     TEST_RESULT,
     TITLED,
     WORDS,
-    looks_given,
+    looks_like_password,
 )
 
 PREFIXED = (
-    # one of these prefixes, then at least this many characters of this class
+    # (prefixes, pattern of the characters after one of them)
     ("sk-ant-", r"[\w-]{4,}"),
     ("gho_ ghp_ ghs_ ghu_ ghr_", r"[A-Za-z0-9]{8,}"),
     ("github_pat_", r"\w{8,}"),
@@ -50,8 +50,8 @@ PREFIXED = (
     ("sq0csp- sq0atp-", r"[\w-]{8,}"),
     ("EAAA rk_live_ rubygems_ sbp_ cfut_ pscale_tkn_", r"[\w-]{26,}"),
 )
-WORDED = (
-    # as above, where the prefix is no more than a word: only where a word starts
+WORDLIKE = (
+    # as above, but the prefix may end an ordinary word, so it counts only at the start of a word
     ("gs_", r"[\w-]{26,}"),
     ("hf_", r"[A-Za-z0-9]{26,}"),
     ("npm_", r"[A-Za-z0-9]{26,}"),
@@ -69,49 +69,52 @@ WORDED = (
     ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
 )
 
-# A token whose end was cut off with the text; not the name of a model of Perplexity or xAI, such as pplx-70b-online.
+# A token cut off by the text's end; not the name of a model of Perplexity or xAI, such as pplx-70b-online.
 CUT_TOKEN = re.compile(
     rf"(?:(?:{'|'.join(re.escape(each) for prefixes, _ in PREFIXED for each in prefixes.split())})(?=[\w+/=.-]{{2}})|"
-    rf"(?<![A-Za-z0-9_-])(?!(?:pplx|xai)-\w+-)(?:{'|'.join(re.escape(prefix) for prefix, _ in WORDED)})(?=[\w.-]*\d))"
+    rf"(?<![A-Za-z0-9_-])(?!(?:pplx|xai)-\w+-)(?:{'|'.join(re.escape(prefix) for prefix, _ in WORDLIKE)})(?=[\w.-]*\d))"
     r"(?P<v>[\w+/=.-]{2,})…?$"
 )
 
 
-# The names of variables, fields and options whose values are secrets. Those of the second kind are always, where a
-# file of settings or JSON gives them; the third kind is often something else.
-STRONG = (
+# Names of variables, fields and options whose values are secrets: STRONG_NAMES always, SETTING_NAMES in settings and
+# JSON, WEAK_NAMES only if the value looks like a secret.
+STRONG_NAMES = (
     r"api[ _-]?key|(?:secret[ _-]?)?access[ _-]?key|secret|passw(?:or)?d|passphrase|passcode|passwort|contrase[nñ]a|"
     r"auth[_-]?token|auth[_-]?key|private[_-]?key|client[_-]?key|account[_-]?key|service[_-]?key|"
     r"(?:encryption|signing|master|storage|shared|database|db)[_-]?key|pgpass|credential|(?<=db)pass|(?<=db[_-])pass|"
     r"kennwort|(?<=mot de )passe|(?<![^\W_])mdp\b|(?<![^\W_])senha|palavra[- ]passe|парол[ьяюе]м?|密码|密碼|口令|"
     r"wachtwoord|hasło|パスワード|비밀번호"
 )
-# Each name begins with one of these words, or with a word and "key".
+# Each name begins with one of these words, or is a word followed by "key".
 NAME_WORDS = frozenset({"secret", "pass", "contrase", "token", "credential", "pwd", "auth", "sig", *FOREIGN, "pw"})
-# A text without any of these has none of them.
-NAME_NEEDS = NAME_WORDS | {"key"}
-KEY_OF = re.compile(
+# A text without any of these has no such name.
+NAME_LITERALS = NAME_WORDS | {"key"}
+WORD_BEFORE_KEY = re.compile(
     r"(?:api|access|auth|private|client|account|service|encryption|signing|master|storage|shared|database|db)[ _-]?$"
 )
-GIVEN = r"token|(?<![^\W_])pwd|(?<=_)pass\b"
-WEAK = r"\bauth|(?<!think-)\bsig|signature|(?<=_)key"
-# Also the ends of other words: see `_begins_word`.
-SOFT = r"(?:pass|pw|clave)\d?(?![^\W\d_])"
+SETTING_NAMES = r"token|(?<![^\W_])pwd|(?<=_)pass\b"
+WEAK_NAMES = r"\bauth|(?<!think-)\bsig|signature|(?<=_)key"
+# Names that are also the ends of other words: see `_begins_word`.
+SHORT_NAMES = r"(?:pass|pw|clave)\d?(?![^\W\d_])"
 ASSIGNED = re.compile(
-    rf"(?P<name>{STRONG}|(?P<given>{GIVEN})|(?P<weak>{WEAK})|(?P<soft>{SOFT}))(?P<rest>[\w.-]{{0,40}})"
-    rf"(?P<key>{QUOTE}?)\]?(?: \[[^\]\n]{{0,24}}\])?\s{{0,3}}(?P<sign>=>|:=|={{1,3}}|:(?!:)|：)(?P<space>\s{{0,3}})"
+    rf"(?P<name>{STRONG_NAMES}|(?P<token>{SETTING_NAMES})|(?P<weak>{WEAK_NAMES})|(?P<short>{SHORT_NAMES}))"
+    rf"(?P<rest>[\w.-]{{0,40}})(?P<key>{QUOTE}?)\]?(?: \[[^\]\n]{{0,24}}\])?\s{{0,3}}"
+    rf"(?P<sign>=>|:=|={{1,3}}|:(?!:)|：)(?P<space>\s{{0,3}})"
 )
-ENCLOSED = re.compile(rf"<[\w:.-]{{0,30}}(?:{STRONG}|token)(?P<rest>[\w.-]{{0,20}})>(?P<v>[^<\n]{{4,500}})(?:</|$)")
+ENCLOSED = re.compile(
+    rf"<[\w:.-]{{0,30}}(?:{STRONG_NAMES}|token)(?P<rest>[\w.-]{{0,20}})>(?P<v>[^<\n]{{4,500}})(?:</|$)"
+)
 BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]\\]{6,2000}(?![\w.]*[(\[])")
 TO_THE_END = re.compile(r"[^\s\"'`\\]{4,2000}")
 OPENING = re.compile(QUOTE)
-LONGEST_VALUE = 2000
-# What stands before a name at the start of a line, the marks of diffs, quotes, lists and numbering among it; a line
-# that was written as an escape begins after it.
+MAX_VALUE_LENGTH = 2000
+# The text between the start of a line, or an escaped line break, and a name on it: also marks of diffs, quotes, lists
+# and numbering.
 LINE_START = re.compile(
     r"(?:^|\n|\\n)[ \t>|+-]{0,40}(?:\d{1,6}[\t→:|])?[ \t+-]{0,40}(?:(?:export|set|env|arg|declare -x) )?[\w.-]{0,60}$"
 )
-# Each begins with its word; an option's dashes are looked back for.
+# Begins with the option's name; `_is_option` looks for the dashes before it.
 OPTION = (
     rf"(?:password|passwd|passphrase|token|secret|api-?key|access-?key)\s{{1,3}}{QUOTE}?(?P<v>[^\s\"'`\\]{{6,500}})"
 )
@@ -123,7 +126,7 @@ PROSE = (
     rf"\s{{1,3}}(?:\*\*)?{QUOTE}?(?=(?P<v>[^\s\"'`\\()\[\]<>{{}}]{{6,200}}))"
 )
 
-ABOUT = re.compile(  # what a name's ending says of a value that is about a secret and not one
+NON_SECRET_ENDING = re.compile(  # endings of names whose values describe a secret: password_length, token_url
     r"(?:hash|sha\d*|digest|[_-]?id|ids|ur[il]|path|file|name|type|len(?:gth)?|count|expir\w*|ttl|limit|usage|budget|s|"
     r"version|policy|field|column|label|hint|reset|required|enabled|manager|class|env|prefix|regex|pattern|kind|status|"
     r"index|format|mode|method|provider|source|ref|store|at|date|scope|header|helper|param\w*|ization|entication|enticator|or|"
@@ -136,33 +139,34 @@ TOKEN_VALUE = re.compile(r"[_-]?(?:secret|value|key|\d{1,2})")
 PASSWORDS = re.compile(r"pass|pw|contrase|kennwort|mdp|senha|парол|密|口令|wacht|hasło|パス|비밀", re.IGNORECASE)
 CHINESE = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 SEVERAL_WORDS = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+)+\.?")
-WEAK_LENGTH = 16
+MIN_WEAK_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A kind of secret. `holds` decides, from the match and the value, whether it is one.
+    """A kind of secret with its pattern. `is_secret` decides on a match and its value; None accepts all.
 
-    `any_case`: the pattern is written in lower case and is for a text in lower case (much faster than IGNORECASE). A
-    text that has none of its words has none of it, and looking for words is many times faster than for patterns:
-    `prefixes` are looked for in its LONG words, or else `needs` in the text in lower case. Where `is_anchored`, the
-    pattern begins with one of them, and is tried only there.
+    `any_case`: the pattern is in lower case and matched against the lowercased text, much faster than with IGNORECASE.
+    A match needs one of `prefixes` in a word of MIN_TOKEN_LENGTH, or one of the literals `needs` in the lowercased
+    text; searching for these first is many times faster. `is_anchored`: the pattern begins with one of `needs`, and is
+    tried only there.
     """
 
     kind: str
     pattern: re.Pattern[str]
-    holds: Callable[[re.Match[str], str], bool] | None = None
+    is_secret: Callable[[re.Match[str], str], bool] | None = None
     any_case: bool = False
     needs: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     is_anchored: bool = False
 
     def find(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
-        """Where the secrets are, as (start, end); `lowered` is the text in lower case, of the same length."""
+        """The spans (start, end) of secrets; `lowered` is the text in lower case, with the same length."""
         for match in self._matches(lowered if self.any_case else text, lowered):
             start, end = match.span("v" if "v" in match.groupdict() else 0)
-            is_done = text.startswith(DONE, start)
-            if not is_done and (self.holds is None or self.holds(match, text[start:end])):
+            if text.startswith(MARK_START, start):
+                continue
+            if self.is_secret is None or self.is_secret(match, text[start:end]):
                 yield start, end
 
     def _matches(self, searched: str, lowered: str) -> Iterator[re.Match[str]]:
@@ -170,168 +174,174 @@ class Shape:
             yield from self.pattern.finditer(searched)
             return
         for need in self.needs:
-            done = 0
-            for at in places(lowered, need):
-                if at >= done and (match := self.pattern.match(searched, at)) is not None:
+            previous_end = 0
+            for offset in find_offsets(lowered, need):
+                if offset >= previous_end and (match := self.pattern.match(searched, offset)) is not None:
                     yield match
-                    done = match.end()
+                    previous_end = match.end()
 
 
-def places(text: str, word: str) -> Iterator[int]:
-    """Where a word stands in a text."""
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + 1)
+def find_offsets(text: str, literal: str) -> Iterator[int]:
+    """All offsets of a literal in a text."""
+    offset = text.find(literal)
+    while offset >= 0:
+        yield offset
+        offset = text.find(literal, offset + 1)
 
 
-DONE = "[redacted "
+MARK_START = "[redacted "
 
 
-def named(text: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """Where the values stand that a name says are secrets, as (start, end).
+def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """The spans (start, end) of values whose names say that they are secrets.
 
-    JSON, YAML and files of settings say what is a value: there it is taken whatever it looks like. Elsewhere it may be
-    code or prose, and has to look like a value.
+    In JSON, YAML and settings files the syntax marks a value, so it counts whatever it looks like (`is_explicit`).
+    Elsewhere it may be code or prose, so it must look like a secret.
     """
-    done = 0
-    for match in _assignments(lowered):
-        at = match.end()
-        if at < done or ABOUT.search(match["rest"]) or text.startswith(DONE, at):
+    previous_end = 0
+    for match in _find_assignments(lowered):
+        after_sign = match.end()
+        if after_sign < previous_end or NON_SECRET_ENDING.search(match["rest"]):
             continue
-        if match["soft"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
+        if text.startswith(MARK_START, after_sign):
+            continue
+        if match["short"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
             continue
         before = lowered[max(match.start() - 160, 0) : match.start()]
         is_setting = LINE_START.search(before) is not None
-        quote = OPENING.match(text, at)
-        start, end = at, -1
+        quote = OPENING.match(text, after_sign)
+        start, end = after_sign, -1
         if quote is not None:
-            start, end = quote.end(), _closing(text, quote[0], quote.end())
+            start, end = quote.end(), _closing_quote(text, quote[0], quote.end())
         is_quoted = end > start
-        is_given = False
+        is_explicit = False
         if quote is not None and is_quoted:
-            is_given = "`" not in quote[0] and (
-                is_setting or (bool(match["key"].strip("`\\")) and match["sign"] in ":=")
-            )
+            is_json_field = bool(match["key"].strip("`\\")) and match["sign"] in ":="
+            is_explicit = "`" not in quote[0] and (is_setting or is_json_field)
         elif is_setting and _is_setting(text, match):
-            found = TO_THE_END.match(text, start)
-            end = start if found is None else found.end()
-            is_given = text[start] != "(" and not CALL.search(text, start, end) and _is_all(text, match, end)
-        if not is_quoted and not is_given:
-            found = BARE.match(text, start)
-            end = start if found is None else found.end()
+            line_rest = TO_THE_END.match(text, start)
+            end = start if line_rest is None else line_rest.end()
+            is_explicit = text[start] != "(" and not CALL.search(text, start, end) and _is_all(text, match, end)
+        if not is_quoted and not is_explicit:
+            bare_value = BARE.match(text, start)
+            end = start if bare_value is None else bare_value.end()
         value = text[start:end]
         is_code = (not is_quoted and ANGLED.match(text, start)) or (quote and "`" in quote[0] and " " in value)
-        if len(value) < 4 or HOLDER.fullmatch(value) or TERMS.fullmatch(value) or is_code:  # noqa: PLR2004 - too short
+        if len(value) < 4 or PLACEHOLDER.fullmatch(value) or TERMS.fullmatch(value) or is_code:  # noqa: PLR2004 - too short
             continue
-        if _is_taken(match, value, is_given=is_given, is_quoted=is_quoted):
-            done = end
+        if _is_named_secret(match, value, is_explicit=is_explicit, is_quoted=is_quoted):
+            previous_end = end
             yield start, end
 
 
-def _assignments(lowered: str) -> list[re.Match[str]]:
-    """What ASSIGNED matches, in order: tried only where one of its words stands, which is much faster."""
-    starts = {at for word in NAME_WORDS for at in places(lowered, word)}
-    for at in places(lowered, "key"):
-        before = KEY_OF.search(lowered, max(at - 16, 0), at)
-        starts.add(at if before is None else before.start())
-    found = (ASSIGNED.match(lowered, start) for start in sorted(starts))
-    return [match for match in found if match is not None]
+def _find_assignments(lowered: str) -> list[re.Match[str]]:
+    """The matches of ASSIGNED, in order; it is only tried at the words it can begin with, which is much faster."""
+    starts: set[int] = set()
+    for word in NAME_WORDS:
+        starts.update(find_offsets(lowered, word))
+    for offset in find_offsets(lowered, "key"):
+        before = WORD_BEFORE_KEY.search(lowered, max(offset - 16, 0), offset)
+        starts.add(offset if before is None else before.start())
+    matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
+    return [match for match in matches if match is not None]
 
 
 def _begins_word(text: str, start: int) -> bool:
-    """Whether a word begins there, in a sentence or in a name: smtp_pass, smtpPass; not bypass."""
+    """Whether a word begins at `start`, in a sentence or within a name: in smtp_pass and smtpPass, not in bypass."""
     before = text[max(start - 1, 0) : start]
     is_escape = start > 1 and text[start - 2] == "\\" and before in "nrt"
     return is_escape or not before.isalnum() or (before.islower() and text[start].isupper())
 
 
-def _closing(text: str, quote: str, at: int) -> int:
-    """Where the quote closes that opened before `at`, on the same line; -1 where it does not."""
-    limit = min(at + LONGEST_VALUE, len(text))
+def _closing_quote(text: str, quote: str, at: int) -> int:
+    """The offset of the quote that closes the one before `at`, on the same line; -1 if there is none."""
+    limit = min(at + MAX_VALUE_LENGTH, len(text))
     newline = text.find("\n", at, limit)
     limit = limit if newline < 0 else newline
     end = text.find(quote, at, limit)
-    while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":  # an escaped quote, a part of the value
+    while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":  # escaped, so part of the value
         end = text.find(quote, end + 1, limit)
     return end
 
 
 def _is_setting(text: str, match: re.Match[str]) -> bool:
-    """Whether it is written as NAME=value, which a shell takes, or as name: value, which YAML takes."""
+    """Whether an assignment is written like a shell's NAME=value or YAML's name: value."""
     if match["sign"] == "=":
         return not match["space"] and text[match.start() : match.end("rest")].isupper()
     return match["sign"] in ":：" and (match["sign"] == "：" or match["space"] != "") and "\n" not in match["space"]
 
 
 def _is_all(text: str, match: re.Match[str], end: int) -> bool:
-    """Whether nothing follows on the line but a comment, which in code it would; a shell may have a command there."""
+    """Whether only a comment follows the value on its line, unlike in code; after NAME=value anything may follow."""
     if match["sign"] == "=":
         return True
-    return text[end - 1] not in ",;({[" and (
-        text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
-    )
+    is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
+    return is_line_end and text[end - 1] not in ",;({["
 
 
-def _is_taken(match: re.Match[str], value: str, *, is_given: bool, is_quoted: bool) -> bool:
+def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
+    """Whether the value of an ASSIGNED match is a secret."""
     if not is_quoted and CHINESE.search(value) and not any(map(str.isdigit, value)):
         return False
-    if match["soft"]:
-        return _is_soft_taken(match, value, is_given=is_given, is_quoted=is_quoted)
-    if NAME_OF_ONE.fullmatch(value) and not is_drawn(value):
+    if match["short"]:
+        return _is_short_named_secret(match, value, is_explicit=is_explicit, is_quoted=is_quoted)
+    if SECRET_NAME.fullmatch(value) and not is_random(value):
         return False
     if match["weak"]:
-        return len(value) >= (2 * WEAK_LENGTH if HEX.fullmatch(value) else WEAK_LENGTH) and _is_mixed(match, value)
-    if match["given"]:
-        return _is_token_taken(match, value, is_given=is_given, is_quoted=is_quoted)
-    if is_given:
+        min_length = 2 * MIN_WEAK_LENGTH if HEX.fullmatch(value) else MIN_WEAK_LENGTH
+        return len(value) >= min_length and _is_mixed(match, value)
+    if match["token"]:
+        return _is_token(match, value, is_explicit=is_explicit, is_quoted=is_quoted)
+    if is_explicit:
         return is_quoted or not DOTTED.fullmatch(value)
-    if is_drawn(value):
+    if is_random(value):
         return True
-    is_names = WORDS.fullmatch(value) is not None
+    is_plain_word = WORDS.fullmatch(value) is not None
     if PASSWORDS.search(match["name"]):
-        is_title = value.istitle() or TITLED.fullmatch(value) or not value.isascii()
-        is_word = len(value) < 8 or is_title  # noqa: PLR2004 - types, placeholders
-        is_names = not is_quoted and bool(is_word if value.isalpha() else is_names)
-    return not (REFERENCE.search(value) or is_names)
+        if value.isalpha():  # short words, and titles of types, are plain; other letters may be a password
+            is_title = value.istitle() or TITLED.fullmatch(value) or not value.isascii()
+            is_plain_word = len(value) < 8 or bool(is_title)  # noqa: PLR2004
+        is_plain_word = is_plain_word and not is_quoted
+    return not (REFERENCE.search(value) or is_plain_word)
 
 
-def _is_soft_taken(match: re.Match[str], value: str, *, is_given: bool, is_quoted: bool) -> bool:
-    """Of `pass` and `pw`, which also say that a test passed."""
+def _is_short_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
+    """The same for the names `pass`, `pw` and `clave`, which may also be a test result or an ordinary word."""
     is_label = match["sign"] == ":"
     if is_label and TEST_RESULT.fullmatch(value):
         return False
-    if not is_given:
-        return looks_given(value, least=6 if is_label else 4)
-    is_code = REFERENCE.search(value) or NAME_OF_ONE.fullmatch(value) or (is_quoted and " " in value)
-    return looks_given(value) or not (is_label or len(value) < 6 or is_code)  # noqa: PLR2004 - a word
+    if not is_explicit:
+        return looks_like_password(value, min_length=6 if is_label else 4)
+    is_code = REFERENCE.search(value) or SECRET_NAME.fullmatch(value) or (is_quoted and " " in value)
+    return looks_like_password(value) or not (is_label or len(value) < 6 or is_code)  # noqa: PLR2004 - a word
 
 
-def _is_token_taken(match: re.Match[str], value: str, *, is_given: bool, is_quoted: bool) -> bool:
+def _is_token(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
+    """The same for the names in SETTING_NAMES, whose values are often something else."""
     if match["rest"] and not TOKEN_VALUE.fullmatch(match["rest"]):
         return False
-    if is_given:
+    if is_explicit:
         is_code = (is_quoted and SEVERAL_WORDS.fullmatch(value)) or (not is_quoted and DOTTED.fullmatch(value))
         is_path = match["name"] == "pwd" and REFERENCE.search(value)
         return not (is_code or is_path or value.replace(".", "").isdigit())
     is_password = PASSWORDS.search(match["name"]) is not None
-    return (is_password and looks_given(value)) or (len(value) >= WEAK_LENGTH and _is_mixed(match, value))
+    return (is_password and looks_like_password(value)) or (len(value) >= MIN_WEAK_LENGTH and _is_mixed(match, value))
 
 
 def _is_mixed(_: re.Match[str], value: str) -> bool:
     """Letters and digits, and neither a reference nor words."""
     has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
-    return " " not in value and (is_drawn(value) or (has_both and not REFERENCE.search(value)))
+    return " " not in value and (is_random(value) or (has_both and not REFERENCE.search(value)))
 
 
-def _is_said(_: re.Match[str], value: str) -> bool:
-    """Of what is said to be a key or a token: a word is none, and an assignment is told elsewhere."""
+def _is_stated_key(_: re.Match[str], value: str) -> bool:
+    """Whether the value in a sentence on a key or token is one, not a plain word; ASSIGNED handles assignments."""
     value = value.strip(".,;:!?*")
     has_digits = DIGITS_INSIDE.match(value) is not None
-    if "=" in value.rstrip("=") or len(value) < 6 or HOLDER.fullmatch(value):  # noqa: PLR2004 - a word
+    if "=" in value.rstrip("=") or len(value) < 6 or PLACEHOLDER.fullmatch(value):  # noqa: PLR2004 - a word
         return False
-    is_code = WORDS.fullmatch(value) or len(value) < (WEAK_LENGTH if has_digits else 20) or not value.isalnum()
-    return is_drawn(value) or not is_code
+    is_code = WORDS.fullmatch(value) or len(value) < (MIN_WEAK_LENGTH if has_digits else 20) or not value.isalnum()
+    return is_random(value) or not is_code
 
 
 def _is_header(match: re.Match[str], value: str) -> bool:
@@ -340,9 +350,9 @@ def _is_header(match: re.Match[str], value: str) -> bool:
     A long value behind its scheme ("Bearer …") is one even where a draw of letters alone could be read as a name.
     """
     value = value.rstrip(",;.)")
-    is_code = "(" in value or value.startswith("$") or LOWER_WORDS.fullmatch(value) or HOLDER.fullmatch(value)
-    is_long = match["scheme"] is not None and len(value) >= WEAK_LENGTH and "." not in value
-    return is_drawn(value) or not (is_code or (WORDS.fullmatch(value) and not is_long))
+    is_code = "(" in value or value.startswith("$") or LOWER_WORDS.fullmatch(value) or PLACEHOLDER.fullmatch(value)
+    is_long = match["scheme"] is not None and len(value) >= MIN_WEAK_LENGTH and "." not in value
+    return is_random(value) or not (is_code or (WORDS.fullmatch(value) and not is_long))
 
 
 def _is_option(match: re.Match[str], value: str) -> bool:
@@ -352,7 +362,7 @@ def _is_option(match: re.Match[str], value: str) -> bool:
 
 
 def _is_enclosed(match: re.Match[str], value: str) -> bool:
-    return not (ABOUT.search(match["rest"]) or HOLDER.fullmatch(value) or "{" in value)
+    return not (NON_SECRET_ENDING.search(match["rest"]) or PLACEHOLDER.fullmatch(value) or "{" in value)
 
 
 def _is_cookie(_: re.Match[str], value: str) -> bool:
@@ -365,8 +375,8 @@ def _is_password(_: re.Match[str], value: str) -> bool:
 
 
 HEADER_VALUE = r"(?P<v>[^\s\"'\\]{8,4000})"
-# kind, the words that it begins with, pattern, what decides: written in lower case, for a text in lower case
-SAID = (
+# (kind, literals that the pattern begins with, pattern, function that decides), for a text in lower case.
+LOWERCASE_SHAPES = (
     ("signature", "sig= x-amz-signature= x-goog-signature=", r"(?<=[?&])[a-z-]{3,16}=(?P<v>[\w%+/=.-]{16,})", None),
     ("password", "login", r"login\s{1,8}\S{1,80}\s{1,8}password\s{1,8}(?P<v>\S{4,200})", None),
     # what a first start prints
@@ -388,12 +398,12 @@ SAID = (
         _is_cookie,
     ),
     ("secret", "password passwd passphrase token secret api access", OPTION, _is_option),
-    ("secret", "secret api access token credential", PROSE, _is_said),
-    ("secret", " ".join(sentences.PASSWORD_WORDS), sentences.SAID_PASSWORD, sentences.is_said_password),
-    ("secret", " ".join(sentences.PASSWORD_WORDS), sentences.NEAR_PASSWORD, sentences.is_near_password),
+    ("secret", "secret api access token credential", PROSE, _is_stated_key),
+    ("secret", " ".join(sentences.PASSWORD_WORDS), sentences.STATED_PASSWORD, sentences.is_stated_password),
+    ("secret", " ".join(sentences.PASSWORD_WORDS), sentences.ADJACENT_PASSWORD, sentences.is_adjacent_password),
 )
-# The same, for a text as it is.
-WRITTEN = (
+# The same, for the text in its own case.
+CASED_SHAPES = (
     ("webhook", "discord", r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})", None),
     ("webhook", "hooks.slack", r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})", None),
     ("password", "://", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"']{1,200})@", _is_password),
@@ -411,20 +421,20 @@ WRITTEN = (
     ("secret", "wandb.login", commands.PYTHON_LOGIN, commands.is_argument),
     ("password", "htpasswd", commands.HTPASSWD, commands.is_argument),
     ("secret", "--from-literal", commands.LITERAL, commands.is_literal),
-    ("secret", " ".join(sentences.PIN_WORDS), sentences.SAID_PIN, sentences.is_pin),
+    ("secret", " ".join(sentences.PIN_WORDS), sentences.STATED_PIN, sentences.is_pin),
     *(("password", need, pattern, commands.is_argument) for need, pattern in commands.COMMANDS),
 )
-# The same that stand anywhere.
-LOOSE = (
+# The same, but the literals may be anywhere in the text.
+UNANCHORED_SHAPES = (
     ("bot token", ":", r":(?<=\d{8}:)[\w-]{35}(?![\w-])", None),
     ("password", ":", commands.PGPASS, commands.is_pgpass),
-    ("password", commands.PIPED_NEEDS, commands.PIPED, commands.is_argument),
-    ("password", commands.HASH_NEEDS, commands.HASHES, None),
+    ("password", commands.PIPED_LITERALS, commands.PIPED, commands.is_argument),
+    ("password", commands.HASH_LITERALS, commands.HASHES, None),
     ("password", "pbkdf2 argon2 scrypt bcrypt md5$ sha1$ sha256$ sha512$", commands.NAMED_HASH, None),
     ("password", "{s {crypt {md5 {argon2 {bcrypt {pbkdf2", commands.LDAP_HASH, None),
 )
 
-# What begins with a prefix, and what does not.
+# Secrets with a prefix, and all others.
 TOKENS = (
     *(
         Shape(
@@ -434,33 +444,36 @@ TOKENS = (
         )
         for prefixes, body in PREFIXED
     ),
-    # Only where a word starts, be it after a line break written as `\n`, whose n would pass for a part of it. The
-    # prefix comes first and is looked back at: a search for a literal is many times faster.
+    # Only at the start of a word, also after an escaped line break, whose n isn't part of the word. The lookbehind is
+    # after the prefix because searching for a literal first is many times faster.
     *(
         Shape(
             "token",
             re.compile(rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix})){body}"),
-            prefixes=(written,),
+            prefixes=(literal,),
         )
-        for written, prefix, body in ((prefix, re.escape(prefix), body) for prefix, body in WORDED)
+        for literal, prefix, body in ((prefix, re.escape(prefix), body) for prefix, body in WORDLIKE)
     ),
 )
 OTHERS = (
-    *(Shape(kind, re.compile(pattern), holds, needs=frozenset(needs.split())) for kind, needs, pattern, holds in LOOSE),
-    Shape("secret", ENCLOSED, _is_enclosed, any_case=True, needs=NAME_NEEDS),
+    *(
+        Shape(kind, re.compile(pattern), is_secret, needs=frozenset(needs.split()))
+        for kind, needs, pattern, is_secret in UNANCHORED_SHAPES
+    ),
+    Shape("secret", ENCLOSED, _is_enclosed, any_case=True, needs=NAME_LITERALS),
     *(
         Shape(
             kind,
             re.compile(pattern),
-            holds,
+            is_secret,
             any_case=any_case,
             needs=frozenset(needs.split()),
             is_anchored=True,
         )
-        for any_case, table in ((False, WRITTEN), (True, SAID))
-        for kind, needs, pattern, holds in table
+        for any_case, table in ((False, CASED_SHAPES), (True, LOWERCASE_SHAPES))
+        for kind, needs, pattern, is_secret in table
     ),
 )
-# No token with a prefix is shorter; it has no space in it.
-LONG = 11
-NEEDED = NAME_NEEDS.union(*(shape.needs for shape in OTHERS))
+# All tokens with a prefix are at least this long; they have no spaces.
+MIN_TOKEN_LENGTH = 11
+NEEDED = NAME_LITERALS.union(*(shape.needs for shape in OTHERS))

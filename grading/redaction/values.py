@@ -1,11 +1,11 @@
-"""Telling a value from what else stands where a password would: code, a variable, a placeholder, a word."""
+"""Distinguishes passwords from what else may be in their place: code, variables, placeholders and words."""
 
 import re
 
-from grading.redaction.random_runs import is_drawn
+from grading.redaction.random_runs import is_random
 
 QUOTE = r"(?:\\{0,3}[\"'`])"
-HOLDER = re.compile(  # what stands in a value's place, whole: a variable, a template, a placeholder, a call, a type
+PLACEHOLDER = re.compile(  # all of a variable, template, placeholder, call or type in a value's place
     r"\$\w+|\$?\{.*\}+|\$\(.*\)|<[\w /.,'-]{0,60}>|%\(\w+\)s|%\w+%|%s|\[redacted .*|[*x•.…]+|https?://\S*|-+|\w+\(.*\),?|"
     r"(?:replace|insert|example|placeholder|redacted|dummy|fake)[\w .-]*|"
     r"[A-Z][A-Z0-9_]*_(?:TOKEN|KEY|SECRET|PASSWORD|PASS)|"
@@ -16,7 +16,7 @@ HOLDER = re.compile(  # what stands in a value's place, whole: a variable, a tem
     r"(?:\[[\w, |]*\])?\??[,;]?",
     re.IGNORECASE,
 )
-REFERENCE = re.compile(  # the beginning of such a thing, where nothing says where the value ends; a path, an address
+REFERENCE = re.compile(  # the beginning of one, for values whose end is uncertain; a path, a URL
     r"^(?:[,;.)\s]|\$|%\(|%\w+%$|\{|<|\*+$|x+$|\.+$|\[redacted|https?://|(?:[~.]{0,2}/)?[\w.-]*[a-z](?:/[\w.-]+)+$)|\$\{|\{\{",
     re.IGNORECASE,
 )
@@ -29,15 +29,15 @@ LOWER_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+(?:[-'’/][A-Z]?[^\W\d_A-Z]+)*$")
 DIGITS_INSIDE = re.compile(r"(?=\w*[a-zA-Z])\w*\d\w*$")
 CALL, HEX = re.compile(r"\w\(|=>|::|<\w"), re.compile(r"[0-9a-f#]+")
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-# Words with digits in them that a text about passwords has.
+# Technical terms with digits, as texts about passwords have them.
 TERMS = re.compile(
     r"(?:sha|md|utf|base|ascii|latin|argon|bcrypt|pbkdf|oauth|http|ipv|iso|rfc|mod|aes|rsa|python)"
     r"-?\d{1,5}(?:[-_/.]?(?:id|i|d|s|fa|sha|cbc|gcm|bit)?[-_]?\d{0,5})|\d{1,3}(?:fa|st|nd|rd|th|x|px|em|rem|ms|s|m|h|d|kb|mb|gb|k|b|"
     r"bit|bits|chars?)|i18n|l10n|a11y|2fa|mfa",
     re.IGNORECASE,
 )
-# A value that is only the name of a secret, or of what asks for one: password_reset_by_code, AdminPasswordChangeForm.
-NAME_OF_ONE = re.compile(
+# Names of secrets, or of code that handles them: password_reset_by_code, AdminPasswordChangeForm.
+SECRET_NAME = re.compile(
     r"[A-Za-z_-]*(?:passw|passphrase|secret|token|credential|api_?key)[A-Za-z_-]*\d?", re.IGNORECASE
 )
 CODE = re.compile(r"[\w.]+[\[(]|.*(?:=>|::)")  # a call, an item
@@ -47,22 +47,22 @@ TEST_RESULT = re.compile(  # PASS: test_login
 SETTING = re.compile(  # an option, an assignment
     r"--?[a-z\[\]][a-z\[\]-]*(?:[=,].*)?$|-[A-Z][a-z]?(?:,.*)?$|[a-z_]+[A-Z]?=[a-z]*$"
 )
-# Names with marks between them: a path, alternatives.
-LISTED = re.compile(r"(?:[a-z]{2,}|[A-Z]{2,}|[A-Z]?[a-z]+)?\d{0,3}(?:[/|][\w.-]+)+(?::\d+)*")
+# Names separated by slashes or bars: a path, alternatives.
+PATH_OR_CHOICES = re.compile(r"(?:[a-z]{2,}|[A-Z]{2,}|[A-Z]?[a-z]+)?\d{0,3}(?:[/|][\w.-]+)+(?::\d+)*")
 TITLED = re.compile(r"(?:[A-Z][a-z]{2,}){2,}")
 
 
-def looks_given(value: str, *, least: int = 4) -> bool:
-    """Whether a value could only be a password where a password is spoken of: letters with digits or signs among them.
+def looks_like_password(value: str, *, min_length: int = 4) -> bool:
+    """Whether a value in a password's place is one: it has digits or signs among its letters.
 
-    A word is none, in any language, and neither is a variable, a call, a path or the name of an algorithm.
+    Words of any language aren't, and neither are variables, calls, paths and names of algorithms.
     """
     value = value.strip(".,;:!?*)]}»“”’。，；！？、")
-    if len(value) < least or HOLDER.fullmatch(value) or TERMS.fullmatch(value) or CODE.match(value):
+    if len(value) < min_length or PLACEHOLDER.fullmatch(value) or TERMS.fullmatch(value) or CODE.match(value):
         return False
-    if SETTING.match(value) or NAME_OF_ONE.fullmatch(value) or LISTED.fullmatch(value):
+    if SETTING.match(value) or SECRET_NAME.fullmatch(value) or PATH_OR_CHOICES.fullmatch(value):
         return False
-    if is_drawn(value):
+    if is_random(value):
         return True
     if REFERENCE.search(value) or "://" in value:
         return False

@@ -19,7 +19,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
-from grading.formats.scaffold import own_words
+from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
@@ -137,7 +137,7 @@ class _Collector:
             self.user_record = message.record
             self.user_spoke_last = True
             self.conduct.on_change()
-            self.task = self.task or own_words(message.text)
+            self.task = self.task or first_request_line(message.text)
             lines = message.text[:4_000].strip().splitlines() or [""]
             self.first_line = self.first_line or lines[0].strip()
 

@@ -29,13 +29,13 @@ def test_real_files_are_recognised(name: str, expected: str):
 @pytest.mark.parametrize(("name", "expected"), FILES.items())
 def test_a_format_that_is_known_reads_the_same(name: str, expected: str):
     data = (FIXTURES / name).read_bytes()
-    assert list(read(BytesIO(data), known=expected)) == list(read(BytesIO(data)))
+    assert list(read(BytesIO(data), format_name=expected)) == list(read(BytesIO(data)))
 
 
 def test_a_known_format_is_not_looked_for_and_one_that_nobody_knows_is():
     with pytest.raises(UnknownFormat):
-        read(BytesIO(b'{"a": 1}\n'), known="of another version")
-    assert read(BytesIO(b'{"a": 1}\n'), known="codex").format == "codex"
+        read(BytesIO(b'{"a": 1}\n'), format_name="of another version")
+    assert read(BytesIO(b'{"a": 1}\n'), format_name="codex").format == "codex"
 
 
 @pytest.mark.parametrize("path", sorted((FIXTURES / "refused").iterdir()), ids=lambda path: path.name)

@@ -16,14 +16,14 @@ from grading.formats.events import Event
 from grading.formats.gptme import Gptme
 from grading.formats.lines import LineTally
 from grading.formats.reader import Parser
-from grading.formats.values import words as formats_words
+from grading.formats.values import word_set
 from tests.examples import examples
 from tests.formats.logs import FIXTURES, GPTME_PROMPT, claude, codex_meta, jsonl
 
 pytestmark = pytest.mark.pure
 
 WORDS = sorted(
-    formats_words(
+    word_set(
         "action api_error apply_patch arguments assistant attachment call_id changes chars cmd command "
         "command_execution compact_boundary compacted content custom_tool_call data error event_msg exec exit_code "
         "file_change function_call function_call_output id image info input input_tokens is_error item "

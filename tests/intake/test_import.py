@@ -199,7 +199,7 @@ def test_only_the_beginning_of_what_is_no_log_is_read(tmp_path):
     read = BytesIO(b"Lorem ipsum dolor sit amet.\n" * 1_000_000)
     with pytest.raises(formats.UnknownFormat):
         formats.recognise(read)
-    assert read.tell() == formats.SNIFFED
+    assert read.tell() == formats.SNIFF_BYTES
 
 
 def test_a_log_whose_first_line_is_long_is_recognised():

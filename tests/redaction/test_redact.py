@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from grading.judging.core.sanitise import inline, quoted
 from grading.redaction.redact import redact
-from grading.redaction.secret_shapes import ASSIGNED, LONG, NAME_NEEDS, OTHERS, TOKENS
+from grading.redaction.secret_shapes import ASSIGNED, MIN_TOKEN_LENGTH, NAME_LITERALS, OTHERS, TOKENS
 from tests.corpus import secrets
 from tests.corpus.secrets import ALL, HARMLESS
 from tests.examples import examples
@@ -117,11 +117,11 @@ WRITTEN = [shape for shape in (*TOKENS, *OTHERS) if not shape.any_case]
 def test_a_text_without_a_shape_s_words_has_none_of_it(shape, data):
     text = data.draw(st.from_regex(shape.pattern))
     lowered = text.replace("İ", "i").lower()
-    words = " ".join(word for word in text.split() if len(word) >= LONG)
+    words = " ".join(word for word in text.split() if len(word) >= MIN_TOKEN_LENGTH)
     assert any(prefix in words for prefix in shape.prefixes) or any(need in lowered for need in shape.needs)
 
 
 @examples(100)
 @given(text=st.from_regex(ASSIGNED))
 def test_a_text_without_a_name_s_words_has_no_name(text):
-    assert any(need in text for need in NAME_NEEDS)
+    assert any(need in text for need in NAME_LITERALS)

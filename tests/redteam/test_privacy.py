@@ -21,7 +21,7 @@ from grading.evidence import retention, store, transcripts
 from grading.intake import redacting, regrading
 from grading.judging import worker
 from grading.models import AuditEvent, Evidence, Grade, Session, Settlement
-from grading.redaction import hidden, mark_at, redact
+from grading.redaction import find_secrets, mark_at, redact
 from tests.casts import judge as judge_cast
 from tests.corpus import transcripts as logs
 from tests.site import Site
@@ -166,7 +166,7 @@ def test_a_mark_gives_back_what_it_hides_and_a_forged_one_nothing():
     assert mark_at(text, 0) is None
     assert mark_at(text, 1) == SECRET
     assert mark_at(text, 2) is None
-    assert [span.kind for span in hidden(text)] == ["secret"]
+    assert [span.kind for span in find_secrets(text)] == ["secret"]
 
 
 # --- who sees it, and what is kept ---------------------------------------------------------------------------------

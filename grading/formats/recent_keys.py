@@ -1,20 +1,20 @@
-"""Remembering, in bounded memory, what a log has said already."""
+"""A bounded set of keys, to recognise repeated records."""
 
 from collections import OrderedDict
 
 
 class RecentKeys:
-    """The last `limit` keys seen: what comes again is a repeat."""
+    """The `limit` most recently added keys."""
 
     def __init__(self, limit: int = 50_000) -> None:
         self._keys: OrderedDict[str | bytes, None] = OrderedDict()
         self._limit = limit
 
-    def seen(self, key: str | bytes) -> bool:
+    def __contains__(self, key: str | bytes) -> bool:
         return key in self._keys
 
-    def add(self, key: str | bytes) -> bool:
-        """Remembers a key; returns whether it was there already."""
+    def check_and_add(self, key: str | bytes) -> bool:
+        """Add a key, dropping the oldest beyond the limit; return whether it was there already."""
         if key in self._keys:
             self._keys.move_to_end(key)
             return True
