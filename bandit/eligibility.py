@@ -231,12 +231,12 @@ def consumption_feedback(
         least=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    held, moved = RewardRows.of(rows), {}
-    counts = held.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
-    lately = held.where(counts & (held.day > since.toordinal()))
+    held, moved = RewardRows.from_rows(rows), {}
+    counts = held.mask(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
+    lately = held.select(counts & (held.day > since.toordinal()))
     factors = (caps or AgentCaps()).factors(lately)
     for name in names:
-        own = lately.which(lambda kind: kind.arm == name)  # noqa: B023 - asked at once
+        own = lately.mask(lambda kind: kind.arm == name)  # noqa: B023 - asked at once
         n_left, s_left = (math.fsum(factors[own] * each) for each in lately.sums[own, :2].T)
         found = feedback(int(lately.n[own].sum()), s_left / n_left / MICRO if n_left else 0.0, sizes)
         if found:
