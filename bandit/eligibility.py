@@ -231,12 +231,12 @@ def consumption_feedback(
         least=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    table, feedback_by_arm = RewardRows.of(rows), {}
-    has_weight = table.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
-    recent = table.where(has_weight & (table.day > since.toordinal()))
+    table, feedback_by_arm = RewardRows.from_rows(rows), {}
+    has_weight = table.mask(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
+    recent = table.select(has_weight & (table.day > since.toordinal()))
     factors = (caps or AgentCaps()).factors(recent)
     for name in names:
-        own = recent.which(lambda kind: kind.arm == name)  # noqa: B023 - called at once
+        own = recent.mask(lambda kind: kind.arm == name)  # noqa: B023 - called at once
         n, total = (math.fsum(factors[own] * each) for each in recent.sums[own, :2].T)
         own_feedback = feedback(int(recent.n[own].sum()), total / n / MICRO if n else 0.0, sizes)
         if own_feedback:

@@ -13,7 +13,7 @@ from django.db.models import BooleanField, IntegerField
 from django.utils import timezone
 
 from bandit.core.evidence import EvidenceTable
-from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
+from bandit.core.memory import MIN_DAYS, MIN_HALF_LIFE, Memory, memory
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
 from bandit.ledger import touch
@@ -233,10 +233,10 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
     believed = outlook(version.bandit, policy, rows, today).posterior
-    source_weights = EvidenceTable.read(rows, believed.names, policy, today).weighs
+    source_weights = EvidenceTable.read(rows, believed.names, policy, today).source_weights
     # The weighted rewards a day of the busiest arm: over TRAFFIC_DAYS before today, or since the first reward in them.
     day = today.toordinal()
-    recent = rows.where((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
+    recent = rows.select((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
     sums: dict[str, float] = {}
     for kind, (n, *_) in recent.totals():
         sums[kind.arm] = sums.get(kind.arm, 0.0) + source_weights.get(kind.source, 0.0) * n
@@ -247,20 +247,20 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
     """Raise ValidationError if the bandit would remember less than three days of its traffic."""
     half_life, cap = version.half_life_days, version.evidence_cap
-    if remembered.by_decay < LEAST_DAYS:
-        shortest: float = math.ceil(100 * LEAST_HALF_LIFE) / 100
+    if remembered.by_decay < MIN_DAYS:
+        shortest: float = math.ceil(100 * MIN_HALF_LIFE) / 100
         message = (
             f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its "
-            f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {LEAST_DAYS:g} are expected: "
+            f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {MIN_DAYS:g} are expected: "
             f"a half-life from {shortest:g} days on."
         )
         raise ValidationError({"half_life_days": message})
-    if cap is not None and remembered.by_cap is not None and remembered.by_cap < LEAST_DAYS:
+    if cap is not None and remembered.by_cap is not None and remembered.by_cap < MIN_DAYS:
         a_day = cap / remembered.by_cap
         message = (
             f"A cap of {cap:g} pseudo-observations holds {remembered.by_cap:.1f} days of the busiest arm's traffic, "
-            f"{a_day:.1f} a day. At least {LEAST_DAYS:g} days are expected: a cap from "
-            f"{math.ceil(LEAST_DAYS * a_day)} on, or none."
+            f"{a_day:.1f} a day. At least {MIN_DAYS:g} days are expected: a cap from "
+            f"{math.ceil(MIN_DAYS * a_day)} on, or none."
         )
         raise ValidationError({"evidence_cap": message})
 

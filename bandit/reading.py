@@ -24,7 +24,7 @@ from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
-from bandit.core.residual import Baseline, ContextRewards, baseline, freed
+from bandit.core.residual import Baseline, ContextRewards, apply_baseline, baseline
 from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 from bandit.models import (
     PRODUCTIVE,
@@ -231,7 +231,7 @@ def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> 
 def _latest_said(said: Iterable[BreakDecision]) -> tuple[DecidedBreak, ...]:
     latest = {(each.arm.name, each.day): each for each in said}
     return tuple(
-        DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))
+        DecidedBreak(arm=arm, day=day, is_confirmed=each.kept, decided=site_day(each.created_at))
         for (arm, day), each in sorted(latest.items())
     )
 
@@ -352,7 +352,7 @@ def with_baseline(
     `moved` is added to what those means are taken from, for a what-if.
     """
     found = baseline_of(bandit, today, known_by, moved)
-    return policy if found is None else freed(policy, found)
+    return policy if found is None else apply_baseline(policy, found)
 
 
 def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, RewardRows]:

@@ -107,7 +107,7 @@ def unheard(
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
         micro = round(value * MICRO)
-        others = rows.where(rows.which(lambda kind: kind.source != ABSTAINED or kind.arm != arm))  # noqa: B023
+        others = rows.select(rows.mask(lambda kind: kind.source != ABSTAINED or kind.arm != arm))  # noqa: B023
         # What the sessions cost is left out: that they are bad is enough.
         instead = [
             RewardRow(

@@ -95,7 +95,7 @@ def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
                 decided[number] = day + 1
         if day % INTERVALS_EVERY == INTERVALS_EVERY - 1:
             for number, each in draws.items():
-                covered[number] *= float(not Bets.on(each).excludes(float(effects[number])))
+                covered[number] *= float(not Bets.from_draws(each).excludes(float(effects[number])))
     return LessonResults(effect=effects, called=called, decided=decided, covered=covered)
 
 
@@ -168,7 +168,7 @@ def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
             least=np.zeros(n),
             day=np.arange(n) // A_DAY,
         )
-        estimates["itt"].append(Bets.on(draws).effect())
+        estimates["itt"].append(Bets.from_draws(draws).effect())
         if estimate := per_protocol(draws):
             estimates["per_protocol"].append(estimate)
     return {

@@ -1,5 +1,5 @@
-"""The arithmetic of bandits. Pure: no database, no clock, no chance of its own.
+"""The arithmetic of bandits. Pure: no database, no clock, no random numbers.
 
-In: rows of integers by arm, grader and day, and a policy. Out: Beta posteriors, chances, estimates with their doubt.
-Start with `table` and `posterior` (from sums to beliefs), then `propensity` (from beliefs to chances).
+Input: rows of integers by arm, grader and day, and a policy. Output: Beta posteriors, chances, estimates with errors.
+Start with `table` and `posterior` (from sums to posteriors), then `propensity` (from posteriors to chances).
 """

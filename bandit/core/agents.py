@@ -1,13 +1,13 @@
-"""What one agent can move: of what it vouches for itself, so many sessions of an arm and day count in full.
+"""Limits how much one agent's self-reported evidence counts: the cap applies per agent, arm and day.
 
-Whoever submits a hundred sessions in an hour would else outvote everybody. What an agent alone vouches for, or a hook
-beside it, is read with the factor
+Without it, an agent that submits a hundred sessions in an hour would outvote everybody else. Rewards that only the
+agent or its own hook vouches for are multiplied by
 
-    min(1, cap/n)       n: that agent's such rewards of that arm and day
+    min(1, cap/n)       n: the number of such rewards by that agent, arm and day
 
-so that together they count as much as `cap` of them, in whatever order they came. It holds only for an agent beside
-which another one works: of LEAST_OTHERS rewards or more by another in the same bandit, on days before. Who works alone
-can outvote nobody. What a person graded, and what others saw, is never capped.
+so that together they count as `cap` of them, in whatever order they came. The cap applies to an agent only if another
+one has MIN_OTHER_REWARDS rewards or more in the same bandit on earlier days: an agent on its own can't outvote
+anybody. Rewards from people and from independent witnesses are never capped.
 """
 
 from collections import Counter
@@ -20,15 +20,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit.core.rectify import TRUTH
-from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, distinct, sums_of
+from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, distinct, sums_by_group
 
-LEAST_OTHERS = 10
-# Who saw it with eyes of their own: somebody whom the agent cannot write for.
-INDEPENDENT = frozenset({"observed", "verified"})
+MIN_OTHER_REWARDS = 10
+# Witnesses on whose behalf the agent can't write.
+INDEPENDENT_WITNESSES = frozenset({"observed", "verified"})
 
 
 class AgentDay(NamedTuple):
-    """Rewards of one agent, arm and day that the agent itself vouches for; abstentions apart."""
+    """The self-reported rewards of one agent, arm and day; abstentions are separate."""
 
     day: date
     arm: str
@@ -38,9 +38,9 @@ class AgentDay(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CappedDay:
-    """Of `n` sessions of an agent, an arm and a day `counted` count, with the same factor on each."""
+    """The `n` sessions of an agent, arm and day count as `counted`, each with the same factor."""
 
-    of: AgentDay
+    agent_day: AgentDay
     n: int
     counted: int
 
@@ -49,17 +49,19 @@ class CappedDay:
         return self.counted / self.n
 
 
-# Arm, agent, and whether it is an abstention.
-Vouched = tuple[str, str, bool]
+# Arm, agent, and whether it is an abstention: what is capped together on a day.
+CapGroup = tuple[str, str, bool]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AgentCaps(Mapping[AgentDay, CappedDay]):
-    """Where the cap acts, in the order of days: as columns (m,), since there may be many, the days' ordinals and which
-    of `groups` they are of, whose `n` sessions count as `cap`.
+    """The days on which the cap takes effect, ordered by day.
+
+    Stored as columns (m,), since there may be many: the day's ordinal, the index into `groups`, and the `n` sessions
+    that count as `cap`.
     """
 
-    groups: tuple[Vouched, ...] = ()
+    groups: tuple[CapGroup, ...] = ()
     day: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     group: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -71,71 +73,75 @@ class AgentCaps(Mapping[AgentDay, CappedDay]):
     def __iter__(self) -> Iterator[AgentDay]:
         return iter(self._by_day)
 
-    def __getitem__(self, of: AgentDay) -> CappedDay:
-        return self._by_day[of]
+    def __getitem__(self, agent_day: AgentDay) -> CappedDay:
+        return self._by_day[agent_day]
 
     @cached_property
     def _by_day(self) -> dict[AgentDay, CappedDay]:
-        rows = zip(self.day.tolist(), self.group.tolist(), self.n.tolist(), strict=True)
-        each = ((AgentDay(date.fromordinal(day), *self.groups[group]), n) for day, group, n in rows)
-        return {of: CappedDay(of=of, n=n, counted=self.cap) for of, n in sorted(each)}
+        days = []
+        for day, group, n in zip(self.day.tolist(), self.group.tolist(), self.n.tolist(), strict=True):
+            days.append((AgentDay(date.fromordinal(day), *self.groups[group]), n))
+        return {each: CappedDay(agent_day=each, n=n, counted=self.cap) for each, n in sorted(days)}
 
-    def by_group(self) -> Iterator[tuple[Vouched, list[date], int]]:
-        """The days of each group on which the cap acts, in their order, and how many sessions these have."""
+    def by_group(self) -> Iterator[tuple[CapGroup, list[date], int]]:
+        """Each group, its capped days in order, and the number of sessions on these days."""
         for number, group in enumerate(self.groups):
             at = np.flatnonzero(self.group == number)
             yield group, [date.fromordinal(day) for day in sorted(self.day[at].tolist())], int(self.n[at].sum())
 
     def factors(self, rows: RewardRows) -> Floats:
-        """What its agent's cap leaves of each row, (m,), each in (0, 1]."""
-        factors, factor = self.apart(rows)
-        return factors[factor]
+        """The cap's factor on each row's weight, (m,), each in (0, 1]."""
+        factors, index = self.factor_table(rows)
+        return factors[index]
 
-    def apart(self, rows: RewardRows) -> tuple[Floats, Ints]:
-        """The same: all that may be left of a row, in order, and which of these each row has, (m,)."""
+    def factor_table(self, rows: RewardRows) -> tuple[Floats, Ints]:
+        """All factors that the cap may put on a row, ascending, and the index of each row's factor, (m,)."""
         if not len(self) or not len(rows):
             return np.ones(1), np.zeros(len(rows), dtype=np.int64)
-        number = {group: at for at, group in enumerate(self.groups)}
-        group = rows.each(lambda kind: -1 if (of := _vouched(kind)) is None else number.get(of, -1))
+        # A kind that isn't capped has no group, and -1 stands for that.
+        number: dict[CapGroup | None, int] = {group: index for index, group in enumerate(self.groups)}
+        group = rows.map_kinds(lambda kind: number.get(_cap_group(kind), -1))
         size = len(self.groups)
-        codes, code = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
-        order = np.argsort(codes, kind="stable")
-        place = order[np.minimum(np.searchsorted(codes, code, sorter=order), len(codes) - 1)]
-        n = np.where(codes[place] == code, self.n[place], self.cap)  # all that is left of so many is all
-        counts, which = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
-        which[counts] = np.arange(len(counts), 0, -1) - 1
-        which[self.cap] = len(counts)
-        return np.append(self.cap / counts[::-1], 1.0), which[n]
+        capped_codes, row_codes = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
+        order = np.argsort(capped_codes, kind="stable")
+        match = order[np.minimum(np.searchsorted(capped_codes, row_codes, sorter=order), len(capped_codes) - 1)]
+        # An uncapped row is treated as one of `cap` sessions, which has the factor 1.
+        n = np.where(capped_codes[match] == row_codes, self.n[match], self.cap)
+        counts, factor_index = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
+        factor_index[counts] = np.arange(len(counts), 0, -1) - 1
+        factor_index[self.cap] = len(counts)
+        return np.append(self.cap / counts[::-1], 1.0), factor_index[n]
 
 
-def _vouched(row: RewardRow | RowKind) -> Vouched | None:
-    """What the row is counted with, of its day; None for one that is never capped, or of which nobody knows whose it
-    is.
-    """
-    if not row.agent or row.witness in INDEPENDENT or row.source == TRUTH:
+def _cap_group(row: RewardRow | RowKind) -> CapGroup | None:
+    """The group in which the row is capped; None if it is never capped or its agent is unknown."""
+    if not row.agent or row.witness in INDEPENDENT_WITNESSES or row.source == TRUTH:
         return None
     return row.arm, row.agent, row.source == ABSTAINED
 
 
 def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> AgentCaps:
-    """Where the cap acts on the day `today`. Rows in any order; how they are split makes no difference."""
+    """The days up to `today` on which the cap takes effect. Rows in any order and however split."""
     if cap is None:
         return AgentCaps()
-    held = RewardRows.of(rows)
-    past: Counter[str] = Counter()
-    for kind, (n, *_) in held.where(held.day < today.toordinal()).totals():
+    table = RewardRows.from_rows(rows)
+    past_rewards: Counter[str] = Counter()
+    for kind, (n, *_) in table.select(table.day < today.toordinal()).totals():
         if kind.agent and kind.source != ABSTAINED:
-            past[kind.agent] += n
-    working = {agent for agent, n in past.items() if n >= LEAST_OTHERS}
-    numbers: dict[Vouched, int] = {}
-    of = [-1 if (each := _vouched(kind)) is None else numbers.setdefault(each, len(numbers)) for kind in held.kinds]
-    # Beside whom another one works.
-    beside = np.array([bool(working - {agent}) for _, agent, _ in numbers] + [False])
-    group = np.array(of, dtype=np.int64)[held.kind]
-    counts = beside[group] & (held.day <= today.toordinal())
-    size = max(len(numbers), 1)
-    codes, at = distinct(held.day[counts] * size + group[counts])
-    sessions = sums_of(at, held.sums[counts, :1], len(codes))[:, 0]
-    over = sessions > cap
-    day, group = np.divmod(codes[over], size)
-    return AgentCaps(groups=tuple(numbers), day=day, group=group, n=sessions[over], cap=cap)
+            past_rewards[kind.agent] += n
+    active_agents = {agent for agent, n in past_rewards.items() if n >= MIN_OTHER_REWARDS}
+    index_of: dict[CapGroup, int] = {}
+    group_indexes = []
+    for kind in table.kinds:
+        cap_group = _cap_group(kind)
+        group_indexes.append(-1 if cap_group is None else index_of.setdefault(cap_group, len(index_of)))
+    # The last flag is for rows without a group, whose index is -1.
+    has_others = np.array([bool(active_agents - {agent}) for _, agent, _ in index_of] + [False])
+    group = np.array(group_indexes, dtype=np.int64)[table.kind_index]
+    is_cappable = has_others[group] & (table.day <= today.toordinal())
+    size = max(len(index_of), 1)
+    codes, at = distinct(table.day[is_cappable] * size + group[is_cappable])
+    sessions = sums_by_group(at, table.sums[is_cappable, :1], len(codes))[:, 0]
+    is_over = sessions > cap
+    day, group = np.divmod(codes[is_over], size)
+    return AgentCaps(groups=tuple(index_of), day=day, group=group, n=sessions[is_over], cap=cap)

@@ -1,26 +1,27 @@
-"""What draws tell however often somebody looks: bets against chance, and the effects that no bet has ruled out.
+"""Anytime-valid inference from draws, by betting: the effect of an arm, its interval and its e-value at any number of
+looks.
 
-Draw i took an arm, A = 1, with the chance p, or held it out, A = 0; then its outcome y came. With a prediction m of y
-from the draws before it, and τ what taking the arm adds to an outcome,
+Draw i took an arm, A = 1, with the probability p, or held it out, A = 0; then its outcome y was observed. With a
+prediction m of y from the draws before it, and τ the effect of taking the arm on an outcome,
 
     x = (A − p)·(y − m)        E[x | the draws before] = h·τ        h = p·(1 − p)
 
-so that Σx/Σh is the effect. x/h is the difference with inverse chances, A/p·(y − m) − (1 − A)/(1 − p)·(y − m) (Horvitz
-and Thompson 1952; with a mean for each group, as in Robins, Rotnitzky and Zhao 1994, it is the same number for
-m = (1 − p)·m₁ + p·m₀). The weights h give each row what it is worth where the chances differ (Li, Morgan and Zaslavsky
-2018), and bound every row, however small its chance.
+so that Σx/Σh estimates the effect. x/h is the difference with inverse probabilities,
+A/p·(y − m) − (1 − A)/(1 − p)·(y − m) (Horvitz and Thompson 1952; with a mean for each group, as in Robins, Rotnitzky
+and Zhao 1994, it is the same number for m = (1 − p)·m₁ + p·m₀). The weights h are optimal if the probabilities differ
+(Li, Morgan and Zaslavsky 2018), and bound every row, however small its probability.
 
-Whoever bets λ of their money on each row, that the effect is more than θ, has Π(1 + λ·(x − θ·h)) of it after them.
-Where it is no more, that does not grow, by expectation, so that it ever reaches c with a chance of 1/c at most (Ville
-1939). Half of the money bets on more and half on less, in equal parts at a few stakes (Waudby-Smith and Ramdas 2023):
-what it becomes against θ = 0 is the e-value, and the θ against which it is below 10 are an interval that covers the
-effect with 90 % at all looks together. No law of the outcomes is assumed; they are bounded, and the chances are true.
+A bettor who stakes a fraction λ of their wealth on each row, that the effect is more than θ, has Π(1 + λ·(x − θ·h)) of
+it in the end. If the effect is not more than θ, the expected wealth doesn't grow, so that it ever reaches c with
+probability 1/c at most (Ville 1939). Half of the wealth bets on more and half on less, in equal parts at a few stakes
+(Waudby-Smith and Ramdas 2023): the wealth against θ = 0 is the e-value, and the θ against which it is below 10 form an
+interval that covers the effect with 90 % over all looks together. No distribution of the outcomes is assumed, only that
+they are bounded and that the probabilities are right.
 
-Late verdicts and corrections change rows of the past, and with them every number here, which is worked out anew from
-the rows as they stand. Where an arm changes no session at all, this costs nothing: the outcomes are the same numbers
-however it is drawn, and by whatever history they became known, so that each reading is a fair bet on the draws alone.
-That the chance holds over readings before and after a correction assumes that the correction had nothing to do with
-the draws. What draws decide must not be known to those who grade.
+Late verdicts and corrections change past rows, and all numbers here are recomputed from the current rows. For an arm
+without any effect this is valid: the outcomes are the same however it is drawn, and whenever they became known, so that
+each reading is a fair bet on the draws alone. Validity over readings before and after a correction assumes that the
+correction had nothing to do with the draws. Graders must not know what was drawn.
 """
 
 import math
@@ -37,32 +38,32 @@ from bandit.core.table import Flags, Floats, Ints
 
 # Stakes for one unit of outcome. The best for an effect τ is τ/σ²: 1.25 for .05 at a standard deviation of .2.
 STAKES = np.array([0.3, 0.6, 1.2, 2.4])
-# The most of the money that one row may take.
-MOST_LOST = 0.9
-# The prediction of the first outcome, above the least there could be, and how many outcomes it counts as.
-MIDDLE, PRIOR = 0.5, 2.0
-# No arm that does nothing is ever called anything with more than this chance, and of all that are called anything no
-# more than this share does nothing, by expectation.
-EVER, SHARE = 0.01, 0.05
-# The usual variance of an outcome, and how many outcomes that counts as.
-USUAL_VARIANCE, USUAL = 0.04, 10
-# The money, as a logarithm, at which an effect is left out of the interval; and how exactly its ends are found.
-RULED_OUT, CLOSE = -math.log(1 - LEVEL), 1e-4
-# A chance of at most this, and sessions without an outcome are not alike in both groups.
-UNLIKE = 0.01
-# More draws than this without a session, and the draws may be chosen from.
-MOST_DRAWS_LOST = 0.2
-# What rounding may make of a bound.
-TINY = 1e-6
+# The largest fraction of the wealth that one row may lose.
+MAX_LOSS = 0.9
+# The prediction of the first outcome, above its lower bound, and how many outcomes it counts as.
+PRIOR_OUTCOME, PRIOR_WEIGHT = 0.5, 2.0
+# The greatest probability that an arm without effect is ever called anything, and the greatest expected share of arms
+# without effect among those that are.
+MAX_FALSE_CALL, MAX_FALSE_SHARE = 0.01, 0.05
+# The prior variance of an outcome, and how many outcomes it counts as.
+PRIOR_VARIANCE, PRIOR_OUTCOMES = 0.04, 10
+# The log-wealth from which an effect is outside the interval, and the precision of the interval's ends.
+MIN_EXCLUDING_WEALTH, PRECISION = -math.log(1 - LEVEL), 1e-4
+# The p-value below which the groups differ in their share of sessions without an outcome.
+MAX_P_VALUE = 0.01
+# The largest share of draws without a session; above it somebody may be picking among draws.
+MAX_SHARE_LOST = 0.2
+# Tolerance for rounding errors at a bound.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
     """Draws as columns (n,), in the order in which they were made.
 
-    `taken` as it was drawn, with the `chance` of being taken, in (0, 1); `came`: a session came of it; `heeded`: what
-    happened there was what was drawn; `outcome` NaN where there is none, else from `least` to `least` + 1; `day` an
-    ordinal. Raises ValueError for others.
+    `taken`: whether the arm was drawn, with probability `chance` in (0, 1). `came`: the draw led to a session, and
+    `heeded`: that session did what was drawn. `outcome` is from `least` to `least` + 1, or NaN if there is none; `day`
+    is an ordinal. Raises ValueError for values out of range and columns of unequal length.
     """
 
     taken: Flags
@@ -80,7 +81,7 @@ class Draws:
         if not ((self.chance > 0) & (self.chance < 1)).all():
             raise ValueError("a drawn presence has a chance above 0 and below 1; what was certain was not drawn")
         above = self.outcome[self.scored] - self.least[self.scored]
-        if np.isinf(self.outcome).any() or ((above < -TINY) | (above > 1 + TINY)).any():
+        if np.isinf(self.outcome).any() or ((above < -TOLERANCE) | (above > 1 + TOLERANCE)).any():
             raise ValueError("an outcome is from the least there could be to 1 above that, or NaN where there is none")
 
     @classmethod
@@ -91,23 +92,24 @@ class Draws:
 
     @property
     def scored(self) -> Flags:
-        found: Flags = ~np.isnan(self.outcome)
-        return found
+        """Whether each draw has an outcome, (n,)."""
+        flags: Flags = ~np.isnan(self.outcome)
+        return flags
 
-    def only(self, kept: NDArray[np.bool_]) -> Self:
-        """Those that are `kept` (n,)."""
+    def select(self, flags: NDArray[np.bool_]) -> Self:
+        """The draws whose flag is set."""
         return type(self)(
-            taken=self.taken[kept],
-            chance=self.chance[kept],
-            came=self.came[kept],
-            heeded=self.heeded[kept],
-            outcome=self.outcome[kept],
-            least=self.least[kept],
-            day=self.day[kept],
+            taken=self.taken[flags],
+            chance=self.chance[flags],
+            came=self.came[flags],
+            heeded=self.heeded[flags],
+            outcome=self.outcome[flags],
+            least=self.least[flags],
+            day=self.day[flags],
         )
 
     def unscored(self) -> "UnscoredShares":
-        """How many are without an outcome, by how they were drawn."""
+        """The shares without an outcome, by group."""
         from scipy.special import ndtr
 
         missing, n = ~self.scored, len(self.taken)
@@ -123,10 +125,10 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnscoredShares:
-    """The shares without an outcome of what was `taken` and `held_out`; `p` is the chance that only luck parts them.
+    """Shares of draws without an outcome among those `taken` and `held_out`; `p` is the p-value of their difference.
 
-    By the draws: which sessions end without an outcome is given, and the draws are all that is random. `lost` is the
-    share of all of which no session came: whoever draws again until they like what they get leaves many of those.
+    The test treats the draws as random and which sessions lack an outcome as fixed. `lost` is the share of draws that
+    led to no session, which is high if somebody draws again until they like the result.
     """
 
     taken: float
@@ -136,19 +138,19 @@ class UnscoredShares:
 
     @property
     def differ(self) -> bool:
-        return self.p < UNLIKE
+        return self.p < MAX_P_VALUE
 
     @property
     def are_chosen(self) -> bool:
-        """Whether so many draws led to nothing that somebody may choose among them."""
-        return self.lost > MOST_DRAWS_LOST
+        """Whether so many draws led to no session that somebody may be picking among them."""
+        return self.lost > MAX_SHARE_LOST
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bets:
-    """The rows with an outcome, as bets (n,): `x`, its expectation `h` for an effect of 1, and the `most` of |x|.
+    """The draws with an outcome as bets (n,): `x`, its expectation `h` for an effect of 1, and the bound `most` on |x|.
 
-    `variance` is the mean of (y − m)², with what is usual where there are few. What was asked once is remembered.
+    `variance` is the mean of (y − m)², pooled with a prior. Wealth is cached by effect.
     """
 
     x: Floats
@@ -157,20 +159,20 @@ class Bets:
     variance: float
 
     @classmethod
-    def on(cls, draws: Draws) -> Self:
-        """The bets on draws, of those that have an outcome."""
-        held = draws.scored
-        taken, p, y, least = draws.taken[held], draws.chance[held], draws.outcome[held], draws.least[held]
+    def from_draws(cls, draws: Draws) -> Self:
+        """The bets on those draws that have an outcome."""
+        scored = draws.scored
+        taken, p, y, least = draws.taken[scored], draws.chance[scored], draws.outcome[scored], draws.least[scored]
         n = np.arange(len(y))
-        predicted = (np.cumsum(y) - y + PRIOR * MIDDLE) / (n + PRIOR)
-        # |y − m| at most, wherever in its range an outcome lies.
+        predicted = (np.cumsum(y) - y + PRIOR_WEIGHT * PRIOR_OUTCOME) / (n + PRIOR_WEIGHT)
+        # The bound of |y − m|, wherever in its range the outcome lies.
         reach = np.maximum(predicted - least, least + 1 - predicted)
         squares = float(((y - predicted) ** 2).sum())
         return cls(
             x=(taken - p) * (y - predicted),
             h=p * (1 - p),
             most=np.maximum(p, 1 - p) * reach,
-            variance=(squares + USUAL * USUAL_VARIANCE) / (len(y) + USUAL),
+            variance=(squares + PRIOR_OUTCOMES * PRIOR_VARIANCE) / (len(y) + PRIOR_OUTCOMES),
         )
 
     @cached_property
@@ -180,76 +182,82 @@ class Bets:
 
     @property
     def evidence(self) -> float:
-        """The e-value against no effect: 1 at the start, and at most 1 on average if there is none."""
+        """The e-value against no effect: 1 at the start, and at most 1 in expectation if there is none."""
         return math.exp(min(self._wealth(0.0), 700.0))
 
     def excludes(self, effect: float) -> bool:
-        """Whether the interval leaves this effect out."""
-        return self._wealth(effect) >= RULED_OUT
+        """Whether this effect is outside the interval."""
+        return self._wealth(effect) >= MIN_EXCLUDING_WEALTH
 
     def effect(self) -> Estimate:
-        """The effect, its standard error, and the interval for all looks together, within [−1, 1]."""
-        from scipy.optimize import brentq
-
+        """The effect, its standard error, and its interval, valid over all looks, within [−1, 1]."""
         error = float(np.sqrt((self.x**2).sum())) / float(self.h.sum())
-        # Each end is where the money is enough to leave an effect out; −1 or 1, where it never is.
-        low, high = (
-            brentq(lambda effect: self._wealth(effect) - RULED_OUT, self.mean, far, xtol=CLOSE)
-            if self.excludes(far)
-            else far
-            for far in (-1.0, 1.0)
-        )
+        low, high = self._bound(-1.0), self._bound(1.0)
         return Estimate(mean=self.mean, error=error, low=low, high=high)
 
-    def sessions_needed(self, effect: float, *, chance: float, bar: float) -> int:
-        """How many more draws with this chance would take an effect of this size to the e-value `bar`: an expectation.
+    def _bound(self, limit: float) -> float:
+        """The end of the interval on the side of `limit`, which is 1 or −1."""
+        from scipy.optimize import brentq
 
-        A row adds λ·h·τ − λ²·h·σ²/2 to the logarithm of the money at the stake λ. 0 where the rows so far should do.
+        if not self.excludes(limit):
+            return limit
+        end: float = brentq(
+            lambda effect: self._wealth(effect) - MIN_EXCLUDING_WEALTH, self.mean, limit, xtol=PRECISION
+        )
+        return end
+
+    def sessions_needed(self, effect: float, *, chance: float, threshold: float) -> int:
+        """Expected further draws with this chance until an effect of this size reaches the e-value `threshold`.
+
+        A row adds λ·h·τ − λ²·h·σ²/2 to the log-wealth at the stake λ. 0 if the present rows should suffice.
         """
         h = chance * (1 - chance)
-        stakes = np.minimum(STAKES, MOST_LOST / (max(chance, 1 - chance) * max(MIDDLE, 1 - MIDDLE)))
-        grows = float((h * (stakes * effect - stakes**2 * (self.variance + effect**2 * h) / 2)).max())
-        whole = math.log(bar * 2 * len(STAKES)) / max(grows, 1e-9)
-        return max(math.ceil(whole - float(self.h.sum()) / h), 0)
+        stakes = np.minimum(STAKES, MAX_LOSS / (max(chance, 1 - chance) * max(PRIOR_OUTCOME, 1 - PRIOR_OUTCOME)))
+        growth = float((h * (stakes * effect - stakes**2 * (self.variance + effect**2 * h) / 2)).max())
+        total = math.log(threshold * 2 * len(STAKES)) / max(growth, 1e-9)
+        return max(math.ceil(total - float(self.h.sum()) / h), 0)
 
     def _wealth(self, effect: float) -> float:
-        """The logarithm of what 1 has become, against this effect."""
-        if effect not in self._known:
-            self._known[effect] = self._become(effect)
-        return self._known[effect]
+        """Logarithm of the wealth against this effect, starting from 1; cached."""
+        if effect not in self._wealth_by_effect:
+            self._wealth_by_effect[effect] = self._compute_wealth(effect)
+        return self._wealth_by_effect[effect]
 
     @cached_property
-    def _known(self) -> dict[float, float]:
+    def _wealth_by_effect(self) -> dict[float, float]:
         return {}
 
-    def _become(self, effect: float) -> float:
+    def _compute_wealth(self, effect: float) -> float:
         from scipy.special import logsumexp
 
         row = self.x - effect * self.h
-        most = MOST_LOST / (self.most + abs(effect) * self.h)
-        # One stake after the other, in the same place: all at once would not fit into a processor's memory.
-        bets, grown, money = np.empty_like(row), np.empty_like(row), np.empty((2, len(STAKES)))
+        max_stake = MAX_LOSS / (self.most + abs(effect) * self.h)
+        # One stake after the other in the same buffers: all at once wouldn't fit into the processor's cache.
+        bets, growth, wealth = np.empty_like(row), np.empty_like(row), np.empty((2, len(STAKES)))
         for at, stake in enumerate(STAKES):
-            np.minimum(stake, most, out=bets)
+            np.minimum(stake, max_stake, out=bets)
             np.multiply(bets, row, out=bets)
-            money[0, at] = np.log1p(bets, out=grown).sum()
+            wealth[0, at] = np.log1p(bets, out=growth).sum()
             np.negative(bets, out=bets)
-            money[1, at] = np.log1p(bets, out=grown).sum()
-        return float(logsumexp(money)) - math.log(money.size)
+            wealth[1, at] = np.log1p(bets, out=growth).sum()
+        return float(logsumexp(wealth)) - math.log(wealth.size)
 
 
-def bar(evidence: Iterable[float]) -> float:
+def evidence_threshold(evidence: Iterable[float]) -> float:
     """The e-value from which one of several arms may be called something, given the `evidence` on each of them.
 
-    The e-BH procedure (Wang and Ramdas 2022): of K arms, k may be called where each of these k has K/(SHARE·k) at
-    least, for the largest such k; then no more than SHARE of them do nothing, by expectation, whatever they have in
-    common. None is called under 1/EVER, so that one that does nothing is ever called anything with that chance at most.
+    The e-BH procedure (Wang and Ramdas 2022): of K arms, k may be called if each of them has at least
+    K/(MAX_FALSE_SHARE·k), for the largest such k. Then the expected share without effect among them is at most
+    MAX_FALSE_SHARE, however dependent they are. None is called below 1/MAX_FALSE_CALL, so that an arm without effect is
+    ever called anything with at most that probability.
     """
     ranked = sorted(evidence, reverse=True)
-    wanted = [_wanted(len(ranked), k) for k in range(1, len(ranked) + 1)]
-    called = [k for k, (each, least) in enumerate(zip(ranked, wanted, strict=True), start=1) if each >= least]
-    return _wanted(max(len(ranked), 1), max(called, default=1))
+    called = 1
+    for k, e_value in enumerate(ranked, start=1):
+        if e_value >= _threshold(len(ranked), k):
+            called = k
+    return _threshold(max(len(ranked), 1), called)
 
 
-def _wanted(arms: int, called: int) -> float:
-    return max(arms / (SHARE * called), 1 / EVER)
+def _threshold(arms: int, called: int) -> float:
+    return max(arms / (MAX_FALSE_SHARE * called), 1 / MAX_FALSE_CALL)

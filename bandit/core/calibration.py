@@ -1,7 +1,7 @@
-"""One scale for all sources: what a fallback's grades are worth on the judge's scale, from sessions that have both.
+"""One scale for all sources: maps fallback grades to the judge's scale, using sessions that have both.
 
-A judged session has a fallback too: what the chain would have said without the verdict. For each line, a (source,
-version, view), the arms are the units: with x and y an arm's mean fallback and mean verdict,
+A judged session also has a fallback: the grade that the chain of sources gives without the verdict. For each
+calibration line, a (source, version, view), the arms are the units. With x and y an arm's mean fallback and verdict,
 
     r' = a + b·r + δ(arm)        y = a + b·x + δ,  δ ~ N(0, ω²)
 
@@ -9,12 +9,12 @@ b is a moment estimate between arms, Σu(x−x̄)(y−ȳ)/Σu(x−x̄)² less wh
 shrunk as if PRIOR_ARMS arms had shown what single sessions suggest; a regression over sessions would shrink the arms
 together. δ is the best linear prediction from the arm's own pairs (Henderson 1975): shrunk by ω²/(ω² + s²/n).
 
-What a session's fallback weighs is R², the share of the verdicts' variance within arms that r' explains. However many
-there are, those of an arm with n pairs amount to no more than n·R²/(1−R²) verdicts: what a control variate adds to n
-verdicts (Cochran 1977, 7.3). With fewer than LEAST_OWN pairs they amount to σ²/V: V is the line's own variance there.
+A fallback's weight is R², the share of the verdicts' variance within arms that r' explains. In an arm with n pairs all
+fallbacks together count for at most n·R²/(1−R²) verdicts: what a control variate adds to n verdicts (Cochran 1977,
+7.3). With fewer than MIN_OWN_PAIRS pairs they count for at most σ²/V, V the variance of the line at that arm.
 
-An abstention has no value. Its line says what judged abstentions of its reason were worth beside the arm's other
-sessions: their mean verdict stands in for r.
+An abstention has no value. For its line, r is the mean verdict of the arm's other sessions, so that the line says what
+judged abstentions with its reason were worth in comparison.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,49 +26,49 @@ import numpy as np
 
 from bandit.core.table import ABSTAINED, Floats
 
-# The prior of a slope, and of ω, the scatter of arms about their line: as if so many arms had shown it.
+# The priors of the slope and of ω, the scatter of arms about their line, are worth this many arms.
 PRIOR_ARMS = 4.0
 PRIOR_SPREAD = 0.08
-SLOPES = (0.0, 2.5)
-# Arms whose means differ by less than this (standard deviation) say nothing of a slope.
-LEAST_APART = 0.03
-# How many arms have a slope to show; each counts by its trust.
-LEAST_ARMS = 2.0
-# R² starts from this, with so many sessions behind it.
+SLOPE_RANGE = (0.0, 2.5)
+# Arms whose true mean fallbacks differ by less than this (standard deviation) don't determine a slope.
+MIN_ARM_DEVIATION = 0.03
+# The least total trust of arms for their slope to count as backwards.
+MIN_TRUST = 2.0
+# The prior of R², and the sessions it is worth.
 START_WEIGHT, PRIOR_SESSIONS = 0.1, 20.0
-# Verdicts within an arm scatter by this much (variance), with so many behind it.
-VARIANCE, PRIOR_VERDICTS = 0.04, 10.0
-# With fewer pairs of its own an arm's fallbacks are worth what the line is worth there.
-LEAST_OWN = 10
-# Judged abstentions of a reason that speak for the others, and how far arms' are apart before that is known.
-LEAST_ABSTENTIONS = 5
+# The prior of the variance of verdicts within an arm, and the verdicts it is worth.
+PRIOR_VARIANCE, PRIOR_VERDICTS = 0.04, 10.0
+# The least pairs in an arm for its fallbacks to be capped by R² rather than by the line's variance.
+MIN_OWN_PAIRS = 10
+# The least judged abstentions of a reason for a line, and its prior ω.
+MIN_ABSTENTIONS = 5
 ABSTENTION_SPREAD = 0.15
-# So many say what leaving no trace is worth, below which no failure is read.
-LEAST_FLOOR = 30
-# Without new pairs for so long, what a fallback weighs is halved.
+# The least judged abstentions for their worth to be the floor of failures.
+MIN_FLOOR_ABSTENTIONS = 30
+# Without new pairs for this long, the weights of fallbacks are multiplied by STALE_FACTOR.
 STALE_AFTER = timedelta(days=14)
-STALE = 0.5
-# What is added to the variance where a line stands in for another of its source.
-STAND_IN = 0.04
-# An arm's pairs count towards a slope by n/(n + HALF): a mean of few sessions says little of where the arm is.
-HALF = 5.0
-MOST_WEIGHT = 0.95
-# The variance of a number in [0, 1] of which nothing is known.
-UNIFORM = 1 / 12
+STALE_FACTOR = 0.5
+# The variance that is added if a line stands in for another one of its source.
+STAND_IN_VARIANCE = 0.04
+# An arm with n pairs has the trust n/(n + HALF_TRUST) in a slope: a mean of few sessions is imprecise.
+HALF_TRUST = 5.0
+MAX_WEIGHT = 0.95
+# The variance of a uniform number in [0, 1].
+UNIFORM_VARIANCE = 1 / 12
 NORMAL_90 = 1.6448536269514722
-# The line that stands in for those of a source that have no pairs of their own.
+# The version and view of the line that stands in for lines of its source without pairs of their own.
 ANY = "*"
 
 Key = tuple[str, str, str]
-Found = TypeVar("Found")
+LineOrIndex = TypeVar("LineOrIndex")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSession:
-    """A session that has a verdict and a fallback, both in [0, 1], for one arm that ran in it.
+    """A session's verdict and fallback, both in [0, 1], for one arm that ran in it.
 
-    `source`, `version` and `view` say what the fallback is, as in the ledger; an abstention's `fallback` is 0, and is
-    never read. Raises ValueError for other numbers.
+    `source`, `version` and `view` identify the fallback, as in the ledger; an abstention's `fallback` is 0 and ignored.
+    Raises ValueError for grades out of range.
     """
 
     arm: str
@@ -94,8 +94,8 @@ class CalibrationLine:
 
     `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
     `doubt` and `slope_doubt` are the variances of the level there and of the slope, `spread` is ω², `residual` s² of
-    single sessions about their arm. `widened` makes up for ω² being known from few arms (Student's quantile for the
-    normal one, squared). `backwards`: the slope may be nothing or less, so that the line weighs nothing.
+    single sessions about their arm. `widened` corrects for ω² being estimated from few arms (the squared ratio of
+    Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that the line has no weight.
     """
 
     source: str
@@ -125,44 +125,44 @@ class CalibrationLine:
 
     @property
     def stands_in(self) -> bool:
-        """Whether it reads what has no line of its own."""
+        """Whether it maps the grades of its source that have no line of their own."""
         return self.view == ANY
 
     def value(self, arm: str, fallback: float) -> float:
-        """r', not clipped."""
+        """The r' of one session or of an arm's mean, not clipped."""
         return self.intercept + self.offsets.get(arm, 0.0) + self.slope * fallback
 
     def clipped(self, arm: str, fallback: float) -> float:
-        """The same of one session, in [0, 1]. What a bandit reads is clipped as a sum."""
+        """The r' of one session, in [0, 1]. A bandit clips sums instead."""
         return min(max(self.value(arm, fallback), 0.0), 1.0)
 
     def doubt_at(self, arm: str, fallback: float) -> float:
-        """The variance of the level at an arm of this mean fallback, from all but its own pairs; of an abstention, for
-        which nothing else is counted, from its own as well.
+        """Variance of the level at an arm with this mean fallback, without the arm's own pairs; for abstentions, which
+        have no other evidence, with them.
         """
         doubt = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
         n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0
-        left = 1 - _shrinkage(self.spread, self.residual, n) if n else 1.0
-        return min(self.widened * (left * self.spread + left**2 * doubt), UNIFORM)
+        remaining = 1 - _shrinkage(self.spread, self.residual, n) if n else 1.0
+        return min(self.widened * (remaining * self.spread + remaining**2 * doubt), UNIFORM_VARIANCE)
 
     def error(self, arm: str, fallback: float) -> float:
-        """The standard deviation of one session's verdict about r'."""
+        """Standard deviation of one session's verdict about r'."""
         return float(np.sqrt(self.residual + self.doubt_at(arm, fallback)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """All that a calibration says: its lines, and what each of the `sources` that it reads weighs (R²) in [0, 1].
+    """A calibration: its lines, and the weight R² in [0, 1] of each of the `sources` that it maps.
 
-    `variance` σ² of verdicts within arms. `latest` is the day of the newest pair. Of the views `floored` no arm's mean
-    is below `least`. Without any line it is the start (`start`): nothing is known of any source yet.
+    `variance` is σ² of verdicts within arms, `latest` the day of the newest pair. In the views `floored` no arm's mean
+    is below `failure_floor`. A scale without lines is the start, before any pair (`starting_line`).
     """
 
     sources: tuple[str, ...]
     floored: tuple[str, ...] = ()
     lines: tuple[CalibrationLine, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
-    variance: float = VARIANCE
+    variance: float = PRIOR_VARIANCE
     latest: date | None = None
 
     @property
@@ -171,7 +171,7 @@ class Scale:
 
     @property
     def reads_abstentions(self) -> bool:
-        """Whether enough abstentions were judged to say what the others are worth."""
+        """Whether enough abstentions were judged to map the others."""
         return any(line.source == ABSTAINED for line in self.lines)
 
     @property
@@ -180,55 +180,53 @@ class Scale:
 
     @property
     def own_lines(self) -> list[CalibrationLine]:
-        """Those that stand in for no other."""
+        """The lines that don't stand in for others."""
         return [line for line in self.lines if not line.stands_in]
 
     @property
     def n(self) -> int:
-        """How many pairs it was fitted from."""
+        """Number of pairs it was fitted to."""
         return sum(line.n for line in self.own_lines)
 
     def is_stale(self, today: date) -> bool:
-        """Whether no pair has come for STALE_AFTER."""
+        """Whether the newest pair is older than STALE_AFTER."""
         return self.latest is not None and today - self.latest > STALE_AFTER
 
     def line(self, key: Key) -> CalibrationLine | None:
-        """The line that reads a grade of `key`."""
-        return reads(self.by_key, key)
+        """The line that maps a grade of `key`."""
+        return find_line(self.by_key, key)
 
     def weights_on(self, today: date) -> dict[str, float]:
-        """What a session of each source weighs: START_WEIGHT at the start, half of what it was once no pair has come
-        for STALE_AFTER.
-        """
+        """Weight of a session by source: START_WEIGHT at the start, halved if the scale is stale."""
         if self.is_start:
             return dict.fromkeys(self.sources, START_WEIGHT)
-        left = STALE if self.is_stale(today) else 1.0
-        return {source: left * weight for source, weight in self.weights.items()}
+        factor = STALE_FACTOR if self.is_stale(today) else 1.0
+        return {source: factor * weight for source, weight in self.weights.items()}
 
-    def weighed(self, weights: Mapping[str, float], today: date) -> dict[str, float]:
-        """These weights, but for what the sources that it reads have earned; one that weighs nothing stays off."""
-        earned = self.weights_on(today)
-        return {source: earned.get(source, weight) if weight else 0.0 for source, weight in weights.items()}
+    def replace_weights(self, weights: Mapping[str, float], today: date) -> dict[str, float]:
+        """`weights` with the scale's own for its sources; a weight of 0 stays 0."""
+        own = self.weights_on(today)
+        return {source: own.get(source, weight) if weight else 0.0 for source, weight in weights.items()}
 
-    def pairs(self, arm: str, source: str) -> int:
-        """How many judged sessions of an arm have this fallback, over all its lines."""
+    def count_pairs(self, arm: str, source: str) -> int:
+        """Number of an arm's judged sessions with a fallback of this source."""
         return sum(line.pairs.get(arm, 0) for line in self.own_lines if line.source == source)
 
     def cap(self, arm: str, source: str, variance: float) -> float:
-        """The most verdicts that a source's fallbacks amount to in an arm where the line has this variance."""
-        n, weight = self.pairs(arm, source), self.weights.get(source, 0.0)
-        return n * weight / (1 - weight) if n >= LEAST_OWN else self.variance / variance
+        """The most verdicts that a source's fallbacks may count for in an arm at which its line has this variance."""
+        n, weight = self.count_pairs(arm, source), self.weights.get(source, 0.0)
+        return n * weight / (1 - weight) if n >= MIN_OWN_PAIRS else self.variance / variance
 
     @property
-    def least(self) -> float:
-        """What judged abstentions were worth, below which no failure is read: else it would pay to leave no trace. 0
-        while too few were judged.
+    def failure_floor(self) -> float:
+        """The least mean of failures: what judged abstentions were worth, so that leaving no trace doesn't pay. 0 if
+        too few were judged.
         """
         line = self.by_key.get((ABSTAINED, ANY, ANY))
-        return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)
+        return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("", line.centre)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON, which `from_json` reads."""
+        """As JSON for `from_json`."""
         return {
             "lines": [asdict(line) for line in self.lines],
             "sources": list(self.sources),
@@ -251,39 +249,36 @@ class Scale:
         )
 
 
-def reads(lines: Mapping[Key, Found], key: Key) -> Found | None:
-    """What reads a grade of `key`: the line of its own, or the one that stands in for it."""
+def find_line(lines: Mapping[Key, LineOrIndex], key: Key) -> LineOrIndex | None:
+    """The value in `lines` for grades of `key`: that of its own line, or of the one that stands in for it."""
     own = lines.get(key)
     return lines.get((key[0], ANY, ANY)) if own is None else own
 
 
 def fit(pairs: Iterable[JudgedSession], at_start: Scale) -> Scale:
-    """The scale that these pairs show, which begins as `at_start` and is that where there are none. Pairs in any order
-    give the same bits. Abstentions are read where enough were judged.
+    """Fit a scale to these pairs; without pairs it is `at_start`. Pairs in any order give the same bits.
+
+    Abstentions of a reason get a line from MIN_ABSTENTIONS pairs on.
     """
-    held = sorted(pairs, key=lambda pair: (pair.key, pair.arm, pair.day, pair.judge, pair.fallback))
-    if not held:
+    ordered = sorted(pairs, key=lambda pair: (pair.key, pair.arm, pair.day, pair.judge, pair.fallback))
+    if not ordered:
         return at_start
-    held = _beside_the_others(held)
+    ordered = _with_abstention_fallbacks(ordered)
     groups: dict[Key, list[JudgedSession]] = {}
-    for pair in held:
+    for pair in ordered:
         groups.setdefault(pair.key, []).append(pair)
         groups.setdefault((pair.source, ANY, ANY), []).append(pair)
     lines = [
-        _line(key, own) for key, own in sorted(groups.items()) if key[0] != ABSTAINED or len(own) >= LEAST_ABSTENTIONS
+        _line(key, own) for key, own in sorted(groups.items()) if key[0] != ABSTAINED or len(own) >= MIN_ABSTENTIONS
     ]
-    scale = replace(
-        at_start,
-        lines=tuple(lines),
-        variance=_by_arm(held).yy,
-        latest=max(pair.day for pair in held),
-    )
-    return replace(scale, weights={source: _explained(scale, held, source) for source in scale.sources})
+    variance, latest = _arm_moments(ordered).yy, max(pair.day for pair in ordered)
+    scale = replace(at_start, lines=tuple(lines), variance=variance, latest=latest)
+    return replace(scale, weights={source: _explained(scale, ordered, source) for source in scale.sources})
 
 
-def start(source: str, *, shift: float) -> CalibrationLine:
-    """The line of a source before any pair: slope 1, moved by `shift`, which is what is between the means of all its
-    grades and of all verdicts. Nobody knows how far that holds for one arm.
+def starting_line(source: str, *, shift: float) -> CalibrationLine:
+    """The line of a source before any pair: slope 1, shifted by `shift`, the mean verdict less the mean of its grades.
+    Its spread is wide, as single arms may differ.
     """
     return CalibrationLine(
         source=source,
@@ -291,19 +286,19 @@ def start(source: str, *, shift: float) -> CalibrationLine:
         view=ANY,
         slope=1.0,
         intercept=shift,
-        low=SLOPES[0],
-        high=SLOPES[1],
+        low=SLOPE_RANGE[0],
+        high=SLOPE_RANGE[1],
         centre=0.0,
         doubt=0.0,
         slope_doubt=0.0,
-        spread=VARIANCE,
-        residual=VARIANCE,
+        spread=PRIOR_VARIANCE,
+        residual=PRIOR_VARIANCE,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Arms:
-    """The arms of a line: n pairs, mean fallback x, mean verdict y; and the moments within arms of (x, y) per pair."""
+class _ArmMoments:
+    """Per arm: n pairs, mean fallback x, mean verdict y. Overall: variances and covariance within arms, per pair."""
 
     names: tuple[str, ...]
     n: Floats
@@ -314,50 +309,56 @@ class _Arms:
     yy: float
 
 
-def _by_arm(pairs: Sequence[JudgedSession]) -> _Arms:
+def _arm_moments(pairs: Sequence[JudgedSession]) -> _ArmMoments:
     names, at = np.unique([pair.arm for pair in pairs], return_inverse=True)
-    x, y = (np.array([getattr(pair, name) for pair in pairs]) for name in ("fallback", "judge"))
+    x = np.array([pair.fallback for pair in pairs])
+    y = np.array([pair.judge for pair in pairs])
     n = np.bincount(at).astype(np.float64)
     mean_x, mean_y = np.bincount(at, weights=x) / n, np.bincount(at, weights=y) / n
     off_x, off_y = x - mean_x[at], y - mean_y[at]
     freedom = max(len(pairs) - len(names), 0)
-    # Verdicts scatter by at least something: three that happen to be alike are no proof of an exact line.
-    yy = (float(off_y @ off_y) + PRIOR_VERDICTS * VARIANCE) / (freedom + PRIOR_VERDICTS)
+    # The prior of the verdicts' variance: three equal verdicts don't prove an exact line.
+    yy = (float(off_y @ off_y) + PRIOR_VERDICTS * PRIOR_VARIANCE) / (freedom + PRIOR_VERDICTS)
     xx, xy = (float(off_x @ off) / (freedom + PRIOR_VERDICTS) for off in (off_x, off_y))
-    return _Arms(names=tuple(names.tolist()), n=n, x=mean_x, y=mean_y, xx=xx, xy=xy, yy=yy)
+    return _ArmMoments(names=tuple(names.tolist()), n=n, x=mean_x, y=mean_y, xx=xx, xy=xy, yy=yy)
 
 
-def _beside_the_others(pairs: Sequence[JudgedSession]) -> list[JudgedSession]:
-    """The pairs, an abstention's fallback being the mean verdict of its arm's other sessions, or of all arms'."""
+def _with_abstention_fallbacks(pairs: Sequence[JudgedSession]) -> list[JudgedSession]:
+    """The pairs, with each abstention's fallback set to the mean verdict of its arm's other sessions, or of all."""
     sums: dict[str, tuple[float, int]] = {}
     for pair in pairs:
-        for name in ("", pair.arm) if pair.source != ABSTAINED else ():
+        if pair.source == ABSTAINED:
+            continue
+        for name in ("", pair.arm):
             total, n = sums.get(name, (0.0, 0))
             sums[name] = (total + pair.judge, n + 1)
     means = {name: total / n for name, (total, n) in sums.items()}
-    usual = means.get("", 0.5)
-    return [replace(pair, fallback=means.get(pair.arm, usual)) if pair.source == ABSTAINED else pair for pair in pairs]
+    overall = means.get("", 0.5)
+    return [
+        replace(pair, fallback=means.get(pair.arm, overall)) if pair.source == ABSTAINED else pair for pair in pairs
+    ]
 
 
 def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
     from scipy.special import stdtrit
 
-    arms = _by_arm(pairs)
-    trust = arms.n / (arms.n + HALF)
-    silent = key[0] == ABSTAINED
-    slope, apart, worth = _slope(arms, trust)
-    residual = max(arms.yy - 2 * slope * arms.xy + slope**2 * arms.xx, VARIANCE / 4)
-    spread = _spread(arms, trust, slope, residual, prior=ABSTENTION_SPREAD if silent else PRIOR_SPREAD)
+    arms = _arm_moments(pairs)
+    trust = arms.n / (arms.n + HALF_TRUST)
+    is_abstention = key[0] == ABSTAINED
+    slope, arm_variance, information = _slope(arms, trust)
+    residual = max(arms.yy - 2 * slope * arms.xy + slope**2 * arms.xx, PRIOR_VARIANCE / 4)
+    spread = _spread(arms, trust, slope, residual, prior=ABSTENTION_SPREAD if is_abstention else PRIOR_SPREAD)
     noise = spread + residual / arms.n
     precision = 1 / noise
     centre = float(precision @ arms.x / precision.sum())
     level = float(precision @ arms.y / precision.sum())
-    slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] - SLOPES[0]) ** 2 * UNIFORM)
+    prior_slope_variance = (SLOPE_RANGE[1] - SLOPE_RANGE[0]) ** 2 * UNIFORM_VARIANCE
+    slope_doubt = min(float(trust @ noise / trust.sum()) / information, prior_slope_variance)
     half = NORMAL_90 * float(np.sqrt(slope_doubt))
-    left = arms.y - level - slope * (arms.x - centre)
-    kept = _shrinkage(spread, residual, arms.n)
-    # Whether the slope may be nothing or less is asked of enough arms only, and of such as are apart enough.
-    tells = not silent and apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS
+    deviation = arms.y - level - slope * (arms.x - centre)
+    shrinkage = _shrinkage(spread, residual, arms.n)
+    # Only enough arms that differ enough can show that the slope may be 0 or less.
+    is_telling = not is_abstention and arm_variance >= MIN_ARM_DEVIATION**2 and trust.sum() >= MIN_TRUST
     return CalibrationLine(
         source=key[0],
         version=key[1],
@@ -372,44 +373,44 @@ def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
         spread=spread,
         residual=residual,
         widened=float(stdtrit(_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
-        backwards=bool(tells and slope - half <= 0),
-        offsets=dict(zip(arms.names, (kept * left).tolist(), strict=True)),
+        backwards=bool(is_telling and slope - half <= 0),
+        offsets=dict(zip(arms.names, (shrinkage * deviation).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
 
 
-def _slope(arms: _Arms, trust: Floats) -> tuple[float, float, float]:
-    """b, the variance of the arms' true mean fallbacks, and Σu(x − x̄)² with the prior's."""
+def _slope(arms: _ArmMoments, trust: Floats) -> tuple[float, float, float]:
+    """b, the variance of the arms' true mean fallbacks, and Σu(x − x̄)² including the prior's."""
     whole = float(trust.sum())
     x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole
-    # What sampling alone puts into the weighted sums, E Σu(x̄_k − x̄)² where all arms are alike.
+    # Expected contribution of sampling to the weighted sums: E Σu(x̄_k − x̄)² if all arms are alike.
     sampled = float((trust * (1 - trust / whole)) @ (1 / arms.n))
-    apart = max(float(trust @ x**2) - sampled * arms.xx, 0.0)
-    together = float(trust @ (x * y)) - sampled * arms.xy
-    each = apart / max(whole - 1, 1.0)
-    prior = PRIOR_ARMS * max(each, LEAST_APART**2)
-    slope = (together + _prior_slope(arms) * prior) / (apart + prior)
-    return float(np.clip(slope, *SLOPES)), each, apart + prior
+    sum_xx = max(float(trust @ x**2) - sampled * arms.xx, 0.0)
+    sum_xy = float(trust @ (x * y)) - sampled * arms.xy
+    variance = sum_xx / max(whole - 1, 1.0)
+    prior = PRIOR_ARMS * max(variance, MIN_ARM_DEVIATION**2)
+    slope = (sum_xy + _prior_slope(arms) * prior) / (sum_xx + prior)
+    return float(np.clip(slope, *SLOPE_RANGE)), variance, sum_xx + prior
 
 
-def _prior_slope(arms: _Arms) -> float:
-    """What b is before any two arms were compared: 1, or as far as a fallback explains verdicts within arms (R²), the
-    slope that makes up for its noise, var(y)/cov(x, y).
+def _prior_slope(arms: _ArmMoments) -> float:
+    """The prior of b: 1, moved towards the slope that corrects for the fallback's noise, var(y)/cov(x, y), as far as
+    the fallback explains verdicts within arms (R²).
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0
     explained = arms.xy**2 / (arms.xx * arms.yy)
-    structural = float(np.clip(arms.yy / arms.xy, *SLOPES))
+    structural = float(np.clip(arms.yy / arms.xy, *SLOPE_RANGE))
     return 1 + (structural - 1) * explained / (explained + START_WEIGHT)
 
 
-def _spread(arms: _Arms, trust: Floats, slope: float, residual: float, *, prior: float) -> float:
-    """ω², from how far the arms are off their line beyond what sampling does, starting from a prior ω."""
+def _spread(arms: _ArmMoments, trust: Floats, slope: float, residual: float, *, prior: float) -> float:
+    """ω²: the arms' squared deviations from their line beyond sampling, pooled with a prior ω."""
     whole = float(trust.sum())
     off = (arms.y - trust @ arms.y / whole) - slope * (arms.x - trust @ arms.x / whole)
-    beyond = float(trust @ off**2) - residual * float((trust * (1 - trust / whole)) @ (1 / arms.n))
+    excess = float(trust @ off**2) - residual * float((trust * (1 - trust / whole)) @ (1 / arms.n))
     freedom = _freedom(trust)
-    return (max(beyond, 0.0) * (freedom > 0) + PRIOR_ARMS * prior**2) / (freedom + PRIOR_ARMS)
+    return (max(excess, 0.0) * (freedom > 0) + PRIOR_ARMS * prior**2) / (freedom + PRIOR_ARMS)
 
 
 def _freedom(trust: Floats) -> float:
@@ -421,7 +422,7 @@ def _shrinkage(spread: float, residual: float, n: Any) -> Any:
 
 
 def _explained(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
-    """R² within arms of the verdicts on r', over all lines of the source, shrunk towards START_WEIGHT."""
+    """R² of verdicts on r' within arms, over all lines of the source, shrunk towards START_WEIGHT."""
     own = [pair for pair in pairs if pair.source == source]
     if not own:
         return 0.0
@@ -434,7 +435,7 @@ def _explained(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> flo
     rr, ry, yy = off_r @ off_r, off_r @ off_y, off_y @ off_y
     explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry > 0 else 0.0
     if freedom > 1:
-        # Less what chance alone explains.
+        # Adjusted for what chance alone explains.
         explained = max(1 - (1 - explained) * freedom / (freedom - 1), 0.0)
     shrunk = (max(freedom, 0) * explained + PRIOR_SESSIONS * START_WEIGHT) / (max(freedom, 0) + PRIOR_SESSIONS)
-    return min(shrunk, MOST_WEIGHT)
+    return min(shrunk, MAX_WEIGHT)

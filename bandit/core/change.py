@@ -1,31 +1,31 @@
-"""Whether an arm is still what it was: breaks and drift, read from what judges and people gave it.
+"""Detects breaks and drift of an arm's level from the rewards that judges and people gave it.
 
-All rewards that one judge gave an arm are a series x_d of daily means, of n_d rewards each. Its level is taken to move
-a little every day (a local level model: Harvey 1989; Durbin and Koopman 2012, chapter 2),
+The rewards that one judge gave one arm are a series x_d of daily means of n_d rewards each. Its level is modelled as a
+random walk (the local level model: Harvey 1989; Durbin and Koopman 2012, chapter 2),
 
     x_d = level_d + noise, of variance σ²/n_d        level_d = level_{d−1} + step, of variance κ·σ²
 
-σ² is what rewards of one day differ by. Arms have good and bad days, too: where the policy asks for it, the noise of a
-day's mean is σ²·(1/n_d + ρ), so that its n_d rewards count as n_d/(1 + ρ·n_d). ρ is shared by the bandit's arms: the
-mean of a small grid, each by its prior and by how well it foretells all series.
+σ² is the variance of rewards within a day. If the policy lets days vary, the noise of a day's mean is σ²·(1/n_d + ρ),
+so that its n_d rewards count as n_d/(1 + ρ·n_d). ρ is shared by the bandit's arms: the mean of a small grid, weighted
+by its prior and by the likelihood of all series.
 
-How well each κ of a small grid foretells every day from the days before it (a Kalman filter) gives its likelihood; its
-prior is shared by the bandit's arms and learnt from them (empirical Bayes), so that an arm with few rewards is taken to
-be as steady as the others are.
+A Kalman filter that predicts every day from the days before it gives the likelihood of each κ of a small grid. The
+prior of κ is shared by the bandit's arms and estimated from them (empirical Bayes), so that an arm with few rewards is
+assumed to be as steady as the others.
 
-A *break* is a day before which all is to be forgotten. Candidates are where the standardised difference of the means
-before and after is largest (the CUSUM statistic, Page 1954),
+A *break* is a day before which all rewards are ignored. Candidates are the days with the largest standardised
+difference of the means before and after (the CUSUM statistic, Page 1954),
 
     z = (mean after − mean before) / (σ·√(1/n_before + 1/n_after))
 
-and one is believed where forgetting foretells the series better than any drift does, by a Bayes factor of e⁸: that is
-3,000 to one, against perhaps one break in a thousand days of an arm. With it the drift is what is left. Then each part
-after it is looked at in the same way.
+A candidate is accepted if a break predicts the series better than any drift, by a Bayes factor of e⁸, that is 3,000 to
+one, against perhaps one break in a thousand days of an arm. Drift is estimated given the breaks. The parts on either
+side of a break are searched in the same way.
 
-A judge that changes its mind moves all of its arms. So a break is not believed where what the same judge said of the
-other arms since then fits that shift better than none; and another judge is another series, with nothing to compare.
+A judge that changes its standard shifts all of its arms. So a break is rejected if the same judge's rewards of the
+other arms fit that shift better than no shift. Another judge is another series, which can't be compared.
 
-All follows from integer sums of the days before today, so that a correction takes a false break back bit for bit.
+All of this depends on integer sums of past days only, so that a correction undoes a false break bit for bit.
 """
 
 from collections import Counter
@@ -38,49 +38,62 @@ from typing import Self
 import numpy as np
 
 from bandit.core.agents import AgentCaps
-from bandit.core.rectify import Stratum
-from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, RewardRows, distinct, positions, summed
+from bandit.core.rectify import Stratum, shifts
+from bandit.core.table import (
+    GRADED,
+    MICRO,
+    Flags,
+    Floats,
+    Ints,
+    RewardRow,
+    RewardRows,
+    RowKind,
+    distinct,
+    positions,
+    sum_by_key,
+)
 
-# The witness who is the graded agent itself.
-CLAIMED = "claimed"
-# Rewards on either side without which nothing is called a break, the z that makes a day worth asking, and the
-# logarithm of the Bayes factor that is believed.
-LEAST, ASKED, BELIEVED = 8, 3.5, 8.0
-# How many breaks of a series are looked for, one in what another left.
-ROUNDS = 6
-# Sets of series whose changes are remembered.
-REMEMBERED = 64
-# Before its first reward a level is anywhere: mean and variance.
-LEVEL, ANYWHERE = 0.5, 0.04
-# Variances of a day's step in σ², how likely each is at first, and how many arms' worth that is.
+# The witness of evidence that the graded agent itself reports.
+SELF_REPORTED = "claimed"
+# A break needs this many rewards on either side, this z, and this logarithm of the Bayes factor.
+MIN_REWARDS, MIN_Z, MIN_LOG_BAYES_FACTOR = 8, 3.5, 8.0
+# Rounds of the search for breaks; each round searches the parts that the breaks so far leave.
+MAX_ROUNDS = 6
+# Size of the cache of results, in sets of series.
+CACHED_RESULTS = 64
+# Mean and variance of a level before its first reward.
+PRIOR_LEVEL, PRIOR_LEVEL_VARIANCE = 0.5, 0.04
+# The grid of κ, the variance of a day's step in σ²; its initial prior, and how many arms that prior is worth.
 STEPS = np.array([0.0, 0.001, 0.0025, 0.006, 0.016, 0.04, 0.1])
 STEPS_PRIOR = np.array([0.4, 0.1, 0.12, 0.13, 0.12, 0.07, 0.06])
 PRIOR_ARMS, ITERATIONS = 0.3, 40
-# Variances between the days of an arm in σ², and how likely each is at first.
+# The grid of ρ, the variance between the days of an arm in σ², and its prior.
 DAY_VARIANCES = np.array([0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8])
 DAY_VARIANCES_PRIOR = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.07, 0.03])
-# What rewards of a day differ by until they tell, and how many of them that is worth: of a judge's, and of a series'.
-NOISE, NOISE_REWARDS, SERIES_REWARDS = 0.04, 10.0, 20.0
+# The prior of σ², the rewards it is worth for a judge, and the rewards a judge's σ² is worth for one of its series.
+PRIOR_NOISE, JUDGE_PRIOR_REWARDS, SERIES_PRIOR_REWARDS = 0.04, 10.0, 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedBreak:
-    """What a person said on the day `decided` of a break of `arm` on `day`: it stands, or is taken back.
+    """A person's decision, made on the day `decided`, on a break of `arm` on `day`.
 
-    One that is `kept` stands whatever the rewards say later. One that is taken back is none, and no day up to
-    `decided` is.
+    If `is_confirmed`, the break stays whatever later rewards show. Otherwise it is rejected, and so is any break of
+    the arm from `day` to `decided`.
     """
 
     arm: str
     day: date
-    kept: bool
+    is_confirmed: bool
     decided: date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """What `arm` earned before `day` counts no more. `before` and `after` are the mean rewards that say so, of
-    `n_before` and `n_after`, or None where a person said so. `kept`: a person wants it to stand.
+    """Rewards of `arm` before `day` no longer count.
+
+    `before` and `after` are the mean rewards on either side, of `n_before` and `n_after` rewards. A break that a person
+    confirmed (`is_confirmed`) has None and 0 for these.
     """
 
     arm: str
@@ -89,12 +102,12 @@ class Break:
     after: float | None = None
     n_before: int = 0
     n_after: int = 0
-    kept: bool = False
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeShift:
-    """On `day` what one judge gives moved by `shift`, of `arm` as of the others: that is the judge, and no break."""
+    """One judge's rewards shifted by `shift` on `day`, for `arm` and other arms alike, so that no arm broke."""
 
     arm: str
     day: date
@@ -103,8 +116,8 @@ class JudgeShift:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArmChanges:
-    """`breaks` by arm, the last of each; `shifts` of judges; `drift` κ ≥ 0 of each arm, in the order of the names;
-    `day_variance` ρ ≥ 0 of all arms.
+    """Each arm's latest break, the judges' shifts, each arm's `drift` κ ≥ 0 in the order of the names, and the
+    `day_variance` ρ ≥ 0 that all arms share.
     """
 
     breaks: Mapping[str, Break]
@@ -113,44 +126,46 @@ class ArmChanges:
     day_variance: float = 0.0
 
 
-def changes(
+def detect_changes(
     rows: Iterable[RewardRow],
     names: tuple[str, ...],
     today: date,
     *,
     offsets: Mapping[Stratum, float],
     contexts: Mapping[str, float],
-    counted: Mapping[str, float],
+    standings: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
     caps: AgentCaps | None = None,
     varies_by_day: bool = False,
 ) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
-    Read are rewards of judges and people that nothing speaks against: not of a standing that `counted` weighs below 1,
-    and not vouched for by the graded alone. `offsets` and `contexts` move them as in `bandit.core.rectify`; `caps` are
-    those of agents. Where it `varies_by_day`, the variance between days is estimated, and an arm with fewer than LEAST
-    such rewards is read by those that the graded alone vouches for, each as much as `counted` says. Remembered for a
-    while, since it is the same until something about a past day is.
+    Uses only judge and human rewards that are uncontested (`standings` gives full weight) and not self-reported.
+    `offsets` and `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents. With
+    `varies_by_day` the variance between days is estimated, and an arm with fewer than MIN_REWARDS such rewards also
+    uses self-reported ones, weighted by `standings`. Cached: the result depends only on past days.
     """
-    held = RewardRows.of(rows)
-    past = held.where(held.which(lambda kind: kind.source in GRADED) & (held.day < today.toordinal()))
-    told = past.which(lambda kind: kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1)
+    table = RewardRows.from_rows(rows)
+    past = table.select(table.mask(lambda kind: kind.source in GRADED) & (table.day < today.toordinal()))
+    is_trusted = past.mask(lambda kind: kind.witness != SELF_REPORTED and standings.get(kind.standing, 1.0) >= 1)
     if varies_by_day:
-        vouched = Counter[str]()
-        for kind, (n, *_) in past.where(told).totals():
-            vouched[kind.arm] += n
-        told |= past.which(lambda kind: kind.witness == CLAIMED and vouched[kind.arm] < LEAST)
-    said = past.where(told)
-    verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
-    known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    series = Series.of(said, names, offsets, contexts, caps or AgentCaps(), counted=counted)
-    return _changes(series, names, known, varies_by_day=varies_by_day)
+        trusted_count = Counter[str]()
+        for kind, (n, *_) in past.select(is_trusted).totals():
+            trusted_count[kind.arm] += n
+        is_trusted |= past.mask(lambda kind: kind.witness == SELF_REPORTED and trusted_count[kind.arm] < MIN_REWARDS)
+    trusted = past.select(is_trusted)
+    ordered = sorted(decisions, key=lambda each: (each.arm, each.day))
+    applicable = tuple(each for each in ordered if each.day <= today and each.arm in names)
+    series = Series.from_rows(trusted, names, offsets, contexts, caps or AgentCaps(), standings=standings)
+    return _detect_changes(series, names, applicable, varies_by_day=varies_by_day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """That the series `series` breaks before its day `at`: its means before and after, and of how many rewards."""
+    """A possible break of the series with index `series` before the day with index `at` in `Series.day`.
+
+    `before` and `after` are the means on either side, of `n_before` and `n_after` rewards.
+    """
 
     series: int
     at: int
@@ -166,10 +181,11 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
-    """Daily sums of what one judge gave one arm: m series, the days of each in a row, those of i from `start[i]` on.
+    """m series, each the daily means of what one judge gave one arm, as columns; series i begins at day `start[i]`.
 
-    By series: `arm` and `judge` as numbers, `noise` σ². By day, all of them: its ordinal, how many `rewards` it has, as
-    how many `n` > 0 of independent days they count, and their mean `x`. Equal are those of the same sums.
+    Per series, shape (m,): `arm` and `judge` as indexes, `noise` σ². Per day, of all series one after the other: `day`
+    as an ordinal, the number of `rewards`, the number `n` > 0 of independent days' rewards they count as, and their
+    mean `x`. Series with the same columns are equal.
     """
 
     arm: Ints
@@ -182,266 +198,292 @@ class Series:
     x: Floats
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
-        rows: Iterable[RewardRow],
+        rows: RewardRows,
         names: tuple[str, ...],
         offsets: Mapping[Stratum, float],
         contexts: Mapping[str, float],
         caps: AgentCaps,
         *,
-        counted: Mapping[str, float],
+        standings: Mapping[str, float],
     ) -> Self:
-        """The series of these rows, moved by offsets and contexts, and weighed by standing and by agents' caps."""
-        held, arm_at = RewardRows.of(rows), positions(names)
-        judges = [f"{kind.source} {kind.judge}" for kind in held.kinds]
-        judge_at = positions(tuple(sorted(set(judges))))
-        named = np.array(
-            [(arm_at[kind.arm], judge_at[judge]) for kind, judge in zip(held.kinds, judges, strict=True)],
-            dtype=np.int64,
-        ).reshape(-1, 2)
-        arm, judge = np.ascontiguousarray(named.T)[:, held.kind]
-        left, of_agent = caps.apart(held)
-        weight = held.each(lambda kind: counted.get(kind.standing, 1.0), np.float64)
-        standings, of_standing = np.unique(weight, return_inverse=True)
-        factors: Floats = np.outer(standings, left).ravel()
-        factor = of_standing * len(left) + of_agent
-        step = held.each(
-            lambda kind: round(
-                (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
-            )
-        )
-        given, s, q = (held.sums[:, column] for column in range(3))
-        moved: Ints = np.array((given, s + step * given, q + 2 * step * s + step**2 * given), dtype=np.int64).T
-        keys, sums = summed(np.array((arm, judge, held.day, factor)).T, moved)
-        # What caps leave of the rewards of one day: added up in the order of what they leave.
-        first = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
-        of, weighed = np.cumsum(first) - 1, factors[keys[:, 3]][:, None] * sums
-        moments = np.column_stack([np.bincount(of, weights=each, minlength=int(first.sum())) for each in weighed.T])
-        counts = moments[:, 0] > 0
-        arm, judge, day = keys[first][counts, :3].T
-        count, total, squares = moments[counts].T
-        judge = distinct(judge)[1]
-        begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
-        n: Floats = count
-        x: Floats = total / MICRO / n
-        # Within days; and where days in a row have one reward each, half the square of their difference.
-        within: Floats = np.maximum(squares / MICRO**2 - n * x**2, 0.0)
-        free: Floats = np.maximum(n - 1, 0.0)
-        single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
-        single[begins] = False
-        within += np.where(single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
-        free += single
-        arm, judge = arm[begins], judge[begins]
-        own, freedom = (np.add.reduceat(each, begins) if len(begins) else each for each in (within, free))
-        usual_sum, usual_freedom = (np.bincount(judge, weights=each) for each in (own, freedom))
-        usual = ((usual_sum + NOISE_REWARDS * NOISE) / (usual_freedom + NOISE_REWARDS))[judge]
-        noise: Floats = (own + SERIES_REWARDS * usual) / (freedom + SERIES_REWARDS)
-        return cls(arm=arm, judge=judge, start=begins, noise=noise, day=day, rewards=n, n=n, x=x)
+        """The series of these rows, corrected by offsets and contexts, weighted by standing and by agents' caps."""
+        arm_at = positions(names)
+        judge_at = positions(tuple(sorted({_judge(kind) for kind in rows.kinds})))
+        arm = rows.map_kinds(lambda kind: arm_at[kind.arm])
+        judge = rows.map_kinds(lambda kind: judge_at[_judge(kind)])
+        cap_factors, cap_index = caps.factor_table(rows)
+        standing = rows.map_kinds(lambda kind: standings.get(kind.standing, 1.0), np.float64)
+        standing_factors, standing_index = np.unique(standing, return_inverse=True)
+        factors: Floats = np.outer(standing_factors, cap_factors).ravel()
+        factor_index = standing_index * len(cap_factors) + cap_index
+        shift = shifts(rows, offsets, contexts)
+        n, s, q = (rows.sums[:, column] for column in range(3))
+        shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
+        keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
+        # Weight the sums of each day, adding them up in the order of their factors.
+        is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
+        day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
+        days = int(is_new_day.sum())
+        moments = np.column_stack([np.bincount(day_index, weights=each, minlength=days) for each in weighted.T])
+        has_weight = moments[:, 0] > 0
+        arm, judge, day = keys[is_new_day][has_weight, :3].T
+        count, total, squares = moments[has_weight].T
+        _, judge = distinct(judge)
+        start: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
+        x: Floats = total / MICRO / count
+        # Sum of squares and degrees of freedom within days. Successive days with one reward each add half the square
+        # of their difference.
+        within: Floats = np.maximum(squares / MICRO**2 - count * x**2, 0.0)
+        freedom: Floats = np.maximum(count - 1, 0.0)
+        is_single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
+        is_single[start] = False
+        within += np.where(is_single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
+        freedom += is_single
+        arm, judge = arm[start], judge[start]
+        if len(start):
+            within, freedom = np.add.reduceat(within, start), np.add.reduceat(freedom, start)
+        judge_within, judge_freedom = np.bincount(judge, weights=within), np.bincount(judge, weights=freedom)
+        judge_noise = (judge_within + JUDGE_PRIOR_REWARDS * PRIOR_NOISE) / (judge_freedom + JUDGE_PRIOR_REWARDS)
+        noise: Floats = (within + SERIES_PRIOR_REWARDS * judge_noise[judge]) / (freedom + SERIES_PRIOR_REWARDS)
+        return cls(arm=arm, judge=judge, start=start, noise=noise, day=day, rewards=count, n=count, x=x)
 
     @cached_property
-    def count(self) -> Ints:
-        """The days of each series."""
-        found: Ints = np.diff(self.start, append=len(self.day))
-        return found
+    def day_count(self) -> Ints:
+        """Number of days of each series, (m,)."""
+        counts: Ints = np.diff(self.start, append=len(self.day))
+        return counts
 
     @cached_property
-    def of_day(self) -> Ints:
-        """The series of each day."""
-        return np.repeat(np.arange(len(self.arm)), self.count)
+    def series_of_day(self) -> Ints:
+        """Index of each day's series."""
+        return np.repeat(np.arange(len(self.arm)), self.day_count)
 
     @cached_property
-    def begins(self) -> Flags:
-        """Which days are the first of a series."""
-        found = np.zeros(len(self.day), dtype=np.bool_)
-        found[self.start] = True
-        return found
+    def is_first_day(self) -> Flags:
+        """Whether each day is the first of its series."""
+        flags = np.zeros(len(self.day), dtype=np.bool_)
+        flags[self.start] = True
+        return flags
 
-    def counting(self, day_variance: float) -> Self:
-        """The same, where the n rewards of a day count as n/(1 + ρ·n)."""
+    def with_day_variance(self, day_variance: float) -> Self:
+        """A copy in which the n rewards of a day count as n/(1 + ρ·n)."""
         return replace(self, n=self.rewards / (1 + day_variance * self.rewards)) if day_variance else self
 
-    def first_days(self, of: Flags, day: int) -> list[int]:
-        """The first day from `day` on of each of these series that has one."""
-        found = []
-        for number in np.flatnonzero(of):
-            start, count = int(self.start[number]), int(self.count[number])
-            at = int(np.searchsorted(self.day[start : start + count], day))
-            if at < count:
-                found.append(start + at)
-        return found
+    def first_days(self, wanted: Flags, day: int) -> list[int]:
+        """For each series flagged in `wanted` (m,), the index of its first day from `day` on, if there is one."""
+        indexes = []
+        for number in np.flatnonzero(wanted):
+            start, count = int(self.start[number]), int(self.day_count[number])
+            offset = int(np.searchsorted(self.day[start : start + count], day))
+            if offset < count:
+                indexes.append(start + offset)
+        return indexes
 
     def candidates(self, cut: Flags, barred: Flags) -> Iterator[Candidate]:
-        """Of each part of each series the day where a break is likeliest, if it is likely at all."""
-        parts = np.flatnonzero(self.begins | cut)
+        """In each part between the cuts the day with the largest z, if that is above MIN_Z.
+
+        `cut` flags the first days of parts and `barred` the days that can't be candidates.
+        """
+        parts = np.flatnonzero(self.is_first_day | cut)
         part = np.repeat(np.arange(len(parts)), np.diff(parts, append=len(self.day)))
         n, s = self.n, self.n * self.x
-        all_n, all_s = (np.add.reduceat(each, parts) for each in (n, s))
-        n_before, s_before = (np.cumsum(each) - each for each in (n, s))
-        n_before, s_before = (each - each[parts][part] for each in (n_before, s_before))
-        n_after = all_n[part] - n_before
-        able = (n_before >= LEAST) & (n_after >= LEAST) & ~barred
+        n_before, s_before = _sums_before(n, parts, part), _sums_before(s, parts, part)
+        n_after = np.add.reduceat(n, parts)[part] - n_before
+        s_after = np.add.reduceat(s, parts)[part] - s_before
+        is_possible = (n_before >= MIN_REWARDS) & (n_after >= MIN_REWARDS) & ~barred
         before = s_before / np.maximum(n_before, 1)
-        after = (all_s[part] - s_before) / np.maximum(n_after, 1)
-        spread = np.sqrt(self.noise[self.of_day] * (1 / np.maximum(n_before, 1) + 1 / np.maximum(n_after, 1)))
-        z = np.where(able, np.abs(after - before) / spread, 0.0)
-        for number in np.flatnonzero(np.maximum.reduceat(z, parts) > ASKED):
+        after = s_after / np.maximum(n_after, 1)
+        noise = self.noise[self.series_of_day]
+        error = np.sqrt(noise * (1 / np.maximum(n_before, 1) + 1 / np.maximum(n_after, 1)))
+        z = np.where(is_possible, np.abs(after - before) / error, 0.0)
+        for number in np.flatnonzero(np.maximum.reduceat(z, parts) > MIN_Z):
+            start = parts[number]
             end = parts[number + 1] if number + 1 < len(parts) else len(z)
-            at = int(parts[number] + np.argmax(z[parts[number] : end]))
-            n_first, n_since = (self.rewards[of].sum() for of in (slice(parts[number], at), slice(at, end)))
+            at = int(start + np.argmax(z[start:end]))
             yield Candidate(
-                series=int(self.of_day[at]),
+                series=int(self.series_of_day[at]),
                 at=at,
                 before=float(before[at]),
                 after=float(after[at]),
-                n_before=float(n_first),
-                n_after=float(n_since),
+                n_before=float(self.rewards[start:at].sum()),
+                n_after=float(self.rewards[at:end].sum()),
             )
 
-    def likelihood(self, cut: Flags, only: int | None = None) -> Floats:
-        """The logarithm of how likely each series is by each of STEPS, shape (m, steps); of one alone, (1, steps)."""
-        chosen = np.arange(len(self.arm)) if only is None else np.array([only])
-        chosen = chosen[np.argsort(-self.count[chosen], kind="stable")]
-        start, count, noise = self.start[chosen], self.count[chosen], self.noise[chosen]
-        shape = len(chosen), len(STEPS)
-        level, variance, found = np.full(shape, LEVEL), np.full(shape, ANYWHERE), np.zeros(shape)
-        steps = STEPS * noise[:, None]
-        for step in range(int(count[0])):
-            # The longest come first: those that still go on.
-            held = int(np.searchsorted(-count, -step))
-            at = start[:held] + step
-            if step:
-                gap = self.day[at] - self.day[at - 1]
-                grown = np.minimum(variance[:held] + steps[:held] * gap[:, None], ANYWHERE)
-                fresh = cut[at][:, None]
-                variance[:held], level[:held] = np.where(fresh, ANYWHERE, grown), np.where(fresh, LEVEL, level[:held])
-            own = (noise[:held] / self.n[at])[:, None]
-            total, off = variance[:held] + own, self.x[at][:, None] - level[:held]
-            found[:held] -= (np.log(total) + off**2 / total) / 2
-            level[:held] += variance[:held] / total * off
-            variance[:held] *= own / total
-        return found[np.argsort(chosen, kind="stable")]
+    def log_likelihood(self, cut: Flags, only: int | None = None) -> Floats:
+        """Log-likelihood of each series for each of STEPS, (m, steps), or of the series `only`, (1, steps).
 
-    def is_the_judges(self, found: Candidate) -> bool:
-        """Whether what the same judge gave other arms, before that day and since, fits this shift better than none."""
-        day, of_day = self.day[found.at], self.of_day
-        others = (self.judge == self.judge[found.series]) & (self.arm != self.arm[found.series])
-        m = len(self.arm)
-        n, s, then = self.n, self.n * self.x, self.day < day
-        n_before, s_before, n_after, s_after = (
-            np.bincount(of_day, weights=each * when, minlength=m) for when in (then, ~then) for each in (n, s)
-        )
-        told = others & (n_before > 0) & (n_after > 0)
-        if n_after[told].sum() < LEAST:
+        The level is unknown again on each day that `cut` flags.
+        """
+        chosen = np.arange(len(self.arm)) if only is None else np.array([only])
+        # Longest first, so that the series that have a given day are always the first ones.
+        chosen = chosen[np.argsort(-self.day_count[chosen], kind="stable")]
+        start, count, noise = self.start[chosen], self.day_count[chosen], self.noise[chosen]
+        shape = len(chosen), len(STEPS)
+        level, variance = np.full(shape, PRIOR_LEVEL), np.full(shape, PRIOR_LEVEL_VARIANCE)
+        result = np.zeros(shape)
+        step_variance = STEPS * noise[:, None]
+        for number in range(int(count[0])):
+            active = int(np.searchsorted(-count, -number))
+            at = start[:active] + number
+            if number:
+                gap = self.day[at] - self.day[at - 1]
+                grown = np.minimum(variance[:active] + step_variance[:active] * gap[:, None], PRIOR_LEVEL_VARIANCE)
+                is_cut = cut[at][:, None]
+                variance[:active] = np.where(is_cut, PRIOR_LEVEL_VARIANCE, grown)
+                level[:active] = np.where(is_cut, PRIOR_LEVEL, level[:active])
+            mean_variance = (noise[:active] / self.n[at])[:, None]
+            total = variance[:active] + mean_variance
+            error = self.x[at][:, None] - level[:active]
+            result[:active] -= (np.log(total) + error**2 / total) / 2
+            level[:active] += variance[:active] / total * error
+            variance[:active] *= mean_variance / total
+        return result[np.argsort(chosen, kind="stable")]
+
+    def is_judge_shift(self, candidate: Candidate) -> bool:
+        """Whether the same judge's rewards of other arms, before and after, fit the shift better than no shift."""
+        series = candidate.series
+        is_other = (self.judge == self.judge[series]) & (self.arm != self.arm[series])
+        is_before = self.day < self.day[candidate.at]
+        n, s = self.n, self.n * self.x
+        n_before, s_before = self._sum_by_series(n * is_before), self._sum_by_series(s * is_before)
+        n_after, s_after = self._sum_by_series(n * ~is_before), self._sum_by_series(s * ~is_before)
+        compared = is_other & (n_before > 0) & (n_after > 0)
+        if n_after[compared].sum() < MIN_REWARDS:
             return False
-        moved = s_after[told] / n_after[told] - s_before[told] / n_before[told]
-        variance = self.noise[told] * (1 / n_before[told] + 1 / n_after[told])
-        return bool(((moved**2 - (moved - found.shift) ** 2) / variance).sum() > 0)
+        shift = s_after[compared] / n_after[compared] - s_before[compared] / n_before[compared]
+        variance = self.noise[compared] * (1 / n_before[compared] + 1 / n_after[compared])
+        return bool(((shift**2 - (shift - candidate.shift) ** 2) / variance).sum() > 0)
+
+    def _sum_by_series(self, values: Floats) -> Floats:
+        sums: Floats = np.bincount(self.series_of_day, weights=values, minlength=len(self.arm))
+        return sums
 
     @cached_property
-    def _sums(self) -> tuple[bytes, ...]:
+    def _key(self) -> tuple[bytes, ...]:
         columns = (self.arm, self.judge, self.start, self.noise, self.day, self.n, self.x)
         return tuple(column.tobytes() for column in columns)
 
     def __hash__(self) -> int:
-        return hash(self._sums)
+        return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Series) and self._sums == other._sums
+        return isinstance(other, Series) and self._key == other._key
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _changes(
+def _judge(kind: RowKind) -> str:
+    return f"{kind.source} {kind.judge}"
+
+
+def _sums_before(values: Floats, parts: Ints, part: Ints) -> Floats:
+    """Sum of the values before each day within its part; `parts` are the first days, `part` each day's part."""
+    before = np.cumsum(values) - values
+    sums: Floats = before - before[parts][part]
+    return sums
+
+
+@lru_cache(maxsize=CACHED_RESULTS)
+def _detect_changes(
     series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...], *, varies_by_day: bool
 ) -> ArmChanges:
-    breaks = {each.arm: Break(arm=each.arm, day=each.day, kept=True) for each in decisions if each.kept}
+    breaks = {each.arm: Break(arm=each.arm, day=each.day, is_confirmed=True) for each in decisions if each.is_confirmed}
     if not len(series.day):
         return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
-    cut, plain, barred = _decided(series, names, decisions)
+    cut, cut_without_break, barred = _apply_decisions(series, names, decisions)
     day_variance = _day_variance(series) if varies_by_day else 0.0
-    series = series.counting(day_variance)
-    likelihood, shifts = series.likelihood(cut), list[JudgeShift]()
+    series = series.with_day_variance(day_variance)
+    likelihood = series.log_likelihood(cut)
+    judge_shifts: list[JudgeShift] = []
     rejected: set[tuple[int, int]] = set()
-    for _ in range(ROUNDS):
-        fresh = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in rejected]
-        for found in fresh:
-            arm, day = names[series.arm[found.series]], date.fromordinal(int(series.day[found.at]))
-            trial = cut.copy()
-            trial[found.at] = True
-            better = series.likelihood(trial, found.series)
-            over = arm in breaks and day <= breaks[arm].day
-            if over or float((_marginal(better) - _marginal(likelihood[[found.series]]))[0]) < BELIEVED:
-                rejected.add((found.series, found.at))
-            elif series.is_the_judges(found):
-                shifts.append(JudgeShift(arm=arm, day=day, shift=found.shift))
-                first = series.first_days(series.judge == series.judge[found.series], day.toordinal())
-                cut[first] = plain[first] = True
-                likelihood = series.likelihood(cut)
+    for _ in range(MAX_ROUNDS):
+        candidates = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in rejected]
+        for candidate in candidates:
+            number, at = candidate.series, candidate.at
+            arm, day = names[series.arm[number]], date.fromordinal(int(series.day[at]))
+            trial_cut = cut.copy()
+            trial_cut[at] = True
+            trial = series.log_likelihood(trial_cut, number)
+            is_superseded = arm in breaks and day <= breaks[arm].day
+            gain = float((_log_marginal(trial) - _log_marginal(likelihood[[number]]))[0])
+            if is_superseded or gain < MIN_LOG_BAYES_FACTOR:
+                rejected.add((number, at))
+            elif series.is_judge_shift(candidate):
+                judge_shifts.append(JudgeShift(arm=arm, day=day, shift=candidate.shift))
+                first_days = series.first_days(series.judge == series.judge[number], day.toordinal())
+                cut[first_days] = cut_without_break[first_days] = True
+                likelihood = series.log_likelihood(cut)
             else:
-                cut, likelihood[found.series] = trial, better[0]
+                cut, likelihood[number] = trial_cut, trial[0]
                 breaks[arm] = Break(
                     arm=arm,
                     day=day,
-                    before=found.before,
-                    after=found.after,
-                    n_before=int(found.n_before),
-                    n_after=int(found.n_after),
+                    before=candidate.before,
+                    after=candidate.after,
+                    n_before=int(candidate.n_before),
+                    n_after=int(candidate.n_after),
                 )
-        if not fresh:
+        if not candidates:
             break
-    # A break is the end of what an arm was, and no drift of its own; of arms in general it says that they do change.
-    moves = _by_arm(series, series.likelihood(plain), len(names))
-    rewarded = np.isin(np.arange(len(names)), series.arm)
-    shared, likely = STEPS_PRIOR, _odds(moves[rewarded])
+    # The shared prior of κ counts breaks as movement, since they show that arms do change; an arm's own κ does not.
+    moving = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
+    has_rewards = np.isin(np.arange(len(names)), series.arm)
+    prior, relative = STEPS_PRIOR, _relative_likelihood(moving[has_rewards])
     for _ in range(ITERATIONS):
-        each = shared * likely
-        each /= each.sum(axis=1, keepdims=True)
-        shared = (PRIOR_ARMS * STEPS_PRIOR + each.sum(axis=0)) / (PRIOR_ARMS + len(each))
-    own = shared * _odds(_by_arm(series, likelihood, len(names)))
-    drift = own @ STEPS / own.sum(axis=1)
-    return ArmChanges(breaks=breaks, shifts=tuple(shifts), drift=drift, day_variance=day_variance)
+        by_arm = prior * relative
+        by_arm /= by_arm.sum(axis=1, keepdims=True)
+        prior = (PRIOR_ARMS * STEPS_PRIOR + by_arm.sum(axis=0)) / (PRIOR_ARMS + len(by_arm))
+    weight = prior * _relative_likelihood(_sum_by_arm(series, likelihood, len(names)))
+    drift = weight @ STEPS / weight.sum(axis=1)
+    return ArmChanges(breaks=breaks, shifts=tuple(judge_shifts), drift=drift, day_variance=day_variance)
 
 
 def _day_variance(series: Series) -> float:
-    """ρ: the mean of DAY_VARIANCES, each by its prior and by how likely it makes all series, breaks or not."""
+    """ρ: the mean of DAY_VARIANCES, weighted by their prior and by the likelihood of all series without cuts."""
     uncut = np.zeros(len(series.day), dtype=np.bool_)
-    likely = np.array([_marginal(series.counting(each).likelihood(uncut)).sum() for each in DAY_VARIANCES.tolist()])
-    weight = DAY_VARIANCES_PRIOR * np.exp(likely - likely.max())
+    totals = []
+    for day_variance in DAY_VARIANCES.tolist():
+        likelihood = series.with_day_variance(day_variance).log_likelihood(uncut)
+        totals.append(_log_marginal(likelihood).sum())
+    total = np.array(totals)
+    weight = DAY_VARIANCES_PRIOR * np.exp(total - total.max())
     return float(weight @ DAY_VARIANCES / weight.sum())
 
 
-def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> tuple[Flags, Flags, Flags]:
-    """The days at which people cut the series, those of them at which nothing broke, and those that are no candidates,
-    as flags.
+def _apply_decisions(
+    series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]
+) -> tuple[Flags, Flags, Flags]:
+    """Flags of the days at which people's decisions cut the series, those of rejected breaks among them, and the days
+    that can't be candidates.
     """
-    cut, plain, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
+    cut, rejected, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
     arms = positions(names)
-    for said in decisions:
-        own = series.arm == arms[said.arm]
-        first = series.first_days(own, said.day.toordinal())
-        cut[first] = True
-        if not said.kept:
-            plain[first] = True
-            within = (series.day >= said.day.toordinal()) & (series.day <= said.decided.toordinal())
-            barred |= own[series.of_day] & within
-    return cut, plain, barred
+    for decision in decisions:
+        is_own = series.arm == arms[decision.arm]
+        first_days = series.first_days(is_own, decision.day.toordinal())
+        cut[first_days] = True
+        if not decision.is_confirmed:
+            rejected[first_days] = True
+            is_barred = (series.day >= decision.day.toordinal()) & (series.day <= decision.decided.toordinal())
+            barred |= is_own[series.series_of_day] & is_barred
+    return cut, rejected, barred
 
 
-def _marginal(likelihood: Floats) -> Floats:
-    """The logarithm of how likely each row (steps,) is, whatever its step, by what is likely at first."""
-    most = likelihood.max(axis=1)
-    found: Floats = most + np.log((STEPS_PRIOR * np.exp(likelihood - most[:, None])).sum(axis=1))
-    return found
+def _log_marginal(likelihood: Floats) -> Floats:
+    """Logarithm of each row's (steps,) likelihood averaged over STEPS_PRIOR, from log-likelihoods."""
+    highest = likelihood.max(axis=1)
+    marginal: Floats = highest + np.log((STEPS_PRIOR * np.exp(likelihood - highest[:, None])).sum(axis=1))
+    return marginal
 
 
-def _odds(likelihood: Floats) -> Floats:
-    """The likelihoods of each row beside its greatest."""
-    found: Floats = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    return found
+def _relative_likelihood(likelihood: Floats) -> Floats:
+    """Each row's likelihoods divided by its greatest, from log-likelihoods."""
+    relative: Floats = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    return relative
 
 
-def _by_arm(series: Series, likelihood: Floats, count: int) -> Floats:
-    """The likelihoods of all series of each arm, shape (arms, steps)."""
-    found = np.zeros((count, len(STEPS)))
-    np.add.at(found, series.arm, likelihood)
-    return found
+def _sum_by_arm(series: Series, likelihood: Floats, count: int) -> Floats:
+    """Log-likelihood of all series of each arm, shape (arms, steps)."""
+    sums = np.zeros((count, len(STEPS)))
+    np.add.at(sums, series.arm, likelihood)
+    return sums

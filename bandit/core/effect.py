@@ -1,16 +1,17 @@
-"""What an arm's presence does to a session's reward, of two kinds that are never mixed.
+"""The effect of an arm's presence on a session's reward, in two designs that are never mixed.
 
-*Causal*: presence was drawn, with a known chance. By intention to treat: every session counts in the group that it was
-drawn for, whatever it then fetched, so that the groups differ by the draw alone; who has it in fact may differ by
-anything. The estimate, its interval and the e-value are those of `bandit.core.betting`, good at every look.
-*Observational*: presence came as it came, often because a session was in trouble: the difference says what went
-together, not what helped. It has no verdict. The caller gives residuals, reward − category mean + global mean.
+*Causal*: presence was drawn, with a known chance. By intention to treat, every session counts in the group that it was
+drawn for, whatever it then fetched, so that the groups differ by the draw alone; those that did fetch the arm may
+differ in any way. The estimate, its interval and the e-value are those of `bandit.core.betting`, valid at every look.
+*Observational*: presence was not drawn, and often came about because a session was in trouble: the difference shows
+association, not what helped. It has no verdict. The caller passes residuals, reward − category mean + global mean.
 
     difference = m₁ − m₀        m = Σw·y/Σw        v = n/(n − 1)·Σw²(y − m)²/(Σw)²
     with (v₁ + v₀)² / (v₁²/(n₁ − 1) + v₀²/(n₀ − 1)) degrees of freedom    (Welch 1947)
 
-What may be said is decided here. "Helps" and "harmful" need an e-value that counts among all lessons
-(`betting.bar`), "negligible" an interval within ±.05, and each as many rewards missing in both groups but for chance.
+This module decides which verdict is allowed. "Helps" and "harmful" need an e-value that is enough among all lessons
+(`betting.evidence_threshold`), "negligible" an interval within ±.05, and each that the groups don't differ in their
+share of missing rewards by more than chance.
 """
 
 import math
@@ -23,11 +24,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.betting import Bets, Draws, UnscoredShares, bar
+from bandit.core.betting import Bets, Draws, UnscoredShares, evidence_threshold
 from bandit.core.estimate import Estimate, about, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
 
-Named = TypeVar("Named", bound=Hashable)
+ArmKey = TypeVar("ArmKey", bound=Hashable)
 
 
 class StudyDesign(StrEnum):
@@ -36,20 +37,20 @@ class StudyDesign(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-# Sessions on the smaller side of the draws that a causal figure needs.
-LEAST_CAUSAL = 15
-# Rows and days without which any difference is one afternoon's.
-LEAST_ROWS, LEAST_DAYS = 5, 3
-# An effect that is worth finding; what is surely less than this, either way, is negligible.
-WORTH = 0.05
-# A stretch is at least so many firings; its difference beyond this is somebody's to look at, whatever the whole says.
-FIRINGS, STRIKING = 50, 0.15
-# The recent days; where these surely have less than this share of the whole's effect, the past is no verdict any more.
-RECENT_DAYS, AGREES = 28, 0.5
-# Like outcomes have no variance; this keeps their interval finite.
-TINY = 1e-12
-# What each kind of difference is worth.
-MEANT = {
+# The least sessions in the smaller group for a causal figure.
+MIN_CAUSAL_SESSIONS = 15
+# The least sessions and days in each group for any difference.
+MIN_SESSIONS, MIN_DAYS = 5, 3
+# The smallest effect of practical relevance; one that is surely smaller, either way, is negligible.
+RELEVANT_EFFECT = 0.05
+# The least firings in a window, and the difference in one window above which somebody should look at it.
+MIN_FIRINGS, STRIKING_DIFFERENCE = 50, 0.15
+# If the last so many days surely have less than this share of the overall effect, there is no verdict.
+RECENT_DAYS, MIN_RECENT_SHARE = 28, 0.5
+# Keeps the interval finite if all outcomes are equal.
+MIN_VARIANCE = 1e-12
+# How sentences describe each design.
+DESIGN_TEXTS = {
     StudyDesign.CAUSAL: "Causal, from a drawn holdout",
     StudyDesign.OBSERVATIONAL: "Observational, what went together and not what caused it",
 }
@@ -64,13 +65,13 @@ class EffectVerdict(StrEnum):
 
     @property
     def decides(self) -> bool:
-        """Whether it says something of the effect, so that holding the arm out has served its purpose."""
+        """Whether it settles the effect, so that the arm need not be held out any longer."""
         return self not in {EffectVerdict.OPEN, EffectVerdict.INSUFFICIENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComparisonGroup:
-    """The sessions with an arm, or those without it, as columns."""
+    """The sessions with an arm, or those without it, as columns (n,)."""
 
     value: Floats
     weight: Floats
@@ -81,7 +82,8 @@ class ComparisonGroup:
 class Trials:
     """Sessions as columns, all (n,): whether the arm was `present`, the `outcome`, the `day` as an ordinal.
 
-    `weight` is above 0, one for each unless given. Raises ValueError for others.
+    `weight` is above 0, by default 1 for each. Raises ValueError for columns of unequal length and outcomes that aren't
+    finite.
     """
 
     present: NDArray[np.bool_]
@@ -99,20 +101,18 @@ class Trials:
             raise ValueError("an outcome is a finite number; leave out what has none")
 
     @classmethod
-    def drawn(cls, draws: Draws) -> "Trials":
-        """The draws that have an outcome, as they were drawn, each with the inverse of its chance."""
-        kept = draws.only(draws.scored)
-        weight = 1 / np.where(kept.taken, kept.chance, 1 - kept.chance)
-        return cls(present=kept.taken, outcome=kept.outcome, day=kept.day, weight=weight)
+    def from_draws(cls, draws: Draws) -> "Trials":
+        """The draws that have an outcome, grouped as drawn and weighted by the inverse of their chance."""
+        scored = draws.select(draws.scored)
+        weight = 1 / np.where(scored.taken, scored.chance, 1 - scored.chance)
+        return cls(present=scored.taken, outcome=scored.outcome, day=scored.day, weight=weight)
 
-    def only(self, kept: NDArray[np.bool_] | Ints) -> "Trials":
-        """Those that are `kept` (n,), or those at these places."""
-        return Trials(
-            present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], weight=self.weight[kept]
-        )
+    def select(self, at: NDArray[np.bool_] | Ints) -> "Trials":
+        """The sessions at these flags or indexes."""
+        return Trials(present=self.present[at], outcome=self.outcome[at], day=self.day[at], weight=self.weight[at])
 
     def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
-        """With the arm, and without it."""
+        """The sessions with the arm, and those without."""
         with_it, without = (
             ComparisonGroup(value=self.outcome[rows], weight=self.weight[rows], day=self.day[rows])
             for rows in (self.present, ~self.present)
@@ -122,7 +122,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One stretch of `firings` in a row: the difference over its days, first to last (ordinals)."""
+    """A period of `firings` sessions with the arm, and the difference over its days `first` to `last` (ordinals)."""
 
     first: int
     last: int
@@ -132,13 +132,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreatmentEffect:
-    """With the arm less without it. `n` sessions with it, by the draw or in fact, on `days` days, and `without`.
+    """The mean reward with the arm less that without it, from `n` sessions with it on `days` days, and `without`.
 
-    `difference` in units of reward is None where `kind` is "cannot tell". `windows` are those of at least 50 firings;
-    `striking`: one of them is beyond ±.15 and wants looking at, whatever the verdict. `sentence` says all that may be
-    said. Of draws alone: the e-value is the `evidence` that there is an effect, 1 for none either way; `unscored` the
-    shares of draws without a reward; `more` about how many more sessions would decide an effect of .05, None where
-    nothing is drawn any more.
+    `difference` in units of reward is None if `kind` is "cannot tell". `windows` have at least 50 firings each;
+    `striking`: one of them is beyond ±.15 and should be looked at, whatever the verdict. `sentence` is the conclusion.
+    For draws only: `evidence` is the e-value against no effect, 1 for no evidence; `unscored` the shares of draws
+    without a reward; `more` roughly the number of further sessions that would decide an effect of .05, None if nothing
+    is drawn any more.
     """
 
     kind: StudyDesign
@@ -155,159 +155,165 @@ class TreatmentEffect:
 
     @property
     def striking(self) -> bool:
-        return any(abs(window.difference) > STRIKING for window in self.windows)
+        return any(abs(window.difference) > STRIKING_DIFFERENCE for window in self.windows)
 
 
 def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = None) -> TreatmentEffect:
     """The effect of being drawn for an arm; "cannot tell" under 15 sessions with a reward in the smaller group.
 
-    `least` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw. `bets`
-    are those on these draws, where they were placed already.
+    `least` is the e-value that a verdict needs (`betting.evidence_threshold`), `chance` that of the next draw. `bets`
+    may be passed in if those on these draws are known.
     """
-    bets = bets or Bets.on(draws)
+    bets = bets or Bets.from_draws(draws)
     verdict, why = verdict_on(draws, least=least, bets=bets)
-    is_told = verdict is not EffectVerdict.INSUFFICIENT
-    found = replace(
-        _found(StudyDesign.CAUSAL, verdict, Trials.drawn(draws), bets.effect() if is_told else None),
+    difference = None if verdict is EffectVerdict.INSUFFICIENT else bets.effect()
+    effect = replace(
+        _build_effect(StudyDesign.CAUSAL, verdict, Trials.from_draws(draws), difference),
         evidence=bets.evidence,
         unscored=draws.unscored(),
-        more=bets.sessions_needed(WORTH, chance=chance, bar=least) if 0 < chance < 1 else None,
+        more=bets.sessions_needed(RELEVANT_EFFECT, chance=chance, threshold=least) if 0 < chance < 1 else None,
     )
     if verdict is EffectVerdict.OPEN and not why:
-        why = f"there are sessions enough for an effect of {WORTH:.2f}; a smaller one takes more"
-        if found.more is None:
+        why = f"there are sessions enough for an effect of {RELEVANT_EFFECT:.2f}; a smaller one takes more"
+        if effect.more is None:
             why = "nothing is held out by chance any more, so that no session will decide it"
-        elif found.more:
-            why = f"about {about(found.more)} more sessions would decide an effect of {WORTH:.2f}"
-    return replace(found, sentence=_sentence(found, "by the draw", why))
+        elif effect.more:
+            why = f"about {about(effect.more)} more sessions would decide an effect of {RELEVANT_EFFECT:.2f}"
+    return replace(effect, sentence=_sentence(effect, "by the draw", why))
 
 
-def verdicts(drawn: Mapping[Named, Draws]) -> dict[Named, EffectVerdict]:
-    """The word on each of several arms, by its draws."""
-    placed = {name: Bets.on(draws) for name, draws in drawn.items()}
-    least = bar(bets.evidence for bets in placed.values())
-    return {name: verdict_on(draws, least=least, bets=placed[name])[0] for name, draws in drawn.items()}
+def verdicts(drawn: Mapping[ArmKey, Draws]) -> dict[ArmKey, EffectVerdict]:
+    """The verdict on each of several arms, given its draws."""
+    bets_on = {name: Bets.from_draws(draws) for name, draws in drawn.items()}
+    least = evidence_threshold(bets.evidence for bets in bets_on.values())
+    return {name: verdict_on(draws, least=least, bets=bets_on[name])[0] for name, draws in drawn.items()}
 
 
 def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple[EffectVerdict, str]:
-    """The word that these draws allow, and why it is no stronger; "" where more draws are all that it lacks. `bets` as
-    in `causal`.
+    """The verdict that these draws allow, and why there is no stronger one; "" if only draws are missing. `least` and
+    `bets` as in `causal`.
     """
-    if lacking := _lacking(Trials.drawn(draws), LEAST_CAUSAL):
+    if lacking := _lacking(Trials.from_draws(draws), MIN_CAUSAL_SESSIONS):
         return EffectVerdict.INSUFFICIENT, lacking
-    bets, unscored = bets or Bets.on(draws), draws.unscored()
+    bets = bets or Bets.from_draws(draws)
+    unscored = draws.unscored()
     if unscored.differ:
         shares = f"{100 * unscored.taken:.0f} % of those with it and {100 * unscored.held_out:.0f} % of those without"
         return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
     if unscored.are_chosen:
         return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
     if bets.evidence >= least:
-        recent = Bets.on(draws.only(draws.day > draws.day.max() - RECENT_DAYS))
-        half = AGREES * bets.mean
+        recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
+        half = MIN_RECENT_SHARE * bets.mean
         if len(recent.x) and (recent.mean - half) * bets.mean < 0 and recent.excludes(half):
             return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
-    if bets.excludes(WORTH) and bets.excludes(-WORTH):
-        return EffectVerdict.NEGLIGIBLE, f"surely less than {WORTH:.2f} either way"
+    if bets.excludes(RELEVANT_EFFECT) and bets.excludes(-RELEVANT_EFFECT):
+        return EffectVerdict.NEGLIGIBLE, f"surely less than {RELEVANT_EFFECT:.2f} either way"
     return EffectVerdict.OPEN, ""
 
 
 def sessions_to_decide(*, chance: float, least: float) -> int | None:
-    """About how many draws with this chance a new arm takes until an effect of .05 is called, as in `causal`.
-
-    None where nothing is drawn.
+    """Expected number of draws with this chance until an effect of .05 of a new arm is called, as in `causal`; None if
+    nothing is drawn.
     """
-    return Bets.on(Draws.none()).sessions_needed(WORTH, chance=chance, bar=least) if 0 < chance < 1 else None
+    if not 0 < chance < 1:
+        return None
+    return Bets.from_draws(Draws.none()).sessions_needed(RELEVANT_EFFECT, chance=chance, threshold=least)
 
 
 def per_protocol(draws: Draws) -> Estimate | None:
-    """The difference among the draws that were heeded, with the inverse of their chances; None under 15 in a group.
+    """The difference among the heeded draws, weighted by inverse chances; None under 15 sessions in a group.
 
-    What was held out and had it all the same is left out, so that the groups differ by whatever made it fetch it, too:
-    this stands beside a verdict, and is none.
+    Sessions that fetched the arm although it was held out are excluded, so that the groups also differ by whatever made
+    those fetch it: this accompanies a verdict but isn't one.
     """
-    trials = Trials.drawn(draws.only(draws.heeded))
-    return None if _lacking(trials, LEAST_CAUSAL) else _difference(trials)
+    trials = Trials.from_draws(draws.select(draws.heeded))
+    return None if _lacking(trials, MIN_CAUSAL_SESSIONS) else _difference(trials)
 
 
 def observational(observed: Trials) -> TreatmentEffect:
-    """What went together with a presence that came as it came; "cannot tell" under 5 sessions with it or without.
-
-    It has no verdict, however far apart the groups are.
+    """The difference associated with a presence that wasn't drawn, without a verdict; "cannot tell" under 5 sessions
+    with it or without.
     """
-    lacking = _lacking(observed, LEAST_ROWS)
+    lacking = _lacking(observed, MIN_SESSIONS)
     verdict = EffectVerdict.INSUFFICIENT if lacking else EffectVerdict.OPEN
-    found = _found(StudyDesign.OBSERVATIONAL, verdict, observed, None if lacking else _difference(observed))
-    return replace(found, sentence=_sentence(found, "as it came", lacking))
+    effect = _build_effect(StudyDesign.OBSERVATIONAL, verdict, observed, None if lacking else _difference(observed))
+    return replace(effect, sentence=_sentence(effect, "as it came", lacking))
 
 
-def _found(kind: StudyDesign, verdict: EffectVerdict, trials: Trials, told: Estimate | None) -> TreatmentEffect:
+def _build_effect(
+    kind: StudyDesign, verdict: EffectVerdict, trials: Trials, difference: Estimate | None
+) -> TreatmentEffect:
+    """The effect with its counts and windows, without a sentence."""
     with_it, without = trials.groups()
     return TreatmentEffect(
-        kind=kind if told else StudyDesign.CANNOT_TELL,
+        kind=kind if difference else StudyDesign.CANNOT_TELL,
         verdict=verdict,
         n=len(with_it.value),
         without=len(without.value),
         days=len(np.unique(with_it.day)),
-        difference=told,
-        windows=tuple(_windows(trials)) if told else (),
+        difference=difference,
+        windows=tuple(_windows(trials)) if difference else (),
         sentence="",
     )
 
 
 def _lacking(trials: Trials, least: int) -> str:
-    """What is missing for any difference at all; "" for nothing."""
+    """What is missing for a difference, as text; "" for nothing."""
     for group, name in zip(trials.groups(), ("with", "without"), strict=True):
         rows, days = len(group.value), len(np.unique(group.day))
-        if rows < least or days < LEAST_DAYS:
-            return f"{rows} sessions {name} it on {days} days, where {least} on {LEAST_DAYS} are needed"
+        if rows < least or days < MIN_DAYS:
+            return f"{rows} sessions {name} it on {days} days, where {least} on {MIN_DAYS} are needed"
     return ""
 
 
 def _difference(trials: Trials) -> Estimate:
-    """With less without, and its interval."""
+    """The mean with the arm less the mean without, and its interval."""
     groups = trials.groups()
     (m1, v1), (m0, v0) = (weighted_mean(group.value, group.weight) for group in groups)
     n1, n0 = (len(group.value) for group in groups)
-    variance = max(v1 + v0, TINY)
-    freedom = max(variance**2 / max(v1**2 / (n1 - 1) + v0**2 / (n0 - 1), TINY**2), 1.0)
+    variance = max(v1 + v0, MIN_VARIANCE)
+    freedom = max(variance**2 / max(v1**2 / (n1 - 1) + v0**2 / (n0 - 1), MIN_VARIANCE**2), 1.0)
     return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf)
 
 
 def _windows(trials: Trials) -> Iterator[Window]:
-    """Whole days in a row until they hold 50 firings, again and again; days left over belong to the last window.
+    """Consecutive windows of whole days with at least 50 firings each; remaining days belong to the last one.
 
-    Days of sessions with the arm alone have no difference, and no window.
+    A window in which all sessions have the arm has no difference and is left out.
     """
     days, firings = np.unique(trials.day[trials.present], return_counts=True)
     by_day = np.argsort(trials.day, kind="stable")
     sorted_days = trials.day[by_day]
-    total, first, seen, held = int(firings.sum()), int(trials.day.min()), 0, 0
+    remaining, in_window = int(firings.sum()), 0
+    first = int(trials.day.min())
     for day, count in zip(days.tolist(), firings.tolist(), strict=True):
-        seen, held = seen + count, held + count
-        if held >= FIRINGS and (total - seen >= FIRINGS or day == days[-1]):
-            last = int(trials.day.max()) if seen == total else day
-            # In the order in which they came, so that windows add up as the whole would.
+        remaining -= count
+        in_window += count
+        if in_window >= MIN_FIRINGS and (remaining >= MIN_FIRINGS or day == days[-1]):
+            last = day if remaining else int(trials.day.max())
+            # In their original order, so that floating-point sums are those of an unsorted selection.
             start, end = np.searchsorted(sorted_days, (first, last + 1))
             at = np.sort(by_day[start:end])
             present, weight = trials.present[at], trials.weight[at]
             if not present.all():
-                worth = trials.outcome[at] * weight
-                means = [float(worth[rows].sum() / weight[rows].sum()) for rows in (present, ~present)]
+                weighted = trials.outcome[at] * weight
+                means = [float(weighted[rows].sum() / weight[rows].sum()) for rows in (present, ~present)]
                 yield Window(first=first, last=last, firings=int(present.sum()), difference=means[0] - means[1])
-            first, held = day + 1, 0
+            first, in_window = day + 1, 0
 
 
-def _sentence(found: TreatmentEffect, how: str, why: str) -> str:
-    if found.difference is None:
+def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
+    if effect.difference is None:
         return f"Cannot tell: insufficient, {why}."
-    word = "no verdict" if found.verdict is EffectVerdict.OPEN else found.verdict
-    it = found.difference
+    verdict = "no verdict" if effect.verdict is EffectVerdict.OPEN else effect.verdict
+    it = effect.difference
     numbers = f"{signed(it.mean)} (90 % interval {signed(it.low)} to {signed(it.high)})"
-    base = f"over {found.n} sessions with it {how}, on {found.days} days, and {found.without} without"
-    said = f"{MEANT[found.kind]}: {word}, {numbers} {base}" + (f"; {why}." if why else ".")
-    worst = max(found.windows, key=lambda window: abs(window.difference), default=None)
-    if worst is None or not found.striking:
-        return said
+    base = f"over {effect.n} sessions with it {how}, on {effect.days} days, and {effect.without} without"
+    sentence = f"{DESIGN_TEXTS[effect.kind]}: {verdict}, {numbers} {base}" + (f"; {why}." if why else ".")
+    worst = max(effect.windows, key=lambda window: abs(window.difference), default=None)
+    if worst is None or not effect.striking:
+        return sentence
     days = f"{date.fromordinal(worst.first)} to {date.fromordinal(worst.last)}"
-    return f"{said} To be looked at: {signed(worst.difference)} over {worst.firings} firings from {days}."
+    return f"{sentence} To be looked at: {signed(worst.difference)} over {worst.firings} firings from {days}."

@@ -30,7 +30,7 @@ class Estimate:
 
 
 def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0, most: float = 1.0) -> Estimate:
-    """Student's interval of a mean with this `variance` of its own and `freedom` > 0, all cut to [least, most]."""
+    """Student's interval of a mean with this variance and `freedom` > 0 degrees of freedom, cut to [least, most]."""
     from scipy.special import stdtrit
 
     error = float(np.sqrt(variance))
@@ -40,7 +40,7 @@ def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0
 
 
 def signed(value: float) -> str:
-    """A difference in words, with a true minus.
+    """A difference as text, with a sign and a typographic minus.
 
     >>> signed(-0.0164)
     '−0.016'
@@ -49,7 +49,7 @@ def signed(value: float) -> str:
 
 
 def about(count: int) -> str:
-    """A number of sessions that is only expected, to two digits.
+    """An expected number of sessions as text, rounded to two digits.
 
     >>> about(1187)
     '1,200'
@@ -65,6 +65,6 @@ def weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
     The ratio estimator with its linearised variance (Hájek 1971; Särndal, Swensson and Wretman 1992, 5.7); with equal
     weights the ordinary mean and s²/n. `weights` are at least 0 and not all 0.
     """
-    n, whole = len(values), weights.sum()
-    mean = float((weights * values).sum() / whole)
-    return mean, float(n / (n - 1) * (weights**2 * (values - mean) ** 2).sum() / whole**2)
+    n, total = len(values), weights.sum()
+    mean = float((weights * values).sum() / total)
+    return mean, float(n / (n - 1) * (weights**2 * (values - mean) ** 2).sum() / total**2)

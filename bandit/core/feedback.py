@@ -1,10 +1,10 @@
-"""Feedback: what reading has led to lately moves how often it is chosen."""
+"""Feedback: recent rewards of reading change how often a consumption arm is chosen."""
 
 from dataclasses import dataclass
 
-# The seed's own numbers: an average from .5 up is encouraged, below .3 with enough samples discouraged.
-GOOD = 0.5
-POOR = 0.3
+# From the original specification: boost from this average up; penalise below that one, given enough samples.
+MIN_BOOSTED_AVERAGE = 0.5
+MAX_PENALISED_AVERAGE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Feedback:
 
 
 def feedback(n: int, average: float, sizes: Sizes) -> Feedback | None:
-    """What `n` rewards with this average in [0, 1] over the window do to a consumption arm; None for nothing."""
-    if n and average >= GOOD:
-        factor, verdict = sizes.boost, f"at least {GOOD:g}: boosted"
-    elif n >= sizes.least and average < POOR:
-        factor, verdict = sizes.penalty, f"below {POOR:g}: penalised"
+    """The factor on a consumption arm's chance, given `n` rewards with this average in [0, 1]; None for no change."""
+    if n and average >= MIN_BOOSTED_AVERAGE:
+        factor, verdict = sizes.boost, f"at least {MIN_BOOSTED_AVERAGE:g}: boosted"
+    elif n >= sizes.least and average < MAX_PENALISED_AVERAGE:
+        factor, verdict = sizes.penalty, f"below {MAX_PENALISED_AVERAGE:g}: penalised"
     else:
         return None
     plural = "reward" if n == 1 else "rewards"

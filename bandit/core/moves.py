@@ -1,20 +1,20 @@
-"""What changes for each arm between two outlooks of its bandit."""
+"""Compares two outlooks of a bandit, arm by arm."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from bandit.core.posterior import Outlook
 
-# Of an arm's observations; where less of them is left, a page says why.
-LEAST_LEFT = 0.9
+# If less than this fraction of an arm's observations remains, a page explains why.
+MIN_REMAINING = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmMove:
-    """One arm of one bandit before and after: its posterior mean in [0, 1], and its expected number of the next 100.
+    """One arm before and after a change: its posterior mean in [0, 1] and expected number of the next 100 decisions.
 
-    Its `sessions` count as `observations_before` and `observations_after` pseudo-observations; 0 where that is unknown.
-    `touched`: the change is about this arm. Others move with it, as arms share a mean and compete for the next 100.
+    Its `sessions` count as `observations_before` and `observations_after` pseudo-observations; 0 if unknown. `touched`:
+    the change is about this arm. Others move too, as arms share a mean and compete for the next 100 decisions.
     """
 
     bandit: str
@@ -30,31 +30,31 @@ class ArmMove:
 
     @property
     def mean_moves(self) -> float:
-        """Between the means as pages show them, in thousandths."""
+        """Difference of the means as pages show them, rounded to thousandths."""
         return round(round(self.mean_after, 3) - round(self.mean_before, 3), 3)
 
     @property
     def share_moves(self) -> int:
-        """Between the numbers of the next 100 as pages show them, whole."""
+        """Difference of the numbers of the next 100 as pages show them, rounded to integers."""
         return round(self.share_after) - round(self.share_before)
 
     @property
     def counts_less(self) -> bool:
-        """Whether the change makes the arm's sessions count for visibly less together."""
-        return self.observations_after < LEAST_LEFT * self.observations_before
+        """Whether the arm's sessions together count for visibly less after the change."""
+        return self.observations_after < MIN_REMAINING * self.observations_before
 
     @property
     def is_shown(self) -> bool:
-        """Whether any digit moves that pages show."""
+        """Whether any digit changes that pages show."""
         return bool(self.mean_moves or self.share_moves)
 
 
 def moves(bandit: str, before: Outlook, after: Outlook, *, touched: Collection[str] = ()) -> list[ArmMove]:
-    """Every arm of `before`: those `touched` first, then the most moved by mean, by share, by name.
+    """The moves of all arms of `before`: `touched` arms first, then by greatest change of mean, of share, and by name.
 
-    Raises KeyError where `after` lacks one of them.
+    Raises KeyError if `after` lacks one of them.
     """
-    found = [
+    arm_moves = [
         ArmMove(
             bandit=bandit,
             arm=name,
@@ -70,8 +70,8 @@ def moves(bandit: str, before: Outlook, after: Outlook, *, touched: Collection[s
         for name, arm in before.arms.items()
     ]
 
-    def order(move: ArmMove) -> tuple[bool, float, float, str]:
+    def sort_key(move: ArmMove) -> tuple[bool, float, float, str]:
         mean, share = move.mean_after - move.mean_before, move.share_after - move.share_before
         return (not move.touched, -abs(mean), -abs(share), move.arm)
 
-    return sorted(found, key=order)
+    return sorted(arm_moves, key=sort_key)

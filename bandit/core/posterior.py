@@ -1,28 +1,27 @@
-"""From integer buckets to Beta posteriors, folded when read; nothing here is stored.
+"""Folds integer buckets into Beta posteriors when they are read; no posterior is stored.
 
 With λ = 2^(−1/H), H the half-life in days, and for arm a on day t:
 
     α = κ·m_a     + e·Σ_source w_source·Σ_day λ^(t−day)·S
     β = κ·(1−m_a) + e·Σ_source w_source·Σ_day λ^(t−day)·(N−S)
 
-Decay is by time and at read, so that an idle arm is not eroded by the others' updates and a late correction is
-exact. The prior's centre m_a is the arm's own long-run mean, so that a drought does not lift a weak arm:
+Decay depends on time and is applied on reading, so that other arms' updates don't erode an idle arm and a late
+correction is exact. The prior's centre m_a is the arm's own long-run mean, so that decay doesn't lift a weak arm:
 
     m_a = (κ·μ + e·S_long) / (κ + e·N_long)      the same sums with the long half-life
     μ   = (κ·½ + e·ΣS_long) / (κ + e·ΣN_long)    over all arms: the bandit's mean
     e   = μ(1−μ) / σ²                            σ² within arms, of judge and human grades; clipped to [1, 8]
 
-μ and e are shared by the arms, and read from the days before t only: a reward of day t moves its own arm and leaves
-every other bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit.
+μ and e are shared by the arms and computed from the days before t only: a reward of day t changes its own arm and
+leaves the others bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit.
 
-A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
-baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to
-do with a session or for a grade that something speaks against, caps on how much evidence may amount to, and a price on
-cost. Where change is followed (bandit.core.change) S and N begin anew at a break, and drift leaves less of the sums
-with the short half-life. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights
-that they earned. With parts (bandit.core.pooling) μ and κ are an arm's own, by what other arms with its parts have
-earned. Breaks, drift and parts, too, are read from the days before t: what parts share of a day, they share from the
-next day on.
+A policy may turn on more, all of it off by default: offsets for biased graders and a baseline for circumstances that
+an arm didn't choose (bandit.core.rectify), less weight for an arm with a small part in a session or for a contested
+grade, caps on the amount of evidence, and a price on cost. If the policy follows change (bandit.core.change), S and N
+begin anew at a break, and drift reduces the sums with the short half-life. With a scale (bandit.core.calibration)
+fallbacks are mapped to the judge's scale and weighted by how well they predict it. With parts (bandit.core.pooling) μ
+and κ are the arm's own, from the rewards of other arms with its parts. Breaks, drift and parts are also computed from
+the days before t: arms share a day's rewards through their parts from the next day on.
 """
 
 import hashlib
@@ -36,25 +35,25 @@ import numpy as np
 
 from bandit.core.agents import AgentCaps
 from bandit.core.change import ArmChanges
-from bandit.core.evidence import EvidenceTable, Known
+from bandit.core.evidence import EvidenceContext, EvidenceTable
 from bandit.core.policy import Policy
-from bandit.core.pooling import PartsPrior, apart, pool
+from bandit.core.pooling import PartsPrior, as_independent, pool
 from bandit.core.propensity import p_best, propensities
 from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
 
 TAIL = 0.05
-# Sets of arms chosen among, whose P(best) a posterior remembers.
-REMEMBERED = 16
-# The parts of an arm that is not said to have any.
-ALONE = ("", "")
+# How many sets of arms a posterior caches P(best) for.
+CACHED_CHOICES = 16
+# The parts of an arm that the policy names no parts for.
+NO_PARTS = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEvidence:
-    """What one source adds to one arm: `n` rewards ever read, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1].
+    """One source's evidence on one arm: `n` rewards in all, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1].
 
-    `counts` is what one of them counts, a verdict being 1, caps included. `mapped` is the mean on the judge's scale,
-    None where the source is read as it stands.
+    `counts` is the weight of one of them including caps, where a verdict has 1. `mapped` is the mean on the judge's
+    scale, None if the source isn't mapped.
     """
 
     source: str
@@ -67,8 +66,8 @@ class SourceEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrior:
-    """What an arm's two `parts` (empty for one that no other arm has) say of it: `mean`, worth `strength` pseudo-
-    observations.
+    """The prior from an arm's two `parts` ("" for one that no other arm has): `mean`, worth `strength`
+    pseudo-observations.
     """
 
     parts: tuple[str, str]
@@ -79,7 +78,7 @@ class SharedPrior:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPosterior:
     """Beta(`alpha`, `beta`) of one arm; `low` and `high` bound the central 90 %; evidence in order of source. `shared`
-    where it has parts.
+    is None if the arm has no parts.
     """
 
     arm: str
@@ -98,7 +97,7 @@ class ArmPosterior:
 
     @property
     def observations(self) -> float:
-        """What its sessions count as: pseudo-observations."""
+        """Pseudo-observations of all its evidence."""
         return sum(each.pseudo for each in self.evidence)
 
 
@@ -106,8 +105,8 @@ class ArmPosterior:
 class Posterior:
     """The arms' posteriors of one bandit on one day, as columns in the order of `names` (sorted).
 
-    `caps` says where those of agents act. Where the policy has parts, `pooled` is what they say of each arm, its
-    `shared` the covariance of the posteriors.
+    `mean` is μ, `evidence_scale` e. If the policy has parts, `pooled` is the prior from them, with the covariance of
+    the posteriors as `shared`.
     """
 
     names: tuple[str, ...]
@@ -151,26 +150,26 @@ class Posterior:
 
     @cached_property
     def version(self) -> str:
-        """A name for exactly these numbers: the same bits, day, arms and policy give the same version."""
+        """A digest of the numbers, day, arms and policy: equal bits give an equal version."""
         text = "\n".join((self.policy.version, repr(self.policy), self.day.isoformat(), *self.names))
         shared = b"" if self.pooled is None else self.pooled.shared.tobytes()
         return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes() + shared).hexdigest()[:16]
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
-        """P(best) among `names`, by quadrature, in the order of the names; empty for none. Remembered for a while."""
-        chosen = tuple(sorted(set(names)))
-        found = self._best.get(chosen)
-        if found is None:
+        """P(best) among `names`, by quadrature, in the order of the names; empty for none. Cached."""
+        choice = tuple(sorted(set(names)))
+        chances = self._best.get(choice)
+        if chances is None:
             position = positions(self.names)
-            at = [position[name] for name in chosen]
+            at = [position[name] for name in choice]
             alpha, beta = self.alpha[at], self.beta[at]
             best = p_best(alpha, beta) if at else alpha
             if self.pooled is not None and len(at) > 1:
-                best = p_best(*apart(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
-            if len(self._best) >= REMEMBERED:
+                best = p_best(*as_independent(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
+            if len(self._best) >= CACHED_CHOICES:
                 self._best.clear()
-            found = self._best[chosen] = dict(zip(chosen, best.tolist(), strict=True))
-        return dict(found)
+            chances = self._best[choice] = dict(zip(choice, best.tolist(), strict=True))
+        return dict(chances)
 
     @cached_property
     def _best(self) -> dict[tuple[str, ...], dict[str, float]]:
@@ -179,10 +178,10 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
+    """A bandit's posterior, and the chance of each choosable arm.
 
-    `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
-    decision's own. `by_arm`: the mean of each arm, and its share of the next hundred decisions.
+    `chances` leaves out paused, retired and merged arms and ignores supply, limits and feedback, which differ from
+    decision to decision. `by_arm` holds each arm's mean and its expected number of the next hundred decisions.
     """
 
     posterior: Posterior
@@ -196,15 +195,17 @@ class Outlook:
 
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
-    """What follows from a posterior where these of its arms can be chosen."""
-    arms, chosen = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy)
-    by_arm = {name: (arm.mean, 100 * chosen.get(name, 0.0)) for name, arm in arms.items()}
-    return Outlook(posterior=posterior, chances=chosen, arms=arms, by_arm=by_arm)
+    """The outlook of a posterior if these of its arms can be chosen."""
+    arms, arm_chances = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy)
+    by_arm = {name: (arm.mean, 100 * arm_chances.get(name, 0.0)) for name, arm in arms.items()}
+    return Outlook(posterior=posterior, chances=arm_chances, arms=arms, by_arm=by_arm)
 
 
 def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """π over the arms of `best`: P(best) to the power of the policy's sharpness, times an arm's factor if it has one,
-    above the chance that every arm has. Empty for no arms.
+    """The chance π of each arm of `best`, which maps arms to P(best); they sum to 1. Empty for no arms.
+
+    P(best) is raised to the policy's sharpness, multiplied by the arm's factor if it has one, and mixed with the
+    policy's least chance.
     """
     if not best:
         return {}
@@ -214,26 +215,30 @@ def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, flo
 
 
 def fold(
-    rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date, known: Known | None = None
+    rows: Iterable[RewardRow],
+    *,
+    arms: Iterable[str],
+    policy: Policy,
+    today: date,
+    context: EvidenceContext | None = None,
 ) -> Posterior:
-    """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
-    count, are left out.
+    """The posterior of every arm in `arms` on the day `today`, from rows in any order; rows of later days, and of days
+    too old to count, are ignored.
 
-    The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
-    scale: and version and view; where change is followed: and judge, witness and standing; with a cap on agents: and
-    agent and witness): rows of zeros, their order
-    and how they are split make no difference. `known` as in `EvidenceTable.read`. Raises KeyError for a row of an arm
-    not in `arms`.
+    The bits depend only on the sums of n, s and q by (arm, source, day), and by stratum with a rectifier, version and
+    view with a scale, judge, witness and standing if change is followed, agent and witness with a cap on agents. Rows
+    of zeros, the order of rows and how they are split make no difference. `context` as in `EvidenceTable.read`. Raises
+    KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
-    read = EvidenceTable.read(rows, names, policy, today, known)
-    scale = policy.evidence_scale or read.scale()
-    charged = read.charged()
+    evidence = EvidenceTable.read(rows, names, policy, today, context)
+    scale = policy.evidence_scale or evidence.scale()
+    charged = evidence.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
-    undrifted = charged.kept(policy.half_life)
-    short = short * undrifted
+    drift_factors = charged.drift_factors(policy.half_life)
+    short = short * drift_factors
     if policy.evidence_cap is not None:
-        short = _newest(read.table, short, policy.evidence_cap / scale)
+        short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
     # μ, from the days before today.
     past = np.where(charged.table.age > 0, long, 0.0)
@@ -241,18 +246,18 @@ def fold(
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
     n_short, s_short, f_short = charged.sums(short)
-    usual: float | Floats = mean
+    prior_mean: float | Floats = mean
     strength: float | Floats = prior
     pooled = None
     if policy.parts:
-        parts = [policy.parts.get(name, ALONE) for name in names]
-        n_past, s_past, _ = charged.sums(past * charged.kept(policy.long_run_half_life))
+        parts = [policy.parts.get(name, NO_PARTS) for name in names]
+        n_past, s_past, _ = charged.sums(past * charged.drift_factors(policy.long_run_half_life))
         pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
-        usual, strength = pooled.mean, pooled.strength
-        # How much of an arm's mean is still what its parts say, in both places where its own rewards come on top.
-        kept = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
-        pooled = replace(pooled, shared=kept[:, None] * kept * pooled.shared)
-    centre = (strength * usual + scale * s_long) / (strength + scale * n_long)
+        prior_mean, strength = pooled.mean, pooled.strength
+        # The prior's fraction of an arm's mean, after its own rewards are added to the long-run mean and to α and β.
+        fraction = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
+        pooled = replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
+    centre = (strength * prior_mean + scale * s_long) / (strength + scale * n_long)
     return Posterior(
         names=names,
         alpha=strength * centre + scale * s_short,
@@ -263,53 +268,56 @@ def fold(
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_by_source(read, short, scale, undrifted * read.decay(policy.half_life)),
-        changes=read.changes,
-        caps=read.caps,
+        evidence=_by_source(evidence, short, scale, drift_factors * evidence.decay(policy.half_life)),
+        changes=evidence.changes,
+        caps=evidence.caps,
     )
 
 
 def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
-    """What `fold` reads of each arm, without prior and decay: the mean of its rewards, moved and charged as the policy
-    says, each by its weight; in [0, 1]. An arm without rewards that count has none.
+    """Each arm's weighted mean reward in [0, 1] as `fold` sees it, but without prior and decay.
+
+    Rewards are shifted and charged as the policy says. An arm without weight is left out.
     """
     names = tuple(sorted(set(arms)))
-    read = EvidenceTable.read(rows, names, policy, today).charged()
-    n, s, _ = read.sums(read.weights(math.inf, 1.0))
+    evidence = EvidenceTable.read(rows, names, policy, today).charged()
+    n, s, _ = evidence.sums(evidence.weights(math.inf, 1.0))
     return {name: float(s[i] / n[i]) for i, name in enumerate(names) if n[i] > 0}
 
 
-def _newest(table: Table, weight: Floats, most: float) -> Floats:
-    """The weights of each arm's newest rewards that come to `most` rewards in all; 0 for older ones."""
-    kept = weight.copy()
+def _cap_to_newest(table: Table, weight: Floats, most: float) -> Floats:
+    """The weights, reduced so that only each arm's newest rewards count, up to a weighted total of `most`."""
+    capped = weight.copy()
     for arm in np.flatnonzero(table.by_arm(weight * table.n) > most):
         at = np.flatnonzero(table.arm == arm)
         at = at[np.argsort(table.age[at], kind="stable")]
         amount = weight[at] * table.n[at]
-        before = np.cumsum(amount) - amount
-        kept[at] *= np.clip(most - before, 0, amount) / np.where(amount > 0, amount, 1.0)
-    return kept
+        newer = np.cumsum(amount) - amount
+        capped[at] *= np.clip(most - newer, 0, amount) / np.where(amount > 0, amount, 1.0)
+    return capped
 
 
 def _by_source(
-    read: EvidenceTable, weight: Floats, scale: float, decay: Floats
+    evidence: EvidenceTable, weight: Floats, scale: float, decay: Floats
 ) -> dict[str, tuple[SourceEvidence, ...]]:
-    """`decay` (n,) is what age and drift leave of each row."""
-    table = read.table
+    """Each arm's evidence by source; `decay` (n,) is the factor of each row's age and drift."""
+    table = evidence.table
     width = max(len(table.sources), 1)
-    mapped = table.line != NO_LINE
+    is_mapped = table.line != NO_LINE
     columns = (table.n, table.raw, scale * weight * table.n, weight * table.n, decay * table.n)
-    n, raw, pseudo, counted, decayed = (np.bincount(table.slot, weights=values) for values in columns)
-    n_mapped, s_mapped = (np.bincount(table.slot, weights=np.where(mapped, each, 0.0)) for each in (table.n, table.s))
-    found: dict[str, list[SourceEvidence]] = {}
-    for at in np.flatnonzero(n):
+    n, raw, pseudo, weighted, decayed = (np.bincount(table.slot, weights=values) for values in columns)
+    mapped_n, mapped_s = (
+        np.bincount(table.slot, weights=np.where(is_mapped, each, 0.0)) for each in (table.n, table.s)
+    )
+    by_arm: dict[str, list[SourceEvidence]] = {}
+    for slot in np.flatnonzero(n):
         record = SourceEvidence(
-            source=table.sources[at % width],
-            n=int(n[at]),
-            pseudo=float(pseudo[at]),
-            mean=float(raw[at] / n[at]),
-            counts=float(counted[at] / decayed[at]) if decayed[at] else 0.0,
-            mapped=float(np.clip(s_mapped[at] / n_mapped[at], 0, 1)) if n_mapped[at] else None,
+            source=table.sources[slot % width],
+            n=int(n[slot]),
+            pseudo=float(pseudo[slot]),
+            mean=float(raw[slot] / n[slot]),
+            counts=float(weighted[slot] / decayed[slot]) if decayed[slot] else 0.0,
+            mapped=float(np.clip(mapped_s[slot] / mapped_n[slot], 0, 1)) if mapped_n[slot] else None,
         )
-        found.setdefault(table.names[at // width], []).append(record)
-    return {arm: tuple(records) for arm, records in found.items()}
+        by_arm.setdefault(table.names[slot // width], []).append(record)
+    return {arm: tuple(records) for arm, records in by_arm.items()}

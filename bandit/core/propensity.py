@@ -1,4 +1,4 @@
-"""How likely each arm is to be chosen: exactly, and the same every time."""
+"""The chance of each arm, computed by deterministic quadrature."""
 
 from collections.abc import Iterator
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 POINTS = 1024
-# What the grid leaves out on either side; far below any floor.
+# The probability that the grid may miss on either side; far below any floor.
 NEGLIGIBLE = 1e-10
-# The arms with the highest means, so many, say from where on the best one may be.
-LEADERS, HALVINGS = 256, 16
-# Cells (arms × points) worked on at once, and points in a block at least: each block costs an exact F for every arm.
-CELLS, FEWEST_POINTS = 1 << 17, 64
-# A density is integrated over a block where that misses the exact F by MISS at most and F nowhere steps by over STEP.
-MISS, STEP = 1e-9, 0.1
+# How many arms with the highest means are used to find the grid's lower end, and the bisections for it.
+MAX_LEADERS, BISECTIONS = 256, 16
+# The most cells (arms × points) of a block, and its least points: each block costs an exact F for every arm.
+MAX_CELLS, MIN_BLOCK_POINTS = 1 << 17, 64
+# A density is integrated over a block if the result is this close to the exact F and no step of F is above MAX_STEP.
+MAX_ERROR, MAX_STEP = 1e-9, 0.1
 # Keeps the logarithm of a chance of 0 finite.
-LEAST = 1e-300
+MIN_CHANCE = 1e-300
 
 
 def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
@@ -25,11 +25,11 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
 
         P_i = ∫ f_i(x)·Π_{j≠i} F_j(x) dx
 
-    by the trapezium rule in F_i, so that a density without bound at 0 or 1 does no harm, on `points` ≥ 2 equally
-    spaced points from where the best arm surely is; an arm that surely is below gets 0. Deterministic. With 1,024
-    points the error against 200,000 is 5e-5 at most for α + β from 10 to 10⁵ and every α and β from 1 up (64 points:
-    .02). Below 1 the mass crowds at 0 or 1, where an even grid parts arms badly: 2e-4 from .5 up, 2e-3 from .2, .01
-    from .1. Time grows with arms × points, memory with arms.
+    by the trapezium rule in F_i, which tolerates a density that is unbounded at 0 or 1, on `points` ≥ 2 equally spaced
+    points over the range that almost surely contains the best arm; an arm that is surely below has 0. Deterministic.
+    With 1,024 points the error against 200,000 is at most 5e-5 for α + β from 10 to 10⁵ and all α, β ≥ 1 (64 points:
+    .02). Below 1 the mass is concentrated at 0 or 1, where an even grid is imprecise: 2e-4 from .5 up, 2e-3 from .2,
+    .01 from .1. Time grows with arms × points, memory with arms.
     Raises ValueError for no arms or a parameter that is not positive.
     """
     from scipy.special import betaincinv
@@ -38,24 +38,24 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
         raise ValueError("P(best) needs at least one arm, and every α and β above 0")
     highest = betaincinv(alpha, beta, 1 - NEGLIGIBLE)
     high = float(highest.max())
-    low = _lowest(alpha, beta, high)
-    able = np.flatnonzero(highest >= low)
+    low = _lower_end(alpha, beta, high)
+    contenders = np.flatnonzero(highest >= low)
     chance = np.zeros(len(alpha))
-    chance[able] = _quadrature(alpha[able], beta[able], np.linspace(low, high, points))
+    chance[contenders] = _quadrature(alpha[contenders], beta[contenders], np.linspace(low, high, points))
     shares: Floats = chance / chance.sum()
     return shares
 
 
-def _lowest(alpha: Floats, beta: Floats, high: float) -> float:
-    """What the best of the leaders, and so the best arm, stays below with a chance of NEGLIGIBLE at most; bisected."""
+def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
+    """A bound, found by bisection, that the best arm is below with a probability of at most NEGLIGIBLE."""
     from scipy.special import betainc, betaincinv
 
     low = float(betaincinv(alpha, beta, NEGLIGIBLE).max())
-    leaders = np.argsort(-alpha / (alpha + beta), kind="stable")[:LEADERS]
+    leaders = np.argsort(-alpha / (alpha + beta), kind="stable")[:MAX_LEADERS]
     alpha, beta = alpha[leaders], beta[leaders]
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if np.log(np.maximum(betainc(alpha, beta, middle), LEAST)).sum() < np.log(NEGLIGIBLE):
+        if np.log(np.maximum(betainc(alpha, beta, middle), MIN_CHANCE)).sum() < np.log(NEGLIGIBLE):
             low = middle
         else:
             high = middle
@@ -63,11 +63,11 @@ def _lowest(alpha: Floats, beta: Floats, high: float) -> float:
 
 
 def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
-    """Σ over the steps of x of (F_i's growth) · (mean of Π_{j≠i} F_j at both ends)."""
+    """Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends)."""
     chance = np.zeros(len(alpha))
     before = others_before = np.zeros((len(alpha), 1))
     for cdf in _distributions(alpha, beta, x):
-        log = np.log(np.maximum(cdf, LEAST))
+        log = np.log(np.maximum(cdf, MIN_CHANCE))
         others = np.exp(log.sum(axis=0) - log)
         mass = np.diff(cdf, axis=1, prepend=before)
         chance += (mass * (others + np.concatenate((others_before, others[:, :-1]), axis=1))).sum(axis=1) / 2
@@ -76,10 +76,10 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 
 
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
-    """F at x[0], then at the points of one block after the other; shapes (K, points of the block). 1 at the end."""
+    """F at x[0], then at the points of each block in turn, shapes (K, points of the block); F is set to 1 at x[-1]."""
     from scipy.special import betainc
 
-    size = max(CELLS // len(alpha), FEWEST_POINTS)
+    size = max(MAX_CELLS // len(alpha), MIN_BLOCK_POINTS)
     end = betainc(alpha, beta, x[0])[:, None]
     yield end
     for at in range(0, len(x) - 1, size):
@@ -93,28 +93,28 @@ def _block(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats) -
 
         F(x + h) = F(x) + h/2·(f(x) + f(x+h)) − h²/12·(f′(x+h) − f′(x)) + O(h⁵ f⁗)        (Euler–Maclaurin)
 
-    and for arms where that is not good enough by the incomplete beta function itself.
+    and for arms for which that is too imprecise from the incomplete beta function itself.
     """
     from scipy.special import betainc, betaln
 
     a, b, h = (alpha - 1)[:, None], (beta - 1)[:, None], x[1] - x[0]
-    with np.errstate(all="ignore"):  # at 0 and 1, where f or f′ may have no bound: such an arm is never sound
+    with np.errstate(all="ignore"):  # f or f′ may be infinite at 0 and 1: such an arm isn't precise
         density = np.exp(a * np.log(x) + b * np.log1p(-x) - betaln(alpha, beta)[:, None])
         slope = density * (a / x - b / (1 - x))
         growth = h / 2 * (density[:, 1:] + density[:, :-1]) - h**2 / 12 * np.diff(slope)
         cdf: Floats = start + np.cumsum(growth, axis=1)
-        sound = (np.abs(cdf[:, -1] - end[:, 0]) <= MISS) & (density.max(axis=1) * h <= STEP)
+        is_precise = (np.abs(cdf[:, -1] - end[:, 0]) <= MAX_ERROR) & (density.max(axis=1) * h <= MAX_STEP)
     cdf[:, -1:] = end
-    rough = np.flatnonzero(~sound)
+    rough = np.flatnonzero(~is_precise)
     cdf[rough, :-1] = betainc(alpha[rough, None], beta[rough, None], x[1:-1])
     return cdf
 
 
 def propensities(chance: Floats, *, floor: float) -> Floats:
-    """π = f + (1 − K·f)·P(best): no eligible arm is ever quite given up. Shape (K,), sums to 1, each at least f.
+    """π = f + (1 − K·f)·P(best), so that every arm keeps a chance of at least f. Shape (K,), sums to 1.
 
-    `chance` is any distribution over the K eligible arms. Where K floors would take more than half of all draws
-    (K·f > ½), f is lowered to 1/(2K).
+    `chance` is any distribution over the K eligible arms. If K floors would take more than half of all draws (K·f > ½),
+    f is lowered to 1/(2K).
     """
     count = len(chance)
     low = min(floor, 0.5 / count)

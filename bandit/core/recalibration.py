@@ -1,19 +1,19 @@
-"""How far each stratum's rewards are off, from sessions that a person graded too: the mean of (human − machine), shrunk
-towards that of the wider stratum it belongs to, arm × source × stratum → source × stratum → source → 0.
+"""Estimates each stratum's bias from sessions that a person graded too: the mean of (human − machine), shrunk towards
+that of the wider stratum it belongs to, arm × source × stratum → source × stratum → source → 0.
 
 A stratum's own mean m̂ = Σw·(human − machine) / Σw has the weights w = 1/probability of its pairs (the ratio form of
-Horvitz and Thompson's estimator), which makes up for sessions that were drawn with unlike chances; those pairs are
-worth n = (Σw)²/Σw² equal ones (Kish). What is behind it is a sum of three normal effects, each of variance τ², and a
+Horvitz and Thompson's estimator), since sessions are drawn with unequal probabilities; these pairs are worth
+n = (Σw)²/Σw² equally weighted ones (Kish). The model is a sum of three normal effects, each of variance τ², and a
 scatter σ² of single pairs:
 
     offset = u[source] + u[source, stratum] + u[arm, source, stratum]        m̂ = offset + noise of variance σ²/n
 
-The offsets are the best linear prediction of that from all the means (Henderson 1975; the empirical-Bayes estimate of
-Efron and Morris 1975). With one level it is n/(n + K)·m̂ (Bühlmann's credibility, 1967), where K = σ²/τ² is how many
-pairs weigh as much as the parent. K = 2: pairs scatter by σ = .25 within a stratum, and the founding faults put offsets
-of .2 to .7 on theirs, some .3 in all, τ = .18 a level. σ² is pooled within strata, starting from SPREAD with the
-weight of SPREAD_PAIRS pairs, so that three like pairs are no proof; the interval is Student's. Fewer than two pairs say
-nothing of their own: such a stratum takes its parent's offset, one level's doubt wider.
+The offsets are the best linear prediction from all the means (Henderson 1975; the empirical-Bayes estimate of Efron and
+Morris 1975). With one level it is n/(n + K)·m̂ (Bühlmann's credibility, 1967), where K = σ²/τ² is the number of pairs
+that have as much weight as the parent. K = 2: pairs scatter by σ = .25 within a stratum, and the biases known at the
+start were .2 to .7, about .3 in all, τ = .18 a level. σ² is pooled within strata with the prior PRIOR_SCATTER², worth
+PRIOR_PAIRS pairs, so that three equal pairs don't prove an exact bias; the interval is Student's. A stratum with fewer
+than two pairs has its parent's offset, with the variance of one more level.
 """
 
 from collections import Counter
@@ -27,20 +27,20 @@ import numpy as np
 from bandit.core.rectify import TRUTH, Stratum
 from bandit.core.table import Floats
 
+# The number of pairs that have as much weight as the parent stratum.
 K = 2.0
-SPREAD = 0.25
-SPREAD_PAIRS = 4
-LEAST_PAIRS = 2
+PRIOR_SCATTER = 0.25
+PRIOR_PAIRS = 4
+MIN_PAIRS = 2
 LEVEL = 0.90
-# Positions in (arm, source, stratum).
+# The levels of the hierarchy, as indexes into (arm, source, stratum).
 LEVELS = ((1,), (1, 2), (0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineHumanPair:
-    """One reward that a machine and a person gave, both in [0, 1]; drawn for the person with `probability` in (0, 1].
-
-    Raises ValueError for other numbers, and for a machine that is a person.
+    """A machine's and a person's reward of one session, both in [0, 1]. The session was drawn for the person with
+    `probability` in (0, 1]. Raises ValueError for numbers out of range and for human grades as the machine's.
     """
 
     arm: str
@@ -59,7 +59,7 @@ class MachineHumanPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
-    """What is to be added to each reward of a stratum, in [−1, 1], with its 90 % interval, from how many `pairs`."""
+    """The number in [−1, 1] to add to each reward of a stratum, with its 90 % interval and its number of `pairs`."""
 
     arm: str
     source: str
@@ -78,8 +78,10 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Leaf:
-    """A stratum's pairs: how many, what they are worth in equal ones, their weighted mean, their sum of squares."""
+class _StratumMean:
+    """A stratum's mean of (human − machine), weighted, from `pairs` pairs worth `n` equally weighted ones; `squares` is
+    the unweighted sum of squared deviations.
+    """
 
     key: Stratum
     pairs: int
@@ -89,41 +91,41 @@ class _Leaf:
 
 
 def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
-    """The offset of each of `strata` and of every stratum that has pairs, sorted; none at all without pairs.
+    """The offset of each of `strata` and of every stratum that has pairs, sorted; empty without pairs.
 
-    A stratum without pairs of its own takes that of its source and stratum, or of its source; one of a source without
-    any is left out, as are human grades.
+    A stratum without pairs of its own has the offset of its source and stratum, or of its source. Strata of a source
+    without pairs, and of human grades, are left out.
     """
     from scipy.special import stdtrit
 
-    leaves = _leaves(pairs)
-    sources = {leaf.key[1] for leaf in leaves}
-    wanted = sorted({key for key in strata if key[1] in sources} | {leaf.key for leaf in leaves})
-    if not leaves:
+    means = _stratum_means(pairs)
+    sources = {each.key[1] for each in means}
+    wanted = sorted({key for key in strata if key[1] in sources} | {each.key for each in means})
+    if not means:
         return ()
     # σ² of (human − machine) within strata, and its degrees of freedom.
-    freedom = sum(leaf.pairs - 1 for leaf in leaves) + SPREAD_PAIRS
-    spread = (sum(leaf.squares for leaf in leaves) + SPREAD_PAIRS * SPREAD**2) / freedom
-    means, variances = _predicted(leaves, wanted, spread)
+    freedom = sum(each.pairs - 1 for each in means) + PRIOR_PAIRS
+    variance = (sum(each.squares for each in means) + PRIOR_PAIRS * PRIOR_SCATTER**2) / freedom
+    offsets, variances = _predict(means, wanted, variance)
     half = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variances)
-    counts = {leaf.key: leaf.pairs for leaf in leaves}
-    columns = zip(wanted, *(np.clip(each, -1, 1).tolist() for each in (means, means - half, means + half)), strict=True)
+    counts = {each.key: each.pairs for each in means}
+    bounds = np.clip((offsets, offsets - half, offsets + half), -1, 1).T.tolist()
     return tuple(
-        Offset(arm=key[0], source=key[1], stratum=key[2], offset=mean, pairs=counts.get(key, 0), low=low, high=high)
-        for key, mean, low, high in columns
+        Offset(arm=key[0], source=key[1], stratum=key[2], offset=offset, pairs=counts.get(key, 0), low=low, high=high)
+        for key, (offset, low, high) in zip(wanted, bounds, strict=True)
     )
 
 
-def _leaves(pairs: Iterable[MachineHumanPair]) -> list[_Leaf]:
-    found: dict[Stratum, list[tuple[float, float]]] = {}
+def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
+    by_stratum: dict[Stratum, list[tuple[float, float]]] = {}
     for pair in pairs:
         key = (pair.arm, pair.source, pair.stratum)
-        found.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
-    leaves = []
-    for key in sorted(found):
-        differences, weights = np.array(sorted(found[key])).T
-        leaves.append(
-            _Leaf(
+        by_stratum.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
+    means = []
+    for key, weighted in sorted(by_stratum.items()):
+        differences, weights = np.array(sorted(weighted)).T
+        means.append(
+            _StratumMean(
                 key=key,
                 pairs=len(differences),
                 n=float(weights.sum() ** 2 / (weights**2).sum()),
@@ -131,30 +133,33 @@ def _leaves(pairs: Iterable[MachineHumanPair]) -> list[_Leaf]:
                 squares=float(((differences - differences.mean()) ** 2).sum()),
             )
         )
-    return leaves
+    return means
 
 
-def _predicted(leaves: Sequence[_Leaf], wanted: Sequence[Stratum], spread: float) -> tuple[Floats, Floats]:
-    """The offsets of `wanted` given the leaves' means, and their variances."""
-    effect = spread / K
-    asked = [_levels(key) for key in wanted]
-    # An effect that fewer than LEAST_PAIRS pairs speak of is nobody else's.
+def _predict(means: Sequence[_StratumMean], wanted: Sequence[Stratum], variance: float) -> tuple[Floats, Floats]:
+    """The offsets of `wanted` given the strata's means, and their variances; `variance` is σ²."""
+    effect_variance = variance / K
     pairs: Counter[object] = Counter()
-    for leaf in leaves:
-        pairs.update(dict.fromkeys(_levels(leaf.key), leaf.pairs))
-    said = [
-        [label if pairs[label] >= LEAST_PAIRS else ("alone", label) for label in _levels(leaf.key)] for leaf in leaves
+    for each in means:
+        pairs.update(dict.fromkeys(_effects(each.key), each.pairs))
+    # An effect with fewer than MIN_PAIRS pairs is relabelled, so that no wanted stratum shares it.
+    observed = [
+        [effect if pairs[effect] >= MIN_PAIRS else ("alone", effect) for effect in _effects(each.key)] for each in means
     ]
-    noise = np.diag([spread / leaf.n for leaf in leaves])
-    gain = np.linalg.solve(effect * _shared(said, said) + noise, effect * _shared(said, asked)).T
-    means = gain @ np.array([leaf.mean for leaf in leaves])
-    return means, effect * (len(LEVELS) - (gain * _shared(asked, said)).sum(axis=1))
+    predicted = [_effects(key) for key in wanted]
+    noise = np.diag([variance / each.n for each in means])
+    covariance = effect_variance * _shared_effects(observed, observed) + noise
+    gain = np.linalg.solve(covariance, effect_variance * _shared_effects(observed, predicted)).T
+    offsets = gain @ np.array([each.mean for each in means])
+    variances = effect_variance * (len(LEVELS) - (gain * _shared_effects(predicted, observed)).sum(axis=1))
+    return offsets, variances
 
 
-def _levels(key: Stratum) -> list[object]:
+def _effects(key: Stratum) -> list[object]:
+    """Labels of the effects that add up to a stratum's offset, one for each of LEVELS."""
     return [tuple(key[at] for at in level) for level in LEVELS]
 
 
-def _shared(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:
-    """How many effects each of `some` has in common with each of `others`."""
+def _shared_effects(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:
+    """How many effects each of `some` has in common with each of `others`, shape (some, others)."""
     return np.array([[float(sum(map(eq, one, other))) for other in others] for one in some])

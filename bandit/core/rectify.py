@@ -4,8 +4,8 @@ With δ the offset of a stratum (arm, source, stratum), and its day's sums N, S 
 
     S' = clip(S + δ·N, 0, N)        F' = N − S'        Q' = clip(Q + 2δ·S + δ²·N, S'²/N, S')
 
-Everything is integers in micro-units, δ too, so that the order of rewards and how they are split change no bit (L5),
-and nothing is stored: without offsets the sums are the ledger's own again.
+Everything is integers in micro-units, δ too, so that neither the order of rewards nor how they are split changes a bit.
+Nothing is stored: without offsets the sums are the ledger's own.
 """
 
 import math
@@ -14,16 +14,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from bandit.core.table import MICRO, Ints, RewardRow, RewardRows, RowKind, summed
+from bandit.core.table import MICRO, Ints, RewardRow, RewardRows, RowKind, sum_by_key
 
 Stratum = tuple[str, str, str]
 
-# What the others are measured by.
+# The source that biases are measured against.
 TRUTH = "human"
 
 
 def check_offsets(offsets: Mapping[Stratum, float]) -> None:
-    """Raises ValueError for an offset that is no number from −1 to 1, or that would move a person's grades."""
+    """Raise ValueError for an offset that isn't a number from −1 to 1, or that would shift human grades."""
     for (arm, source, stratum), offset in offsets.items():
         if source == TRUTH:
             raise ValueError(f"{TRUTH} grades are never rectified; got an offset of {offset!r} for them on {arm!r}")
@@ -34,44 +34,47 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
 def rectified(
     rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
 ) -> RewardRows:
-    """The rows, added up by all that names them, and moved by the `offsets` of their (arm, source, stratum).
+    """The rows, summed by (arm, source, stratum), context and day, and shifted by their stratum's offset.
 
-    `baseline` moves them further by their context. Rows with neither stay as they are. All in units of reward, −1 to 1.
-    By what else tells them apart no offset differs, so that rows are added up over that first: each sum is clipped
-    once, however many agents, views or versions it came from.
+    `baseline` adds an offset by context. Rows with neither stay as they are. All in units of reward, −1 to 1. Rows of
+    different agents, views or versions are summed before the shift, so that each sum is clipped once.
     """
-    held = RewardRows.of(rows)
-    return rectified_apart(held, np.zeros(len(held), dtype=np.int64), offsets, baseline or {})[0]
+    table = RewardRows.from_rows(rows)
+    return rectified_by_group(table, np.zeros(len(table), dtype=np.int64), offsets, baseline or {})[0]
 
 
-def rectified_apart(
-    held: RewardRows, apart: Ints, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
+def rectified_by_group(
+    rows: RewardRows, group: Ints, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
 ) -> tuple[RewardRows, Ints]:
-    """As `rectified`, but that rows are added up only with those that have the same number in `apart` (m,); and the
-    numbers of what it gives, in their order.
-    """
-    numbers: dict[RowKind, int] = {}
-    merged = [numbers.setdefault(_named(kind), len(numbers)) for kind in held.kinds]
-    keys, sums = summed(np.array((apart, np.array(merged, dtype=np.int64)[held.kind], held.day)).T, held.sums)
-    apart, kind, day = np.ascontiguousarray(keys.T)
-    found = RewardRows.made(tuple(numbers), kind, day, sums)
-    n, s, q = (found.sums[:, column] for column in range(3))
-    step = found.each(
+    """As `rectified`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row."""
+    index_of: dict[RowKind, int] = {}
+    merged = [index_of.setdefault(_offset_kind(kind), len(index_of)) for kind in rows.kinds]
+    merged_index = np.array(merged, dtype=np.int64)[rows.kind_index]
+    keys, sums = sum_by_key(np.array((group, merged_index, rows.day)).T, rows.sums)
+    group, kind_index, day = np.ascontiguousarray(keys.T)
+    result = RewardRows.from_columns(tuple(index_of), kind_index, day, sums)
+    n, s, q = (result.sums[:, column] for column in range(3))
+    shift = shifts(result, offsets, contexts)
+    is_shifted = (n > 0) & (shift != 0)
+    divisor = np.maximum(n, 1)
+    new_s = np.clip(s + shift * n, 0, n * MICRO)
+    # The lower bound ⌈new_s²/n⌉, computed from quotient and remainder so that no square overflows.
+    whole, rest = new_s // divisor, new_s % divisor
+    min_q = whole**2 * n + 2 * whole * rest - (-(rest**2) // divisor)
+    new_q = np.minimum(np.maximum(q + 2 * shift * s + shift**2 * n, min_q), new_s * MICRO)
+    new_sums = np.column_stack((n, np.where(is_shifted, new_s, s), np.where(is_shifted, new_q, q), result.sums[:, 3:]))
+    return replace(result, sums=new_sums), group
+
+
+def shifts(rows: RewardRows, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]) -> Ints:
+    """What to add to each reward of each row, (m,), in micro-units: the offsets of its stratum and its context."""
+    return rows.map_kinds(
         lambda kind: round(
             (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
         )
     )
-    moves = (n > 0) & (step != 0)
-    most = np.maximum(n, 1)
-    moved_s = np.clip(s + step * n, 0, n * MICRO)
-    # ⌈moved_s²/n⌉ by the mean's whole part and the rest, whose squares are no larger than what is given here.
-    whole, rest = moved_s // most, moved_s % most
-    least = whole**2 * n + 2 * whole * rest - (-(rest**2) // most)
-    moved_q = np.minimum(np.maximum(q + 2 * step * s + step**2 * n, least), moved_s * MICRO)
-    moved = np.column_stack((n, np.where(moves, moved_s, s), np.where(moves, moved_q, q), found.sums[:, 3:]))
-    return replace(found, sums=moved), apart
 
 
-def _named(kind: RowKind) -> RowKind:
-    """What an offset may differ by, without the rest."""
+def _offset_kind(kind: RowKind) -> RowKind:
+    """The kind without the columns that offsets don't depend on."""
     return kind._replace(judge="", version="", view="", witness="", standing="", agent="")

@@ -1,11 +1,11 @@
-"""What is left of a reward once the circumstances that an arm did not choose are taken out.
+"""Corrects rewards for circumstances that an arm didn't choose, such as the category of work.
 
-With m_c the long-run mean of circumstance c (a category) and μ that of all, an arm that ran in c is read as
+With m_c the long-run mean of circumstance c and μ the overall one, the reward of an arm that ran in c is read as
 
     r' = r − m_c + μ
 
-m_c is shrunk towards μ as an arm's is (`bandit.core.posterior`), and read from the days before, so that what happened
-today to one arm moves no other. Nothing is stored but r: the baseline is a policy applied at read.
+m_c is shrunk towards μ as an arm's is (`bandit.core.posterior`), and computed from the days before, so that today's
+rewards of one arm move no other. Only r is stored: the baseline is applied when rewards are read.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 
-# A circumstance with fewer rewards than this is taken for an average one.
-LEAST = 10
+# A circumstance with fewer rewards than this is treated as an average one.
+MIN_REWARDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """`offsets` maps a context to μ − m_c, in [−1, 1]; `mean` is μ; `version` names exactly these numbers."""
+    """`offsets` maps a context to μ − m_c, in [−1, 1]; `mean` is μ; `version` is a digest of the offsets."""
 
     offsets: Mapping[str, float]
     mean: float
@@ -35,8 +35,9 @@ class Baseline:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def with_merged(self, merged: Mapping[str, str]) -> "Baseline":
-        """`merged` maps a context that was merged into another to that one: it has the same offset, where that has one
-        and it has none of its own.
+        """A copy in which each context that was merged into another has that one's offset, unless it has its own.
+
+        `merged` maps the former to the latter.
         """
         offsets = {name: self.offsets[into] for name, into in merged.items() if into in self.offsets}
         return replace(self, offsets={**offsets, **self.offsets})
@@ -44,9 +45,9 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRewards:
-    """The rewards that a baseline is taken from: rows whose arms are the contexts, and the policy of their bandit.
+    """The rewards that a baseline is computed from: rows whose arms are the contexts, and the policy of their bandit.
 
-    `merged` maps a context that was merged into another to that one, whose offset it has.
+    `merged` maps a context that was merged into another to that one.
     """
 
     rows: Iterable[RewardRow]
@@ -54,21 +55,21 @@ class ContextRewards:
     merged: Mapping[str, str] = field(default_factory=dict)
 
 
-def freed(policy: Policy, found: Baseline) -> Policy:
-    """The policy, reading rewards freed of this baseline."""
-    return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
+def apply_baseline(policy: Policy, applied: Baseline) -> Policy:
+    """A copy of the policy that corrects rewards by this baseline."""
+    return replace(policy, baseline=applied.offsets, version=f"{policy.version} baseline/{applied.version}")
 
 
-def baseline(past: ContextRewards, today: date, *, least: int = LEAST) -> Baseline:
+def baseline(past: ContextRewards, today: date, *, least: int = MIN_REWARDS) -> Baseline:
     """The baseline of the day `today` from the rewards of the days before it.
 
-    A context with fewer than `least` rewards has no offset. The policy's price on cost is left out.
+    A context with fewer than `least` rewards has no offset. The policy's price on cost is ignored.
     """
-    held = RewardRows.of(past.rows)
-    rows = held.where(held.day < today.toordinal())
+    table = RewardRows.from_rows(past.rows)
+    rows = table.select(table.day < today.toordinal())
     count: Counter[str] = Counter()
     for kind, (n, *_) in rows.totals():
-        count[kind.arm] += n * (kind.source != ABSTAINED)
+        count[kind.arm] += 0 if kind.source == ABSTAINED else n
     posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
     offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}

@@ -1,4 +1,4 @@
-"""Buckets as columns: integers added up exactly first, made floating-point numbers once, in one fixed order."""
+"""Reward buckets as NumPy columns: sums are exact integers, converted to floats once and in one fixed order."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,23 +15,23 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MICRO = 1_000_000
-# The source of an abstention: an observation that nobody could grade is on record, with no value and no weight.
+# The source of an abstention: a recorded observation that nobody could grade, with no value and no weight.
 ABSTAINED = "unscored"
-# Sources that look at the work, each in its own words: their spread says how much a grade is worth.
+# Sources that grade the work itself. Their variance determines how much evidence one grade is.
 JUDGE = "judge"
 GRADED = ("human", JUDGE)
-# More keys than this have no numbers of their own.
-MOST_CODES = 2**62
-# Numbers that are so many times as far apart as there are of them are sorted.
-MOST_APART = 16
-# A row that is read as it stands has no line.
+# A key range with more combinations than this can't be packed into one int64 code.
+MAX_CODES = 2**62
+# `distinct` sorts when the range of the values is at least this many times their count.
+MAX_SPARSITY = 16
+# `Table.line` of a row that no calibration line maps.
 NO_LINE = -1
-# What a row's standing leaves of its weight, and its agent's cap.
-Left = tuple[float, float]
-WHOLE: Left = (1.0, 1.0)
-# What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.
+# Two factors on a row's weight: that of its standing and that of its agent's cap.
+WeightFactors = tuple[float, float]
+FULL_WEIGHT: WeightFactors = (1.0, 1.0)
+# What a bucket sums: the number of rewards, Σr, Σr², Σ of the known costs, and the number of known costs.
 MOMENTS = ("n", "s", "q", "cost", "costed")
-MEASURES = attrgetter(*MOMENTS)
+moments_of = attrgetter(*MOMENTS)
 
 Sums = tuple[int, int, int, int, int]
 
@@ -40,11 +40,10 @@ Sums = tuple[int, int, int, int, int]
 class RewardRow:
     """One source's rewards of one arm on one day, as exact integers: count n, Σr and Σr² in (squared) micro-units.
 
-    `stratum` is the caller's own further division of them, "" for none; `context` the circumstance that a baseline is
-    taken from them for, "" for none. `salience` in percent says how much of these sessions was this arm's doing.
-    `cost` is Σ of what is known of their cost, in micro-dollars, and `costed` of how many rewards it is known.
-    `judge` names a judge by all that makes it one, "" where there is none to tell apart. `version`, `view`, `witness`,
-    `standing` and `agent` say who graded what, as in the ledger.
+    `stratum` is the caller's own subdivision and `context` the circumstance that a baseline corrects for; "" for none.
+    `salience` in percent is the arm's share in these sessions' work. `cost` is Σ of the known costs in micro-dollars,
+    `costed` the number of rewards with a known cost. `judge` identifies the judge (model, prompt and so on), "" if
+    there is none. `version`, `view`, `witness`, `standing` and `agent` are the ledger's columns.
     """
 
     arm: str
@@ -67,7 +66,7 @@ class RewardRow:
 
 
 class RowKind(NamedTuple):
-    """What a `RewardRow` says but for its day and its sums: there are few of these where there are many rows."""
+    """A `RewardRow` without its day and sums. Many rows share few kinds."""
 
     arm: str
     source: str
@@ -82,81 +81,85 @@ class RowKind(NamedTuple):
     agent: str
 
 
-KIND = attrgetter(*RowKind._fields)
+kind_of = attrgetter(*RowKind._fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RewardRows:
-    """Rows in some order as columns of integers, (m,) each, which nobody changes: whatever is asked of all of them is
-    asked of their `kinds`, each of which has a row; two may be alike. `day` is an ordinal, `sums` (m, 5) the MOMENTS.
+    """Reward rows as read-only integer columns of m rows. Functions of a row's kind are computed once per kind.
+
+    `kind_index` (m,) points into `kinds`; every kind has a row, and two kinds may be equal. `day` (m,) is an ordinal,
+    `sums` (m, 5) the MOMENTS.
     """
 
     kinds: tuple[RowKind, ...]
-    kind: Ints
+    kind_index: Ints
     day: Ints
     sums: Ints
 
     @classmethod
-    def of(cls, rows: Iterable[RewardRow]) -> "RewardRows":
-        """These rows; as they are, where they are columns already."""
+    def from_rows(cls, rows: Iterable[RewardRow]) -> "RewardRows":
+        """Convert rows to columns; rows that already are columns are returned as they are."""
         if isinstance(rows, RewardRows):
             return rows
-        numbers: dict[RowKind, int] = {}
-        found = [
-            (numbers.setdefault(RowKind(*KIND(row)), len(numbers)), row.day.toordinal(), *MEASURES(row)) for row in rows
-        ]
-        columns = np.array(found, dtype=np.int64).reshape(-1, 2 + len(MOMENTS))
-        return cls(tuple(numbers), columns[:, 0], columns[:, 1], columns[:, 2:])
+        index_of: dict[RowKind, int] = {}
+        records = []
+        for row in rows:
+            index = index_of.setdefault(RowKind(*kind_of(row)), len(index_of))
+            records.append((index, row.day.toordinal(), *moments_of(row)))
+        columns = np.array(records, dtype=np.int64).reshape(-1, 2 + len(MOMENTS))
+        return cls(tuple(index_of), columns[:, 0], columns[:, 1], columns[:, 2:])
 
     @classmethod
-    def made(cls, kinds: Sequence[RowKind], kind: Ints, day: Ints, sums: Ints) -> "RewardRows":
-        """Of these columns, with those kinds that have a row."""
-        used = np.zeros(len(kinds), dtype=np.bool_)
-        used[kind] = True
-        held = tuple(each for each, is_used in zip(kinds, used.tolist(), strict=True) if is_used)
-        return cls(held, (np.cumsum(used) - 1)[kind], day, sums)
+    def from_columns(cls, kinds: Sequence[RowKind], kind_index: Ints, day: Ints, sums: Ints) -> "RewardRows":
+        """Build rows from columns, dropping kinds that no row refers to and renumbering `kind_index` to match."""
+        is_used = np.zeros(len(kinds), dtype=np.bool_)
+        is_used[kind_index] = True
+        used_kinds = tuple(kinds[i] for i in np.flatnonzero(is_used))
+        new_index = np.cumsum(is_used) - 1
+        return cls(used_kinds, new_index[kind_index], day, sums)
 
     def __len__(self) -> int:
-        return len(self.kind)
+        return len(self.kind_index)
 
     def __iter__(self) -> Iterator[RewardRow]:
-        columns = zip(self.kind.tolist(), self.day.tolist(), self.sums.tolist(), strict=True)
+        columns = zip(self.kind_index.tolist(), self.day.tolist(), self.sums.tolist(), strict=True)
         for number, day, sums in columns:
             yield _row(self.kinds[number], day, sums)
 
     @property
     def n(self) -> Ints:
-        """How many rewards each row has."""
+        """Number of rewards in each row, (m,)."""
         return self.sums[:, 0]
 
-    def each(self, of: Callable[[RowKind], Any], dtype: Any = np.int64) -> NDArray[Any]:
-        """What `of` says of each row's kind, (m,)."""
-        return np.array([of(kind) for kind in self.kinds], dtype=dtype)[self.kind]
+    def map_kinds(self, function: Callable[[RowKind], Any], dtype: Any = np.int64) -> NDArray[Any]:
+        """`function` of each row's kind, (m,)."""
+        return np.array([function(kind) for kind in self.kinds], dtype=dtype)[self.kind_index]
 
-    def which(self, of: Callable[[RowKind], bool]) -> Flags:
-        """The rows of whose kind this is so, as flags (m,)."""
-        found: Flags = self.each(of, np.bool_)
-        return found
+    def mask(self, predicate: Callable[[RowKind], bool]) -> Flags:
+        """Whether `predicate` is true of each row's kind, (m,)."""
+        flags: Flags = self.map_kinds(predicate, np.bool_)
+        return flags
 
-    def where(self, flags: Flags) -> "RewardRows":
-        """Those of the rows that have their flag."""
+    def select(self, flags: Flags) -> "RewardRows":
+        """The rows whose flag is set."""
         if flags.all():
             return self
-        return RewardRows.made(self.kinds, self.kind[flags], self.day[flags], self.sums[flags])
+        return RewardRows.from_columns(self.kinds, self.kind_index[flags], self.day[flags], self.sums[flags])
 
     def plus(self, rows: Iterable[RewardRow]) -> "RewardRows":
-        """These rows and more of them."""
-        more = RewardRows.of(rows)
+        """These rows followed by `rows`."""
+        more = RewardRows.from_rows(rows)
         if not len(more):
             return self
-        kind = np.concatenate((self.kind, len(self.kinds) + more.kind))
+        kind_index = np.concatenate((self.kind_index, len(self.kinds) + more.kind_index))
         day, sums = np.concatenate((self.day, more.day)), np.concatenate((self.sums, more.sums))
-        return RewardRows(self.kinds + more.kinds, kind, day, sums)
+        return RewardRows(self.kinds + more.kinds, kind_index, day, sums)
 
     def totals(self) -> Iterator[tuple[RowKind, Sums]]:
-        """The MOMENTS of each kind, over all days."""
-        found = sums_of(self.kind, self.sums, len(self.kinds))
-        yield from zip(self.kinds, found.tolist(), strict=True)
+        """Each kind with its MOMENTS summed over all days."""
+        sums = sums_by_group(self.kind_index, self.sums, len(self.kinds))
+        yield from zip(self.kinds, sums.tolist(), strict=True)
 
 
 def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:
@@ -164,24 +167,24 @@ def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:
     return RewardRow(**kind._asdict(), day=date.fromordinal(day), n=n, s=s, q=q, cost=cost, costed=costed)
 
 
-def sums_of(group: Ints, columns: Ints, groups: int) -> Ints:
-    """Exact sums of each column (m, c) over the rows (m,) of each group, (groups, c)."""
-    found = np.zeros((columns.shape[1], groups), dtype=np.int64)
-    for sums, column in zip(found, columns.T, strict=True):
-        np.add.at(sums, group, column)  # one column at a time: of several at once NumPy takes ten times as long
-    return found.T
+def sums_by_group(group: Ints, columns: Ints, groups: int) -> Ints:
+    """Exact sums of `columns` (m, c) by `group` (m,), shape (groups, c)."""
+    totals = np.zeros((columns.shape[1], groups), dtype=np.int64)
+    for total, column in zip(totals, columns.T, strict=True):
+        np.add.at(total, group, column)  # column by column: NumPy takes ten times as long for all columns at once
+    return totals.T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows as columns, summed exactly over graders and strata, in the order of arm, source, day and salience.
+    """Rows as columns, summed exactly over graders and strata, ordered by arm, source, day and salience.
 
-    `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1];
-    `cost` in dollars, of `costed` of the rewards. `factor` in [0, 1] is what the row's standing leaves of its weight,
-    `capped` in (0, 1] what its agent's cap does.
+    `arm` and `source` are indexes into `names` and `sources`. `n` counts rewards; `s`, `f` and `q` are Σr, Σ(1−r) and
+    Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1]; `cost` in dollars, known for `costed` rewards.
+    `factor` in [0, 1] and `capped` in (0, 1] multiply the row's weight for its standing and its agent's cap.
 
-    `line` is the number of the map by which a row is read, NO_LINE where it is read as it stands. With one, `s` is the
-    mapped sum, which may be outside [0, n], `raw` what it was before, and `doubt` the variance of the map at its arm.
+    `line` is the index of the calibration line that maps a row, NO_LINE if none does. For a mapped row `s` is the
+    mapped sum, which may be outside [0, n], `raw` the sum before, and `doubt` the variance of the line at its arm.
     """
 
     names: tuple[str, ...]
@@ -204,16 +207,16 @@ class Table:
 
     @property
     def slot(self) -> Ints:
-        """A number for each (arm, source)."""
+        """Each row's (arm, source) as one index, arm · number of sources + source."""
         slots: Ints = self.arm * max(len(self.sources), 1) + self.source
         return slots
 
-    def weighing(self, factor: float, capped: float) -> Self:
-        """The same, with what their standing leaves of the rows, and their agents' caps."""
+    def with_factors(self, factor: float, capped: float) -> Self:
+        """A copy with the same two weight factors on every row."""
         return replace(self, factor=np.full(len(self.n), factor), capped=np.full(len(self.n), capped))
 
     def by_arm(self, values: Floats) -> Floats:
-        """Σ of `values` over each arm's rows, in the order of `names`."""
+        """Sum of `values` over each arm's rows, in the order of `names`."""
         sums: Floats = np.bincount(self.arm, weights=values, minlength=len(self.names)).astype(np.float64)
         return sums
 
@@ -224,26 +227,26 @@ def tabulate(
     today: date,
     sources: tuple[str, ...] | None = None,
     *,
-    lefts: Sequence[Left] = (WHOLE,),
-    left: Ints | None = None,
+    weight_factors: Sequence[WeightFactors] = (FULL_WEIGHT,),
+    factor_index: Ints | None = None,
 ) -> Table:
-    """Rows in any order as a table; rows of one arm, source, day and salience are added up, sums of nothing left out.
+    """Sum rows, in any order, by factors, arm, source, day and salience, and drop sums of no rewards.
 
-    `sources`, sorted, where the table is to have more of them than its rows. Where `left` (m,) says which of `lefts` is
-    left of each row, those of which another is left are rows of their own, in the order of `lefts` first. Raises
-    KeyError for a row of an arm that is not in `names`.
+    `sources`, sorted, defaults to the rows' own. `factor_index` (m,) points into `weight_factors` for each row, 0 by
+    default; rows with other factors stay separate, ordered by that index first. Raises KeyError for a row of an arm
+    that is not in `names`.
     """
-    held = RewardRows.of(rows)
-    sources = tuple(sorted({kind.source for kind in held.kinds})) if sources is None else sources
+    rows = RewardRows.from_rows(rows)
+    sources = tuple(sorted({kind.source for kind in rows.kinds})) if sources is None else sources
     arm_at, source_at = positions(names), positions(sources)
-    named = np.array(
-        [(arm_at[kind.arm], source_at[kind.source], kind.salience) for kind in held.kinds], dtype=np.int64
+    kind_columns = np.array(
+        [(arm_at[kind.arm], source_at[kind.source], kind.salience) for kind in rows.kinds], dtype=np.int64
     ).reshape(-1, 3)
-    which = np.zeros(len(held), dtype=np.int64) if left is None else left
-    arm, source, salience = np.ascontiguousarray(named.T)[:, held.kind]
-    key, sums = summed(np.array((which, arm, source, held.day, salience)).T, held.sums)
-    which, arm, source, day, salience = np.ascontiguousarray(key.T)
-    factor, capped = np.array(lefts, dtype=np.float64).reshape(-1, 2)[which].T
+    factor_index = np.zeros(len(rows), dtype=np.int64) if factor_index is None else factor_index
+    arm, source, salience = np.ascontiguousarray(kind_columns.T)[:, rows.kind_index]
+    key, sums = sum_by_key(np.array((factor_index, arm, source, rows.day, salience)).T, rows.sums)
+    factor_index, arm, source, day, salience = np.ascontiguousarray(key.T)
+    factor, capped = np.array(weight_factors, dtype=np.float64).reshape(-1, 2)[factor_index].T
     count, total, squares, cost, costed = np.ascontiguousarray(sums.T)
     return Table(
         names=names,
@@ -266,54 +269,55 @@ def tabulate(
     )
 
 
-def joined(tables: Sequence[Table]) -> Table:
-    """Tables of the same names and sources as one, one after the other; at least one."""
+def concatenate(tables: Sequence[Table]) -> Table:
+    """One table with the rows of all; there is at least one, and all have the same names and sources."""
     if len(tables) == 1:
         return tables[0]
     columns = [each.name for each in fields(Table) if each.name not in {"names", "sources"}]
-    whole: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
-    return replace(tables[0], **whole)
+    values: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
+    return replace(tables[0], **values)
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
-    """The numbers that there are, in order, and which of them each of the values (m,) is. Without sorting where they
-    lie close together.
+    """The distinct values in order, and the index of each of the values (m,) among them.
+
+    Like `np.unique` with `return_inverse`, but without sorting if the values are close together.
     """
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low >= MOST_APART * len(values):
-        numbers, place = np.unique(values, return_inverse=True)
-        return numbers, place
-    there = np.zeros(high - low + 1, dtype=np.bool_)
-    there[values - low] = True
-    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]
+    if high - low >= MAX_SPARSITY * len(values):
+        numbers, index = np.unique(values, return_inverse=True)
+        return numbers, index
+    is_present = np.zeros(high - low + 1, dtype=np.bool_)
+    is_present[values - low] = True
+    return np.flatnonzero(is_present) + low, (np.cumsum(is_present) - 1)[values - low]
 
 
-def summed(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
-    """The keys (m, k) in their order, alike ones as one, with the sums of their columns; sums of nothing left out."""
+def sum_by_key(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
+    """The distinct `keys` (m, k), sorted, with the sums of their `columns`; keys whose first sum is 0 are dropped."""
     if not len(keys):
         return keys, columns
     code = _codes(keys)
     if code is None:
         order = np.lexsort(keys[:, ::-1].T)
         ordered = keys[order]
-        is_first = (ordered[1:] != ordered[:-1]).any(axis=1)
+        is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     else:
-        order = np.argsort(code, kind="stable")  # rows come almost in order
+        order = np.argsort(code, kind="stable")  # fast, as rows are almost in order
         code = code[order]
-        is_first = code[1:] != code[:-1]
-    sums, starts = columns.take(order, axis=0), np.flatnonzero(np.append(True, is_first))
+        is_new = code[1:] != code[:-1]
+    sums, starts = columns.take(order, axis=0), np.flatnonzero(np.append(True, is_new))
     if len(starts) < len(order):
         sums, order = np.add.reduceat(sums, starts, axis=0), order[starts]
-    kept = sums[:, 0] != 0
-    return keys.take(order[kept], axis=0), sums[kept]
+    has_rewards = sums[:, 0] != 0
+    return keys.take(order[has_rewards], axis=0), sums[has_rewards]
 
 
 def _codes(keys: Ints) -> Ints | None:
-    """A number for each of the keys (m, k), m > 0, that are in the same order; None where they are too far apart."""
-    columns = [np.ascontiguousarray(column) for column in keys.T]  # along which NumPy is ten times as fast
+    """One integer for each of the keys (m, k), m > 0, in the same order; None if they don't fit into an int64."""
+    columns = [np.ascontiguousarray(column) for column in keys.T]  # NumPy is ten times as fast on contiguous columns
     ranges = [(int(column.min()), int(column.max())) for column in columns]
     spans = [high - low + 1 for low, high in ranges]
-    if math.prod(spans) > MOST_CODES:
+    if math.prod(spans) > MAX_CODES:
         return None
     code: Ints = np.zeros(len(keys), dtype=np.int64)
     for column, (low, _high), span in zip(columns, ranges, spans, strict=True):
@@ -323,5 +327,5 @@ def _codes(keys: Ints) -> Ints | None:
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:
-    """Each name's place."""
+    """The index of each name."""
     return {name: i for i, name in enumerate(names)}

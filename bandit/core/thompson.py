@@ -1,11 +1,11 @@
-"""Thompson sampling with a hash for its random number, so that asking again gives the same answer."""
+"""Thompson sampling with a hash as the random number, so that repeating a decision gives the same arm."""
 
 import hashlib
 from collections.abc import Mapping
 
 
 def uniform(bandit: str, decision_id: str) -> float:
-    """A number in [0, 1) that depends on the two names only: the first 53 bits of their SHA-256.
+    """A pseudo-random number in [0, 1): the first 53 bits of the SHA-256 of the two names.
 
     >>> uniform("category", "d-1") == uniform("category", "d-1")
     True
@@ -25,9 +25,9 @@ def draw(chances: Mapping[str, float], u: float) -> str:
     if not chances:
         raise ValueError("nothing to draw from; expected at least one arm")
     names = sorted(name for name, chance in chances.items() if chance > 0)
-    upto = 0.0
+    cumulative = 0.0
     for name in names:
-        upto += chances[name]
-        if u < upto:
+        cumulative += chances[name]
+        if u < cumulative:
             return name
     return names[-1]

@@ -44,15 +44,15 @@ class LoneAgent(RuleOfSessions):
         today, held = site_day(now), in_force(Bandit.objects.named(BANDIT))
         rows, policy = held.rows(today), held.policy_on(today)
         first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
-        machines = rows.which(lambda kind: kind.source in MACHINES)
-        agents = rows.each(attrgetter("agent"), object)
-        remembered = rows.where(machines & (rows.day > first.toordinal()))
+        machines = rows.mask(lambda kind: kind.source in MACHINES)
+        agents = rows.map_kinds(attrgetter("agent"), object)
+        remembered = rows.select(machines & (rows.day > first.toordinal()))
         if len({kind.agent for kind in remembered.kinds} - {""}) < PAIR:
             return  # before SciPy is loaded for what the bandit believes
         reading, current = held.outlook(today)
         changes = reading.posterior.changes
         for found in apart(remembered, 0.0 if changes is None else changes.day_variance):
-            rest = rows.where(~(machines & (agents == found.agent)))
+            rest = rows.select(~(machines & (agents == found.agent)))
             without = outlook(held.bandit, policy, rest, today)
             share, share_without = (each.share_of_next_100(found.arm) for each in (current, without))
             lift = share - share_without

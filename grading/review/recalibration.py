@@ -25,7 +25,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from bandit import rectifying, versions
-from bandit.core.calibration import CalibrationLine, Key, reads
+from bandit.core.calibration import CalibrationLine, Key, find_line
 from bandit.core.evidence import lines_of
 from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
@@ -69,7 +69,7 @@ class AsRead:
         return (0, 0.0) if line is None else (n, line.slope * s + line.value(kind.arm, 0.0) * n * MICRO)
 
     def _line(self, key: Key) -> CalibrationLine | None:
-        line = reads(self._lines, key)
+        line = find_line(self._lines, key)
         return None if line is None or line.backwards else line
 
 
@@ -226,9 +226,9 @@ def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifie
 
 
 def _moved(offsets: Iterable[Offset], rows: RewardRows, read: AsRead) -> list[Moved]:
-    offsets, maps = list(offsets), rows.which(lambda kind: read.maps(kind.source))
-    plain = rows.where(~maps)
-    mapped = _sums((kind, *read.sum(kind, n, s)) for kind, (n, s, *_) in rows.where(maps).totals())
+    offsets, maps = list(offsets), rows.mask(lambda kind: read.maps(kind.source))
+    plain = rows.select(~maps)
+    mapped = _sums((kind, *read.sum(kind, n, s)) for kind, (n, s, *_) in rows.select(maps).totals())
     was = _sums((kind, n, s) for kind, (n, s, *_) in plain.totals()) | mapped
     will = _sums((kind, n, s) for kind, (n, s, *_) in rectified(plain, _by_key(offsets)).totals())
     # What lines read is moved and clipped once, as a whole.

@@ -429,7 +429,7 @@ class ScaleReader:
         weights = weights_of(version_of(self._row))
         if self.scale is None or (self.scale.is_start and not has_verdicts(self._row)):
             return weights
-        return self.scale.weighed(weights, timezone.localdate())
+        return self.scale.replace_weights(weights, timezone.localdate())
 
     def of(self, session: Session, grade: Grade, value: float | None = None) -> Calibrated | None:
         """A fallback's grade of this session, or the `value` that was made of it, on the judge's scale of its category;

@@ -12,7 +12,15 @@ from bandit.core.table import MICRO, RewardRow
 pytestmark = pytest.mark.pure
 
 TODAY = date(2026, 3, 31)
-SOUND = {"rewards": 60, "mean": 0.5, "record": 0.5, "evidence": 100.0, "jump": 0.02, "chance": 0.3, "decisions": 60}
+SOUND = {
+    "rewards": 60,
+    "mean": 0.5,
+    "observed_mean": 0.5,
+    "evidence": 100.0,
+    "jump": 0.02,
+    "chance": 0.3,
+    "decisions": 60,
+}
 
 
 def arm(name="code", **numbers):
@@ -25,11 +33,11 @@ def kinds(*arms, **about):
 
 def seen(*arms, **about):
     (advice,) = advise(BanditFacts(arms=arms, **about))
-    return advice.seen
+    return advice.observation
 
 
 def spread(*means):
-    return [arm(f"arm-{place}", mean=mean, record=mean) for place, mean in enumerate(means)]
+    return [arm(f"arm-{place}", mean=mean, observed_mean=mean) for place, mean in enumerate(means)]
 
 
 def test_nothing_is_said_of_sound_numbers():
@@ -89,7 +97,7 @@ def test_a_live_arm_with_a_twentieth_of_the_leaders_rewards_is_starved_i81():
     assert "news 8 rewards and social 11 rewards, where code has 400: under 5 %" in said
     assert kinds(arm("code", rewards=99), arm("news", rewards=1)) == [], "a leader of under 100 leads nothing"
     assert kinds(leader, arm("news", rewards=20)) == []
-    assert kinds(leader, arm("news", rewards=8, tried=True)) == [], "on probation few are meant"
+    assert kinds(leader, arm("news", rewards=8, on_probation=True)) == [], "on probation few are meant"
     assert kinds(leader, arm("news", rewards=8, live=False)) == []
 
 
@@ -116,11 +124,11 @@ def test_evidence_that_is_mostly_fallback_is_said():
 
 
 def test_optimism_is_said_and_caution_is_not_a8_i75():
-    assert kinds(arm(mean=0.66, record=0.5)) == [AdviceKind.OPTIMISTIC]
-    assert "code .660 against .500" in seen(arm(mean=0.66, record=0.5))
-    assert kinds(arm(mean=0.34, record=0.5)) == [], "a rightly sceptical arm is left alone"
-    assert kinds(arm(mean=0.66, record=0.5, rewards=49)) == []
-    assert kinds(arm(mean=0.66, record=None)) == []
+    assert kinds(arm(mean=0.66, observed_mean=0.5)) == [AdviceKind.OPTIMISTIC]
+    assert "code .660 against .500" in seen(arm(mean=0.66, observed_mean=0.5))
+    assert kinds(arm(mean=0.34, observed_mean=0.5)) == [], "a rightly sceptical arm is left alone"
+    assert kinds(arm(mean=0.66, observed_mean=0.5, rewards=49)) == []
+    assert kinds(arm(mean=0.66, observed_mean=None)) == []
 
 
 def test_an_arm_whose_evidence_ran_out_is_drained_a7():
@@ -148,6 +156,6 @@ def test_machines_that_nobody_checked_are_uncalibrated():
 
 
 def test_many_arms_are_named_three_by_three():
-    said = seen(*(arm(f"arm-{place}", unfinished=6, mean=place / 5, record=place / 5) for place in range(5)))
+    said = seen(*(arm(f"arm-{place}", unfinished=6, mean=place / 5, observed_mean=place / 5) for place in range(5)))
     assert said.count("chosen 6 times") == 3
     assert "and 2 more since" in said

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.betting import MOST_LOST, STAKES, Bets, Draws, bar
+from bandit.core.betting import MAX_LOSS, STAKES, Bets, Draws, evidence_threshold
 from bandit.core.effect import EffectVerdict, causal, verdict_on
 from tests.examples import examples
 
@@ -33,16 +33,16 @@ def rolled(dice, n, *, effect=0.0, chance=0.6, spread=0.2):
 
 def test_an_effect_by_hand():
     """m = .5, then (.5·2 + .9)/3: x = .4·.4 and −.6·(.3 − 1.9/3), each h = .24."""
-    found = Bets.on(draws([True, False], [0.9, 0.3]))
+    found = Bets.from_draws(draws([True, False], [0.9, 0.3]))
     assert found.x == pytest.approx([0.16, 0.2])
     assert found.mean == pytest.approx(0.36 / 0.48)
 
 
 def test_an_e_value_by_hand():
     """One row, x = .16: each stake once up and once down, none above .9 of what |x| can be, .6·.5."""
-    stakes = np.minimum(STAKES, MOST_LOST / 0.3)
+    stakes = np.minimum(STAKES, MAX_LOSS / 0.3)
     by_hand = np.mean(np.concatenate((1 + 0.16 * stakes, 1 - 0.16 * stakes)))
-    assert Bets.on(draws([True], [0.9])).evidence == pytest.approx(by_hand)
+    assert Bets.from_draws(draws([True], [0.9])).evidence == pytest.approx(by_hand)
 
 
 def test_the_estimate_is_the_difference_with_inverse_chances():
@@ -52,7 +52,7 @@ def test_the_estimate_is_the_difference_with_inverse_chances():
     chance = np.where(hard, 0.9, 0.1)
     taken = dice.random(20_000) < chance
     outcome = np.where(hard, 0.2, 0.8)
-    found = Bets.on(draws(taken, outcome, chance=chance)).effect()
+    found = Bets.from_draws(draws(taken, outcome, chance=chance)).effect()
     assert found.low < 0 < found.high
     assert abs(found.mean) < 0.02
     assert outcome[taken].mean() - outcome[~taken].mean() < -0.4
@@ -64,14 +64,14 @@ def test_an_interval_holds_the_effect_at_all_looks(effect):
     dice, held = np.random.default_rng(11), []
     for _ in range(100):
         whole = rolled(dice, 400, effect=effect, spread=0.15)
-        looks = (Bets.on(whole.only(np.arange(400) < n)) for n in range(20, 420, 20))
+        looks = (Bets.from_draws(whole.select(np.arange(400) < n)) for n in range(20, 420, 20))
         held.append(not any(bets.excludes(effect) for bets in looks))
     assert np.mean(held) >= 0.9
 
 
 def test_an_e_value_averages_at_most_1_where_there_is_no_effect():
     dice = np.random.default_rng(3)
-    found = [Bets.on(rolled(dice, 60, spread=0.3)).evidence for _ in range(3000)]
+    found = [Bets.from_draws(rolled(dice, 60, spread=0.3)).evidence for _ in range(3000)]
     assert np.mean(found) <= 1 + 3 * np.std(found) / len(found) ** 0.5
 
 
@@ -82,7 +82,7 @@ def test_outcomes_that_nobody_rolled_give_the_draws_no_odds():
     found = []
     for _ in range(2000):
         taken = dice.random(n) < 0.6
-        found.append(Bets.on(draws(taken, outcome)).evidence)
+        found.append(Bets.from_draws(draws(taken, outcome)).evidence)
     assert np.mean([each >= 20 for each in found]) <= 0.05
 
 
@@ -91,7 +91,7 @@ def test_outcomes_that_nobody_rolled_give_the_draws_no_odds():
 def test_no_row_can_ruin_or_break_the_bets(seed, chance, low):
     dice = np.random.default_rng(seed)
     taken, outcome = dice.random(50) < chance, low + dice.integers(0, 2, 50)
-    found = Bets.on(draws(taken, outcome, chance=chance, least=np.full(50, low)))
+    found = Bets.from_draws(draws(taken, outcome, chance=chance, least=np.full(50, low)))
     estimate = found.effect()
     assert 0 < found.evidence < float("inf")
     assert -1 <= estimate.low <= estimate.mean <= estimate.high <= 1
@@ -108,27 +108,28 @@ def test_small_chances_weigh_what_they_are_worth():
             for name in ("taken", "chance", "came", "heeded", "outcome", "least", "day")
         }
     )
-    assert Bets.on(both).effect().error < Bets.on(first).effect().error
-    assert Bets.on(both).evidence > Bets.on(first).evidence
+    assert Bets.from_draws(both).effect().error < Bets.from_draws(first).effect().error
+    assert Bets.from_draws(both).evidence > Bets.from_draws(first).evidence
 
 
 def test_about_as_many_sessions_are_needed_as_are_foretold():
     dice = np.random.default_rng(31)
-    foretold = Bets.on(Draws.none()).sessions_needed(0.1, chance=0.6, bar=800)
+    foretold = Bets.from_draws(Draws.none()).sessions_needed(0.1, chance=0.6, threshold=800)
     took = []
     for _ in range(60):
         whole = rolled(dice, 1200, effect=0.1)
         looks = range(50, 1200, 25)
-        took.append(next(n for n in looks if Bets.on(whole.only(np.arange(1200) < n)).evidence >= 800))
+        took.append(next(n for n in looks if Bets.from_draws(whole.select(np.arange(1200) < n)).evidence >= 800))
     assert np.mean(took) == pytest.approx(foretold, rel=0.2)
-    assert Bets.on(Draws.none()).sessions_needed(0.05, chance=0.6, bar=800) == pytest.approx(1190, abs=10)
+    assert Bets.from_draws(Draws.none()).sessions_needed(0.05, chance=0.6, threshold=800) == pytest.approx(1190, abs=10)
 
 
 def test_every_session_that_came_is_one_less_to_come():
     dice = np.random.default_rng(41)
     whole = rolled(dice, 3000)
     found = [
-        Bets.on(whole.only(np.arange(3000) < n)).sessions_needed(0.05, chance=0.6, bar=800) for n in (0, 500, 3000)
+        Bets.from_draws(whole.select(np.arange(3000) < n)).sessions_needed(0.05, chance=0.6, threshold=800)
+        for n in (0, 500, 3000)
     ]
     assert found[0] > found[1] > found[2] == 0
     assert found[0] - found[1] == pytest.approx(500, abs=150)
@@ -148,7 +149,7 @@ def test_every_session_that_came_is_one_less_to_come():
 )
 def test_the_bar_by_hand(evidence, least):
     """Of forty arms k may be called from 40/(.05·k) each, and none under 100."""
-    assert bar(evidence) == pytest.approx(least)
+    assert evidence_threshold(evidence) == pytest.approx(least)
 
 
 # ---- whoever would bend them
@@ -164,7 +165,7 @@ def test_bad_sessions_left_without_a_reward_earn_no_strong_word():
     whole = gap(2000, effect=0)
     worst = whole.taken & (whole.outcome < np.quantile(whole.outcome[whole.taken], 0.3))
     bent = draws(whole.taken, np.where(worst, np.nan, whole.outcome))
-    assert Bets.on(bent).evidence > 800
+    assert Bets.from_draws(bent).evidence > 800
     verdict, why = verdict_on(bent, least=800)
     assert verdict is EffectVerdict.OPEN
     assert why.startswith("30 % of those with it and 0 % of those without have no reward, which is more than chance")
@@ -184,7 +185,7 @@ def test_draws_that_are_picked_once_the_outcome_is_known_earn_no_strong_word():
     outcome = np.where(came, np.where(good, 0.8, 0.3), np.nan)
     bent = draws(taken, outcome, chance=0.5, came=came)
     assert not bent.unscored().differ
-    assert Bets.on(bent).evidence > 1e6
+    assert Bets.from_draws(bent).evidence > 1e6
     verdict, why = verdict_on(bent, least=100)
     assert verdict is EffectVerdict.OPEN
     assert "% of its draws led to no session" in why

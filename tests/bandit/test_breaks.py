@@ -105,7 +105,7 @@ def test_a_person_takes_a_break_back_and_lets_it_stand_again():
     assert posterior_of("category", NOW).arms["code"].mean > 0.45
     assert posterior_of("category", NOW).posterior.policy.version != version
     breaks.decide(code(), BREAK, kept=True, by="rita")
-    assert found()["code"].kept
+    assert found()["code"].is_confirmed
     assert bits() == broken
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.calibration import ANY, STALE, STALE_AFTER, JudgedSession, Scale, fit
+from bandit.core.calibration import ANY, STALE_AFTER, STALE_FACTOR, JudgedSession, Scale, fit
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.table import ABSTAINED, RewardRow
@@ -177,7 +177,7 @@ class TestReading:
         scale = fit(on_a_line(), START)
         later = replace(scale, latest=TODAY - STALE_AFTER - timedelta(days=1))
         fresh, stale = (each.weights_on(TODAY)["trajectory"] for each in (scale, later))
-        assert stale == STALE * fresh
+        assert stale == STALE_FACTOR * fresh
 
     def test_a_source_that_is_switched_off_stays_off(self):
         rows = [row("a", 0.2, n=20), row("a", 0.5, source="judge", n=5)]

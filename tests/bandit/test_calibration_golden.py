@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from bandit.core.calibration import CalibrationLine, JudgedSession, Scale, fit, start
+from bandit.core.calibration import CalibrationLine, JudgedSession, Scale, fit, starting_line
 from bandit.core.table import ABSTAINED
 from tests import golden
 
@@ -640,7 +640,7 @@ def test_how_many_verdicts_an_arms_fallbacks_amount_to_at_most(arm, pairs, weigh
 
 
 def test_the_line_before_any_pair():
-    found = start("journal", shift=0.25)
+    found = starting_line("journal", shift=0.25)
     expected = {
         "slope": 1.0,
         "intercept": 0.25,

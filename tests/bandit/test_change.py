@@ -248,7 +248,7 @@ class TestDecisions:
 
     def test_a_break_that_is_taken_back_gives_the_arm_its_past_again(self):
         rows = broken() + STEADY
-        took = DecidedBreak(arm="a", day=day(10), kept=False, decided=day(1))
+        took = DecidedBreak(arm="a", day=day(10), is_confirmed=False, decided=day(1))
         found = read(rows, policy=self.decided(took))
         assert found.changes.breaks == {}
         assert found.arms["a"].evidence[0].n == 240
@@ -256,28 +256,28 @@ class TestDecisions:
 
     def test_and_none_is_found_in_what_the_person_had_seen(self):
         rows = broken(age=20) + STEADY
-        took = DecidedBreak(arm="a", day=day(20), kept=False, decided=day(1))
+        took = DecidedBreak(arm="a", day=day(20), is_confirmed=False, decided=day(1))
         for later in range(10):
             assert read(rows, policy=self.decided(took), today=TODAY + timedelta(days=later)).changes.breaks == {}
 
     def test_but_what_breaks_later_is_found(self):
         rows = stretch("a", 0.65, 31, 61) + stretch("a", 0.45, 9, 31) + stretch("a", 0.1, 1, 9)
-        took = DecidedBreak(arm="a", day=day(30), kept=False, decided=day(12))
+        took = DecidedBreak(arm="a", day=day(30), is_confirmed=False, decided=day(12))
         assert read(rows + STEADY, policy=self.decided(took)).changes.breaks["a"].day == day(8)
 
     def test_an_earlier_break_counts_again(self):
         rows = stretch("a", 0.7, 41, 71) + stretch("a", 0.3, 16, 41) + stretch("a", 0.7, 1, 16)
-        took = DecidedBreak(arm="a", day=day(15), kept=False, decided=TODAY)
+        took = DecidedBreak(arm="a", day=day(15), is_confirmed=False, decided=TODAY)
         assert read(rows + STEADY, policy=self.decided(took)).changes.breaks["a"].day == day(40)
 
     def test_a_break_that_is_kept_stands_whatever_the_grades_become(self):
-        kept = DecidedBreak(arm="a", day=day(10), kept=True, decided=day(1))
+        kept = DecidedBreak(arm="a", day=day(10), is_confirmed=True, decided=day(1))
         found = read(stretch("a", 0.65, 1, 41) + STEADY, policy=self.decided(kept))
-        assert (found.changes.breaks["a"].day, found.changes.breaks["a"].kept) == (day(10), True)
+        assert (found.changes.breaks["a"].day, found.changes.breaks["a"].is_confirmed) == (day(10), True)
         assert found.arms["a"].evidence[0].n == 60
 
     def test_a_decision_on_an_arm_that_is_not_there_says_nothing(self):
-        gone = DecidedBreak(arm="gone", day=day(10), kept=True, decided=day(1))
+        gone = DecidedBreak(arm="gone", day=day(10), is_confirmed=True, decided=day(1))
         assert read(STEADY, policy=self.decided(gone)).changes.breaks == {}
 
 

@@ -155,7 +155,7 @@ def test_sessions_count_as_they_were_drawn_whatever_they_fetched():
 def test_per_protocol_needs_fifteen_too():
     drawn = draws(80, 15, chance=0.8)
     assert per_protocol(drawn) is not None
-    assert per_protocol(drawn.only(np.arange(95) < 60)) is None
+    assert per_protocol(drawn.select(np.arange(95) < 60)) is None
 
 
 def test_an_observed_difference_is_no_verdict_and_says_that_it_is_no_cause():

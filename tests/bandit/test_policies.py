@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.caps import advise
-from bandit.core.memory import LEAST_HALF_LIFE, memory
+from bandit.core.memory import MIN_HALF_LIFE, memory
 from bandit.core.recalibration import MachineHumanPair
 from bandit.models import Bandit, UnknownBandit
 from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, put_in_force
@@ -117,7 +117,7 @@ def test_memory_is_the_sum_of_all_weights(half_life):
     lam = 2 ** (-1 / half_life)
     days = memory(half_life).days
     assert math.isclose(days, 1 / (1 - lam), rel_tol=1e-9)
-    assert (days < 3) == (half_life < LEAST_HALF_LIFE) or math.isclose(half_life, LEAST_HALF_LIFE)
+    assert (days < 3) == (half_life < MIN_HALF_LIFE) or math.isclose(half_life, MIN_HALF_LIFE)
 
 
 @pytest.mark.parametrize(

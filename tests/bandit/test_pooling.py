@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.policy import Policy
-from bandit.core.pooling import apart, pool
+from bandit.core.pooling import as_independent, pool
 from bandit.core.posterior import fold
 from bandit.core.propensity import p_best
 from bandit.core.table import RewardRow
@@ -246,7 +246,7 @@ def test_what_all_have_in_common_decides_nothing():
     alpha, beta = np.array([30.0, 28, 25, 20]), np.array([20.0, 22, 25, 30])
     strength = alpha + beta
     variance = (alpha / strength) * (beta / strength) / (strength + 1)
-    left = apart(alpha, beta, np.full((4, 4), 0.002), np.full(4, 0.25))
+    left = as_independent(alpha, beta, np.full((4, 4), 0.002), np.full(4, 0.25))
     total = left[0] + left[1]
     assert left[0] / total == pytest.approx(alpha / strength)
     assert (left[0] / total) * (left[1] / total) / (total + 1) == pytest.approx(variance - 0.002, rel=1e-3)

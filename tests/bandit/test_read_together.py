@@ -13,7 +13,7 @@ from bandit.core.agents import agent_caps
 from bandit.core.calibration import Scale
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold, plain_means
-from bandit.core.table import MICRO, RewardRow, RewardRows, distinct, summed
+from bandit.core.table import MICRO, RewardRow, RewardRows, distinct, sum_by_key
 
 pytestmark = pytest.mark.pure
 
@@ -63,12 +63,12 @@ def bits(rows, policy):
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_read_by_several_policies_say_what_each_says_alone(seed):
     rows = some_rows(Random(seed))
-    held = RewardRows.of(rows)
+    held = RewardRows.from_rows(rows)
     together = [bits(held, policy) for policy in POLICIES * 2]
     alone = []
     for policy in POLICIES:
-        evidence._known.cache_clear()
-        evidence._lost.cache_clear()
+        evidence._cached_context.cache_clear()
+        evidence._drift_loss.cache_clear()
         alone.append(bits(rows, policy))
     assert together == alone * 2
 
@@ -97,7 +97,7 @@ def test_sums_by_keys_are_in_the_keys_order_however_far_apart_these_are(far):
     for key, (n, s) in zip(map(tuple, keys.tolist()), columns.tolist(), strict=True):
         total = found.setdefault(key, [0, 0])
         total[0], total[1] = total[0] + n, total[1] + s
-    kept, sums = summed(keys, columns)
+    kept, sums = sum_by_key(keys, columns)
     assert [tuple(key) for key in kept.tolist()] == sorted(key for key, (n, _) in found.items() if n)
     assert sums.tolist() == [found[tuple(key)] for key in kept.tolist()]
 
@@ -112,13 +112,13 @@ def test_distinct_numbers_and_their_places_are_those_that_sorting_gives(values):
 def test_all_that_caps_may_leave_is_in_order_and_each_row_has_its_own():
     said = [("ann", n, TODAY - timedelta(days=day)) for day in range(1, 5) for n in range(1, 3 + day)]
     said += [("bob", 12, TODAY - timedelta(days=9)), ("", 5, TODAY)]
-    rows = RewardRows.of(
+    rows = RewardRows.from_rows(
         RewardRow(arm="a", source="judge", day=day, n=1, s=n, q=n * n, agent=agent)
         for agent, count, day in said
         for n in range(count)
     )
     caps = agent_caps(rows, 3, TODAY)
-    factors, factor = caps.apart(rows)
+    factors, factor = caps.factor_table(rows)
     assert factors.tolist() == sorted(set(factors.tolist()))
     counts = Counter((row.agent, row.day) for row in rows)
     expected = [min(1.0, 3 / counts[row.agent, row.day]) if row.agent else 1.0 for row in rows]

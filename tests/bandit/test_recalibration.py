@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.recalibration import SPREAD, K, MachineHumanPair, fit
+from bandit.core.recalibration import PRIOR_SCATTER, K, MachineHumanPair, fit
 
 pytestmark = pytest.mark.pure
 
@@ -36,7 +36,7 @@ def test_the_shrinkage_by_hand():
 def test_the_interval_by_hand():
     """Like pairs: σ² = 4·.25²/(3 + 4); variance 1.5·σ²·(1 − 6/7); t with 7 degrees of freedom is 1.895."""
     found = offset(fit(pairs(4), []))
-    variance = 1.5 * 4 * SPREAD**2 / 7 / 7
+    variance = 1.5 * 4 * PRIOR_SCATTER**2 / 7 / 7
     assert found.high - found.offset == pytest.approx(1.8946 * variance**0.5, rel=1e-4)
 
 

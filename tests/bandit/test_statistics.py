@@ -90,14 +90,14 @@ def holdout(dice, *, helps=0.0, n=240):
     seen = Trials(present=present, outcome=outcome, day=day)
     ones = np.ones(n, dtype=bool)
     drawn = Draws(taken=present, chance=chance, came=ones, heeded=ones, outcome=outcome, least=np.zeros(n), day=day)
-    return drawn.only(asked), seen
+    return drawn.select(asked), seen
 
 
 def test_a_holdout_finds_the_effect_that_looking_gets_wrong():
     """I110, I115: a lesson worth +.08 that comes in hard sessions looks harmful; its interval covers the truth."""
     dice = np.random.default_rng(17)
     pairs = [holdout(dice, helps=0.08) for _ in range(300)]
-    found = [Bets.on(drawn).effect() for drawn, _ in pairs]
+    found = [Bets.from_draws(drawn).effect() for drawn, _ in pairs]
     assert np.mean([each.mean for each in found]) == pytest.approx(0.08, abs=0.006)
     assert np.mean([each.low <= 0.08 <= each.high for each in found]) >= 0.88
     looked = [observational(seen) for _, seen in pairs]

@@ -48,7 +48,7 @@ def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
     taught(30, code=0.85, infra=0.65, triage=0.55)
     assert mean("code") - mean("infra") > 0.1
     assert mean("infra") - mean("triage") > 0.02
-    alike = [ArmFacts(name=name, rewards=60, mean=0.95, record=0.95, evidence=60) for name in "abc"]
+    alike = [ArmFacts(name=name, rewards=60, mean=0.95, observed_mean=0.95, evidence=60) for name in "abc"]
     assert said(AdviceKind.FLAT, *alike)
 
 
@@ -120,8 +120,8 @@ def test_i75_a_sceptical_arm_is_adaptive_and_an_optimistic_one_is_named():
     like.
     """
     arm = {"name": "cross-repo", "rewards": 60, "evidence": 40.0}
-    assert said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, record=0.30))
-    assert not said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, record=0.55))
+    assert said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, observed_mean=0.30))
+    assert not said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, observed_mean=0.55))
 
 
 def test_i76_no_arm_stands_at_fifteen_thousand_observations():
@@ -129,7 +129,8 @@ def test_i76_no_arm_stands_at_fifteen_thousand_observations():
     cannot move the mean by .002.
     """
     assert said(
-        AdviceKind.FROZEN, ArmFacts(name="code", rewards=15_000, mean=0.55, record=0.55, evidence=15_000, jump=0.0001)
+        AdviceKind.FROZEN,
+        ArmFacts(name="code", rewards=15_000, mean=0.55, observed_mean=0.55, evidence=15_000, jump=0.0001),
     )
     taught(100, code=0.55)
     policy(half_life_days=100_000, long_run_half_life_days=100_000, evidence_cap=300, evidence_scale=6)
@@ -165,8 +166,8 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     """I81, a winner declared early: told. Below a twentieth of the leader's rewards; exploration keeps every arm in the
     draw.
     """
-    leader = ArmFacts(name="code", rewards=248, mean=0.62, record=0.62, evidence=100.0)
-    novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, record=0.5, evidence=6.0)
+    leader = ArmFacts(name="code", rewards=248, mean=0.62, observed_mean=0.62, evidence=100.0)
+    novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, observed_mean=0.5, evidence=6.0)
     assert said(AdviceKind.STARVED, leader, novelty)
     taught(200, code=0.7, infra=0.3)
     chances = posterior_of("category", NOON).chances

@@ -12,7 +12,7 @@ import time_machine
 from django.utils import timezone
 
 from bandit import calibrating
-from bandit.core.calibration import start
+from bandit.core.calibration import starting_line
 from bandit.models import Arm
 from grading import monitoring, review
 from grading.models import Flag, Grade, Session
@@ -372,7 +372,9 @@ def test_another_rubric_begins_another_series(site):
 
 def calibrated(**fields):
     """Put a map of whole logs to the judge's scale in force: r' = .4 + r, with these fields otherwise."""
-    line = replace(start("trajectory", shift=0.4), version="trajectory/2", view="full", pairs={"code": 40}, **fields)
+    line = replace(
+        starting_line("trajectory", shift=0.4), version="trajectory/2", view="full", pairs={"code": 40}, **fields
+    )
     scale = replace(one_scale.START, lines=(line,), weights={"trajectory": 0.3})
     calibrating.put_in_force("category", scale, version=2, by="otto")
 

@@ -15,8 +15,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "the same",
         ),
         (
-            "slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] - SLOPES[0]) ** 2 * UNIFORM)",
-            "slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] + SLOPES[0]) ** 2 * UNIFORM)",
+            "prior_slope_variance = (SLOPE_RANGE[1] - SLOPE_RANGE[0]) ** 2 * UNIFORM_VARIANCE",
+            "prior_slope_variance = (SLOPE_RANGE[1] + SLOPE_RANGE[0]) ** 2 * UNIFORM_VARIANCE",
             "the least slope is 0",
         ),
         (
@@ -66,13 +66,13 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "a type that is not said is that of a float",
         ),
         (
-            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)',
-            "return 0.0 if line is None or line.n < LEAST_FLOOR else line.value(None, line.centre)",
+            'return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("", line.centre)',
+            "return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value(None, line.centre)",
             "no arm is named so, and so none has an offset",
         ),
         (
-            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)',
-            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("XXXX", line.centre)',
+            'return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("", line.centre)',
+            'return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("XXXX", line.centre)',
             "the same",
         ),
     ),

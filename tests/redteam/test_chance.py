@@ -501,5 +501,5 @@ def test_a_policy_from_before_reads_every_bit_as_it_did():
     policy(agent_cap=10)
     after = posterior_of("category", NOW).posterior
     (capped,) = after.caps.values()
-    assert (capped.of.agent, capped.of.arm, capped.n, capped.counted) == ("eve", "social", 30, 10)
+    assert (capped.agent_day.agent, capped.agent_day.arm, capped.n, capped.counted) == ("eve", "social", 30, 10)
     assert before.alpha.tobytes() != after.alpha.tobytes()

@@ -122,14 +122,14 @@ class Lesson:
             return [
                 InCategory(
                     category=name,
-                    effect=causal(self.draws.only(self.context == name), least=self.bar, chance=self.next_chance),
+                    effect=causal(self.draws.select(self.context == name), least=self.bar, chance=self.next_chance),
                 )
                 for name in sorted(set(self.context[self.draws.scored].tolist()))
             ]
         at, trials = self._observed
         contexts = self.sample.context[at]
         names = sorted(set(contexts.tolist()))
-        return [InCategory(category=name, effect=observational(trials.only(contexts == name))) for name in names]
+        return [InCategory(category=name, effect=observational(trials.select(contexts == name))) for name in names]
 
     @cached_property
     def _observed(self) -> tuple[Ints, Trials]:

@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from bandit.core.betting import Bets, Draws, bar
+from bandit.core.betting import Bets, Draws, evidence_threshold
 from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
 from bandit.core.table import Flags, Ints
@@ -62,7 +62,7 @@ class LessonDraws:
 
     @cached_property
     def bets(self) -> Bets:
-        return Bets.on(self.columns)
+        return Bets.from_draws(self.columns)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +89,7 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     (sample, matches), credit = _sample(arms, since, matched, moved, live), _credit(bandit, arms, floor)
     drawn = draws_of(bandit, moved, now, arms=arms, live=live, matched=matched)
     # The e-value from which one may be called something, among all that were ever drawn.
-    least = bar(each.bets.evidence for each in drawn.values())
+    least = evidence_threshold(each.bets.evidence for each in drawn.values())
     none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
     lessons = []
     for arm in (arm for arm in arms if arm.merged_into_id is None):
@@ -196,7 +196,7 @@ def draws_of(
     drawn_of = {}
     for each in dict.fromkeys(lesson[counted].tolist()):
         own = counted & (lesson == each)
-        drawn_of[each] = LessonDraws(columns=whole.only(own), context=context[own])
+        drawn_of[each] = LessonDraws(columns=whole.select(own), context=context[own])
     return drawn_of
 
 

@@ -63,10 +63,10 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         fact = ArmFacts(
             name=str(arms[name]),
             live=name in chances,
-            tried=belief.is_tried(arms[name]),
+            on_probation=belief.is_tried(arms[name]),
             rewards=belief.rewarded(name),
             mean=arm.mean,
-            record=belief.plain_means.get(name),
+            observed_mean=belief.plain_means.get(name),
             evidence=sum(each.pseudo for each in arm.evidence),
             fallback=sum(each.pseudo for each in arm.evidence if each.source in UNJUDGED),
             jump=jump[name],

@@ -41,7 +41,7 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
             found[said.arm.name] = ArmBreak(day=said.day, sentence=words, counts=False, may_keep=True)
     for name, each in changes.breaks.items():
         day, by = f"{each.day:%-d %B %Y}", kept.get((name, each.day))
-        if each.kept and by is not None:
+        if each.is_confirmed and by is not None:
             words = f"What it earned before {day} no longer counts: {by.by} confirmed that break{_because(by)}."
         else:
             before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
@@ -49,7 +49,7 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
                 f"Since {day} it has changed: the mean of its {each.n_before} rewards before was {before}, that "
                 f"of the {each.n_after} since is {after}. What it earned before no longer counts."
             )
-        found[name] = ArmBreak(day=each.day, sentence=words, counts=True, may_keep=not each.kept)
+        found[name] = ArmBreak(day=each.day, sentence=words, counts=True, may_keep=not each.is_confirmed)
     return {name: each for name, each in found.items() if name in arms}
 
 

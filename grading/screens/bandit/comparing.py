@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit.core.estimate import Estimate, estimate
-from bandit.core.table import MICRO, RewardRows, distinct, sums_of
+from bandit.core.table import MICRO, RewardRows, distinct, sums_by_group
 
 # Fewer rewards, or of fewer days, compare nothing.
 LEAST, LEAST_DAYS = 20, 3
@@ -42,11 +42,11 @@ class ContextComparison:
 
 def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
     """The arms `names` by context, as the rewards were given; None where no reward has a context."""
-    told_in = rows.where(rows.which(lambda kind: bool(kind.context)))
+    told_in = rows.select(rows.mask(lambda kind: bool(kind.context)))
     keys = sorted({(kind.arm, kind.context) for kind in told_in.kinds})
     place = {key: number for number, key in enumerate(keys)}
-    cell = told_in.each(lambda kind: place[kind.arm, kind.context])
-    sums = sums_of(cell, told_in.sums, len(keys)).tolist()
+    cell = told_in.map_kinds(lambda kind: place[kind.arm, kind.context])
+    sums = sums_by_group(cell, told_in.sums, len(keys)).tolist()
     days, day = distinct(told_in.day)
     cells_of_days = distinct((cell * len(days) + day)[told_in.n != 0])[0] // max(len(days), 1)
     days_of = np.bincount(cells_of_days, minlength=len(keys))

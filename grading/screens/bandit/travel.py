@@ -109,7 +109,7 @@ class Belief:
     @cached_property
     def rewards(self) -> RewardRows:
         """The rows without abstentions."""
-        return self.rows.where(self.rows.which(lambda kind: kind.source != ABSTAINED))
+        return self.rows.select(self.rows.mask(lambda kind: kind.source != ABSTAINED))
 
     @property
     def plain_means(self) -> Mapping[str, float]:

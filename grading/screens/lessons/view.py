@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit.core.effect import (
-    STRIKING,
-    WORTH,
+    RELEVANT_EFFECT,
+    STRIKING_DIFFERENCE,
     EffectVerdict,
     StudyDesign,
     TreatmentEffect,
@@ -60,7 +60,7 @@ class Stretch:
 
     @property
     def strikes(self) -> bool:
-        return abs(self.window.difference) > STRIKING
+        return abs(self.window.difference) > STRIKING_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
         "per_protocol": beside,
         "heeded": heeded,
         "came": came,
-        "worth": WORTH,
+        "worth": RELEVANT_EFFECT,
         "scale": charts.effects_scale(far),
         "windows": stretches(lesson),
         "sessions": sessions_of(arm, found.baseline, now),
