@@ -1,6 +1,6 @@
-"""What a session is worth now: its sources, its outcome, the judge, the reward, and what people should look at.
+"""Assessing a session: grading it by its sources, its outcome, the judge, the reward, and its flags.
 
-Whoever changes what counts for a session ends here: an intake, an erasure, new rules.
+Every change of what counts for a session ends here: an intake, an erasure, new rules.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed:
-    """What came of an assessment: `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
+    """The result of an assessment: `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
 
     copies: Sequence[Session]
     flagged: bool
@@ -31,12 +31,12 @@ def assess(
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
-    """Grade, settle and inspect a session that the caller has locked; where nothing changed, write nothing.
+    """Grade and settle a session that the caller has locked, and update its flags. Writes nothing if nothing changed.
 
-    `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge where it has not read everything. `is_new`
-    as in `judging.enqueue`. `alarms`: check the alarms at once.
+    `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge unless it has read everything. `is_new` as
+    in `judging.enqueue`. `alarms`: check the alarms at once.
     """
-    # Grading adds no facts, claims or parts; what it adds to the artifacts is read again where that matters.
+    # Grading adds no facts, claims or parts. The artifacts that it adds are loaded again where they matter.
     prefetch_related_objects([session], "evidence", "artifacts", "parts")
     copies = sources.grade(session, parsed)
     if ask:
@@ -57,9 +57,9 @@ def assess_with_affected(
     is_new: bool = False,
     alarms: bool = True,
 ) -> bool:
-    """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
+    """`assess` a session whose evidence or dates changed, and every other that gains or loses something by it.
 
-    `new_claims` are those from facts, not saved yet. `is_new`: the session has new evidence. Returns whether a flag of
+    `new_claims` are unsaved claims from facts. `is_new`: the session has new evidence. Returns whether a flag of
     any session went up or down. Runs in the caller's transaction, after `ownership.lock`.
     """
     affected = ownership.update([session], new_claims) - {session.pk}

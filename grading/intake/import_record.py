@@ -1,4 +1,4 @@
-"""The record of an import: a row for the run, and one for every file that it found, written as they come."""
+"""The record of an import: a row for the run, and one for every file, written in batches while it runs."""
 
 import datetime as dt
 import time
@@ -17,12 +17,12 @@ from grading.plain import plain_text
 
 WRITTEN_AT_ONCE, WRITTEN_EVERY = 500, 2.0
 PATIENCE = 600.0
-# Of earlier imports the counts stay, and their files are forgotten: one that runs every night finds the same again.
+# Imports whose files are kept. Of earlier ones only the counts stay: a nightly import finds the same files again.
 KEPT_WITH_FILES = 20
 
 
 class ImportRecord:
-    """Writes what became of each file of an import."""
+    """Records the outcome of each file of an import."""
 
     def __init__(self, agent: Agent, folders: Sequence[Path], *, by: str, category: str | None) -> None:
         named = [plain_text(str(folder), 1000) for folder in folders]
@@ -49,13 +49,13 @@ class ImportRecord:
             self.write()
 
     def write(self) -> None:
-        """Write what waits, with the counts."""
+        """Write the outcomes that aren't written yet, and the counts."""
         self.row.counts = dict(self.counts)
         patiently(self._write, seconds=PATIENCE)
         self._waiting, self._written = [], time.monotonic()
 
     def end(self, stopped: str = "") -> None:
-        """Write the rest, and that it ended, or why it was stopped before."""
+        """Write the rest and the end of the import, with the reason if it was stopped."""
         self.row.ended_at, self.row.stopped = timezone.now(), stopped[:200]
         self.write()
 
@@ -66,8 +66,8 @@ class ImportRecord:
 
 
 def forget_files(now: dt.datetime) -> int:
-    """Delete the rows of files of all but the latest imports, and of those older than RETENTION_DAYS; how many. What
-    the imports counted stays.
+    """Delete the file rows of all but the latest imports and of those older than RETENTION_DAYS. Returns their number.
+    The counts of the imports stay.
     """
     latest = list(LogImport.objects.order_by("-pk").values_list("pk", flat=True)[:KEPT_WITH_FILES])
     old = ImportedFile.objects.exclude(log_import__in=latest)

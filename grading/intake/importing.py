@@ -1,4 +1,4 @@
-"""Importing logs that harnesses left on disk: each file is one session, its own identity read from the log itself."""
+"""Importing logs that harnesses left on disk: each file is one session, whose id is read from the log itself."""
 
 import datetime as dt
 import hashlib
@@ -29,20 +29,21 @@ from grading.models.imports import Fate
 from gradingsite.supervisor import die_with_parent
 
 GPTME_LOG = "conversation.jsonl"
-# How long to go on trying while others write to the database, in seconds.
+# How long to retry while others write to the database, in seconds.
 PATIENCE = 600.0
 
 
 def leads_out(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether a file that was found in these folders lies elsewhere, by a link."""
+    """Whether a file below one of these folders is really outside of them because of a link."""
     within = [folder.resolve() for folder in folders if folder.is_dir() and path.is_relative_to(folder)]
     return bool(within) and not any(path.resolve().is_relative_to(folder) for folder in within)
 
 
 def import_log(path: Path, *, agent: Agent, category: str | None = None, folders: Iterable[Path] = ()) -> ImportOutcome:
-    """Take one log in through the ordinary intake; it is read once. What is no session's own log, which its beginning
-    tells, is left alone, with the reason, and so is what was found in one of `folders` and has become a link out of it:
-    whoever may write there could have any file read. The alarms look later: `import_logs` lets them, once.
+    """Import one log through the ordinary intake, reading it once. The alarms are checked later, by `import_logs`.
+
+    A file that doesn't begin like a session's log is left alone, with the reason. So is a file in one of `folders` that
+    has become a link out of it: otherwise whoever may write there could have any file read.
     """
     fate = Fate.REFUSED
     try:
@@ -53,9 +54,9 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
             formats.recognise(file)
         with path.open("rb") as file, store.incoming(file) as incoming:
             same = Evidence.objects.filter(sha256=incoming.stored.sha256, kind=EvidenceKind.TRANSCRIPT)
-            known = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
-            if known is not None:
-                return ImportOutcome(path=path, fate=Fate.THERE, session=known)
+            existing = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
+            if existing is not None:
+                return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
                 log = reading.parse(plain, path.name)
             if log.report.recognised:
@@ -75,9 +76,8 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
 
 
 def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
-    """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name.
-
-    A subagent's log without a name of its own goes by that of its file; it says itself whose it is.
+    """Submit a parsed log. The session's id is in the log; for gptme it is the folder's name, for Claude Code stubs the
+    file's. A subagent's log without an id gets the file's name, too; it names its parent session itself.
     """
     header = log.header
     metadata = intake.SubmittedSession(
@@ -106,20 +106,19 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
 def import_logs(
     paths: Sequence[Path], *, agent: Agent, category: str | None, folders: Sequence[Path], processes: int
 ) -> Generator[ImportOutcome]:
-    """Take these logs in, several at a time, and say of each as it is done what became of it. What was taken in stays
-    if the caller stops listening; the alarms look when it does. Raises BrokenProcessPool where one of the processes was
-    killed.
+    """Import these logs with several processes, and yield the outcome of each when it is done.
 
-    Files of the same bytes are one process's, in their order, so that the first of two names counts, always.
+    The imported logs stay, and the alarms are checked, also if the caller stops iterating. Raises BrokenProcessPool if
+    a process was killed. Files with the same bytes go to one process in order, so that the first name always counts.
     """
     take_in = partial(import_log, agent=agent, category=category, folders=folders)
     try:
-        yield from map(take_in, paths) if processes == 1 else _together(paths, take_in, processes)
+        yield from map(take_in, paths) if processes == 1 else _import_in_processes(paths, take_in, processes)
     finally:
         monitoring.refresh_afterwards(flagged=True)
 
 
-def _together(
+def _import_in_processes(
     paths: Iterable[Path], take_in: Callable[[Path], ImportOutcome], processes: int
 ) -> Generator[ImportOutcome]:
     connections.close_all()  # a connection is one process's
@@ -133,17 +132,17 @@ def _together(
 
 
 def alike(paths: Iterable[Path]) -> Iterator[list[Path]]:
-    """These files by their bytes. Only of those that have the same size are the bytes read."""
+    """Group these files by their bytes, which are read only if several have the same size."""
     by_size: dict[int, list[Path]] = defaultdict(list)
     for path in paths:
-        size = 0  # of one that has gone, which is said where it is taken in
+        size = 0  # for a missing file, which `import_log` reports
         with suppress(OSError):
             size = path.stat().st_size
         by_size[size].append(path)
     for same_size in by_size.values():
         by_bytes: dict[bytes, list[Path]] = defaultdict(list)
         for path in same_size if len(same_size) > 1 else ():
-            digest = str(path).encode()  # of one that cannot be read, which is said where it is taken in
+            digest = str(path).encode()  # for an unreadable file, which `import_log` reports
             with suppress(OSError), path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
             by_bytes[digest].append(path)
@@ -155,7 +154,7 @@ def _each(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> li
 
 
 def _begin(parent: int) -> None:
-    """A process of the import: a Ctrl-C is for the one that started it, with which it ends."""
+    """Set up a process of the import: Ctrl-C is left to the parent, with which this process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     if os.getppid() != parent:

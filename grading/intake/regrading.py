@@ -1,7 +1,7 @@
-"""Grading anew what is stored, by the rules that hold now: old rows stay, and the ledger moves exactly.
+"""Regrading stored sessions by the current rules. Old rows stay, and the ledger changes exactly by the difference.
 
-What comes in: a session with its evidence. What comes out: what it was worth and is worth now, and the ledger's moves.
-A preview does the very same and rolls it back, one session at a time, so that nobody waits for it for long.
+In: a session with its evidence. Out: its reward before and after, and the changes of the ledger. A preview does the
+same and rolls it back, one session at a time, so that no lock is locked for long.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,9 +25,9 @@ from grading.vocabulary import NO_REWARD, Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardSnapshot:
-    """What a session's reward was or is: `value` in [0, 1] or None for no reward, who decided, and at what weight.
+    """A session's reward at one time: `value` in [0, 1] or None for no reward, the deciding source, and its weight.
 
-    `why` names an abstention or an outcome without a reward, in plain words.
+    `why` describes an abstention or an outcome without a reward.
     """
 
     value: float | None = None
@@ -37,15 +37,14 @@ class RewardSnapshot:
 
     @property
     def learned(self) -> float | None:
-        """The value that a bandit learns; None where it learns nothing."""
+        """The value that a bandit learns, or None if it learns nothing."""
         return self.value if self.weight > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regraded:
-    """One session graded anew: before, after, the rows that its bandits gain and lose, and whether a judge is asked.
-
-    `name` is what people call the session: a whole site's are held at a time, so that its row is not.
+    """One regraded session: its reward before and after, the ledger rows that changed by bandit, and whether a judge
+    was asked. Has the session's name and not its row, because those of a whole site are in memory at once.
     """
 
     name: str
@@ -77,32 +76,34 @@ def regrade(session: Session) -> Regraded:
     with transaction.atomic():
         ownership.lock()
         changed = ownership.update([session])
-        held, *others = sorted(ownership.lock_sessions({session.pk, *changed}), key=lambda each: each.pk != session.pk)
-        before = standing(rewards.live(held), held)
+        locked, *others = sorted(
+            ownership.lock_sessions({session.pk, *changed}), key=lambda each: each.pk != session.pk
+        )
+        before = standing(rewards.live(locked), locked)
         last: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
-        had_none = held.outcome in NO_REWARD
-        sources.grade(held)
-        judging.recompute(held)
-        asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
-        rewards.settle(held, renew=True)
-        review.recheck(held)
-        if judging.read_again(held) is not None:
+        had_none = locked.outcome in NO_REWARD
+        sources.grade(locked)
+        judging.recompute(locked)
+        asked = had_none and locked.outcome not in NO_REWARD and judging.enqueue(locked) is not None
+        rewards.settle(locked, renew=True)
+        review.recheck(locked)
+        if judging.read_again(locked) is not None:
             asked = True
-            rewards.settle(held)
+            rewards.settle(locked)
         for other in others:
             assess(other, ask=False)
-        # What the ledger moved since, abstentions too: a scale may read them.
-        found: dict[str, list[RewardRow]] = {}
+        # The new ledger entries, abstentions too: a scale may read them.
+        rows_by_bandit: dict[str, list[RewardRow]] = {}
         for entry in LedgerEntry.objects.filter(pk__gt=last).select_related("bandit", "arm", "grader"):
             sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
-            found.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
-        ledger_moves = {bandit: tuple(rows) for bandit, rows in found.items()}
-        after = standing(rewards.live(held), held)
-        return Regraded(name=str(held), before=before, after=after, moved=ledger_moves, asked=asked)
+            rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
+        ledger_moves = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
+        after = standing(rewards.live(locked), locked)
+        return Regraded(name=str(locked), before=before, after=after, moved=ledger_moves, asked=asked)
 
 
 def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
-    """What a settlement says, in short."""
+    """A snapshot of a settlement."""
     if settlement is None:
         return RewardSnapshot()
     why = ""
@@ -115,7 +116,7 @@ def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
 
 
 def effects(done: Iterable[Regraded], now: datetime) -> list[ArmMove]:
-    """What all of it together does to the bandits that learn: every arm that moves by a digit that is shown."""
+    """The arms of learning bandits that all regraded sessions together move by at least one displayed digit."""
     rows: dict[str, list[RewardRow]] = {}
     for each in done:
         for bandit, entries in each.moved.items():

@@ -1,4 +1,4 @@
-"""What the receipt says of whose is what. It names the agent's own sessions, never another agent's."""
+"""The receipt's remarks on ownership. They name the agent's own sessions, never another agent's."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from grading.models.evidence import LINKS, EvidenceKind, Origin
 from grading.redaction import redact
 from grading.vocabulary import NO_REWARD
 
-# So many of the artifacts that don't count are named.
-NAMED = 10
+# Artifacts that don't count and are listed one by one.
+MAX_LISTED = 10
 
 
 def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
-    """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
+    """Remarks on what of the submission belongs to another session or doesn't count."""
     if session.category is None and not session.category_claimed and session.outcome not in NO_REWARD:
         yield _remark(
             "no_category",
@@ -36,9 +36,9 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             todo="nothing, if that session made it; else have a person look at both",
         )
     left_out = list(session.artifacts.exclude(left_out=""))
-    rest = len(left_out) - NAMED
-    for place, row in enumerate(left_out[:NAMED], start=1):
-        more = f" ({rest:,} more are on the session's page)" if place == NAMED and rest > 0 else ""
+    rest = len(left_out) - MAX_LISTED
+    for place, row in enumerate(left_out[:MAX_LISTED], start=1):
+        more = f" ({rest:,} more are on the session's page)" if place == MAX_LISTED and rest > 0 else ""
         yield _remark(
             "left_out",
             part=row.origin,

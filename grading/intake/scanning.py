@@ -1,4 +1,4 @@
-"""What lies in folders: every regular file, once; and what is left out of it, so that nothing goes unsaid."""
+"""Find the files in folders: every regular file once, and an outcome for everything that is skipped."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from grading.models.imports import Fate
 
-# Full of files, and never of logs.
+# Folders with many files, none of which are logs.
 NEVER_LOGS = frozenset({".git", "node_modules"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOutcome:
-    """What became of one file; where it is not simply imported, why (one phrase for many files), and what was seen.
+    """What became of one file. If it wasn't imported: `why`, a phrase shared by many files, and the file's `detail`.
 
-    `session` is the key of the session that it belongs to, where there is one.
+    `session` is the key of its session, if there is one.
     """
 
     path: Path
@@ -26,22 +26,21 @@ class ImportOutcome:
 
 
 def scan(paths: Iterable[Path]) -> Iterator[Path | ImportOutcome]:
-    """The regular files in these folders, in a stable order, and the files named themselves; each once, whatever its
-    name ends in. In place of what is not looked at comes its outcome: links and what is no regular file, and folders
-    that cannot be read or never hold logs, one for the whole folder.
+    """The regular files in these folders, in a stable order, and the files among `paths`; each once, of any name.
 
-    A folder or file that was named may be a link itself.
+    Yields the outcome of what it skips: links, other files that aren't regular, and, one for the whole folder, folders
+    that can't be read or never contain logs. A path in `paths` may be a link itself.
     """
-    seen: set[Path] = set()
+    names: set[Path] = set()
     for path in paths:
         is_folder = path.is_dir()
-        # Below a folder that was named no link is followed, so that only what leads to it can be one.
+        # No link below a folder is followed, so only the path that leads to it can have links.
         place = path.resolve() if is_folder else path.parent.resolve() / path.name
-        for found in _folder(path) if is_folder else [_named(path)]:
-            name = place / (found if isinstance(found, Path) else found.path).relative_to(path)
-            if name not in seen:
-                seen.add(name)
-                yield found
+        for entry in _folder(path) if is_folder else [_named(path)]:
+            name = place / (entry if isinstance(entry, Path) else entry.path).relative_to(path)
+            if name not in names:
+                names.add(name)
+                yield entry
 
 
 def _named(path: Path) -> Path | ImportOutcome:
@@ -69,7 +68,7 @@ def _folder(folder: Path) -> Iterator[Path | ImportOutcome]:
 
 
 def _entries(folder: Path) -> "list[ImportOutcome | os.DirEntry[str]]":
-    """What is in a folder, the last first."""
+    """The entries of a folder in reverse order, for the stack in `_folder`; or the outcome if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return [*sorted(entries, key=lambda entry: entry.name, reverse=True)]

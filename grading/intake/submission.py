@@ -1,4 +1,4 @@
-"""What a caller submits and what it is told: the metadata of a session, its facts, the receipt with its problems."""
+"""The schema of submissions and replies: a session's metadata, its facts, and the receipt with its problems."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -133,8 +133,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a submission. `added`: the parts that were new; `created`: whether the session was; `reward`: what
-    holds now; `flagged`: whether a flag went up or down by it.
+    """The result of a submission. `created`: whether the session is new; `added`: the parts that were new; `reward`:
+    the current settlement; `flagged`: whether a flag went up or down.
     """
 
     session: Session
@@ -145,7 +145,7 @@ class Receipt:
     flagged: bool = False
 
 
-# What to say of evidence that was kept but is not used, beside the row's own detail.
+# What was expected and what to do, for evidence that was stored but isn't used.
 EXPECTED: dict[Reason, tuple[str, str]] = {
     Reason.FORMAT_UNKNOWN: (
         f"a transcript of {formats.titles('or')}",
@@ -169,7 +169,7 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.UNREADABLE: ("a readable file", "send it again, whole"),
 }
-# What is no fault of the caller's: one that is told of an error gives up, or sends the same again.
+# Not the caller's fault: a caller that gets an error gives up, or sends the same again.
 REMARKS = frozenset({Reason.FORMAT_UNKNOWN, Reason.LOG_TOO_SMALL})
 
 

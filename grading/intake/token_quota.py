@@ -1,4 +1,4 @@
-"""What one token may ask and send in a day of the site. What is beyond that is refused unread, until midnight."""
+"""The daily quota of a token in requests and bytes. Beyond it, requests are refused unread until midnight."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ USED = ("requests", "bytes")
 
 
 def limits() -> dict[str, int]:
-    """How much of what a token may use in a day, where that is limited."""
+    """The daily limits of a token, by what they limit. Unlimited ones are left out."""
     quotas = {"requests": settings.TOKEN_DAILY_REQUESTS, "bytes": settings.TOKEN_DAILY_BYTES}
     return {what: quota for what, quota in quotas.items() if quota}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedToday:
-    """What a token has used of a day: of the limits, where there are any."""
+    """What a token has used today."""
 
     requests: int
     bytes: int
@@ -44,7 +44,7 @@ class UsedToday:
 
 
 def used_today(now: dt.datetime) -> dict[int, UsedToday]:
-    """By token, where it has used anything. Two queries."""
+    """What each token that was used today has used, by its key. Two queries."""
     rows = {row.token_id: row for row in TokenUsage.objects.filter(day=timezone.localdate(now))}
     paid = budget.paid_by_tokens(now)
     return {
@@ -58,15 +58,15 @@ def used_today(now: dt.datetime) -> dict[int, UsedToday]:
 
 
 def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
-    """Count a request with a body of `size` bytes. Raises OverQuota, and counts nothing, where the day's quota is used.
+    """Count a request with a body of `size` bytes. Raises OverQuota, and counts nothing, if the day's quota is used up.
 
-    One that begins within the quota may go beyond it, so that none is too large to be sent on any day.
+    A request that begins within the quota may exceed it, so that no request is too large for every day.
     """
     today = TokenUsage(token=token, day=timezone.localdate(now))
     rows = TokenUsage.objects.filter(token=token, day=today.day)
     quotas = limits()
     within = rows.filter(**{f"{what}__lt": limit for what, limit in quotas.items()})
-    # Read first: whoever is refused again and again is to hold up nobody who writes.
+    # Reads first, so that a token that is refused again and again doesn't block writers.
     day, used = token.used or (None, None)
     used = used if day == today.day else None
     while True:
