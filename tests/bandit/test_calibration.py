@@ -263,7 +263,7 @@ class TestSilence:
         pairs = self.pairs() + [pair(arm, 0.1, 0.02, view="failed") for arm in ARMS for _ in range(5)]
         pairs += [silent(arm, 0.3) for arm in ARMS for _ in range(6)]
         scale = fit(pairs, START)
-        assert scale.least > 0.15
+        assert scale.failure_floor > 0.15
         found = read([row("b", 0.1, n=20, view="failed")], scale)
         raw = line_of(scale, view="failed").value("b", 0.1)
         assert raw < 0.15
