@@ -1,6 +1,6 @@
-"""An upgrade killed by SIGKILL at random moments, 20 times.
+"""Programs killed by SIGKILL at random moments, 20 times each: an upgrade, and a web server that takes uploads.
 
-It takes minutes, because every kill costs the start of another process.
+Minutes each, because every kill costs the start of another process.
 """
 
 import json
@@ -9,21 +9,32 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any, Self
 
+import httpx2
 import pytest
 
 from grading.backups import upgrading
-from tests.backups.places import Place
+from tests.backups.places import AGENT, Place
+from tests.casts import logs
 from tests.databases import database, restore_baseline
+from tests.processes import stop, wait_for
+from tests.template_database import copy_sqlite
 
 pytestmark = [pytest.mark.slow, pytest.mark.own_database]
 
 KILLS = 20
+# Seconds; other tests may use the machine, too.
+STARTED_WITHIN = 240
+# Seconds before an upload is sent again.
+PAUSE = 0.2
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "gradingsite.settings"}
 UPGRADE = """
 import django
@@ -147,3 +158,107 @@ def test_upgrade_that_is_killed_again_and_again_ends_like_one_that_was_not(older
             assert older.result() == expected
             older.reset()
     show(f"{kills} kills of an upgrade that takes {seconds:.2f} s; it was completed {completed} times")
+
+
+@dataclass
+class Client:
+    """A machine that uploads sessions one after the other, and sends each again until the site has answered 2xx."""
+
+    url: str
+    token: str
+    name: str
+    taken: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    retries: int = 0
+    seconds: float = 1.0  # that the latest upload took
+    is_last: threading.Event = field(default_factory=threading.Event)
+    has_failed: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self.http = httpx2.Client(timeout=60)
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        return self
+
+    def __exit__(self, error: object, *_details: object) -> None:
+        if error:
+            self.has_failed.set()
+        self.finish()
+        self.http.close()
+
+    def finish(self) -> None:
+        """Send the current session to its end, and no other."""
+        self.is_last.set()
+        self.thread.join()
+
+    def run(self) -> None:
+        number = 0
+        while not self.is_last.is_set() and not self.refused:
+            number += 1
+            self.send(f"{self.name}-{number}")
+
+    def send(self, session: str) -> None:
+        metadata = json.dumps({"session_id": session, "category": "code", "harness": "claude-code"})
+        log = logs.claude(session, ("git commit -am 'Fix it'", f"[main {hash_of(session)}] Fix it\n 1 file changed"))
+        files: dict[str, Any] = {
+            "metadata": (None, metadata),
+            "transcript": ("log.jsonl", log),
+            "journal": ("journal.md", f"Merged the fix of {session}, and the tests pass. ".encode() * 4),
+        }
+        headers = {"Authorization": f"Bearer {self.token}"}
+        while not self.has_failed.is_set():
+            began = time.monotonic()
+            try:
+                reply = self.http.post(f"{self.url}/api/v1/sessions", files=files, headers=headers)
+            except httpx2.HTTPError:
+                self.retries += 1
+                time.sleep(PAUSE)
+                continue
+            if reply.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+                time.sleep(PAUSE)
+                continue
+            self.seconds = time.monotonic() - began
+            (self.taken if reply.is_success else self.refused).append(session if reply.is_success else reply.text)
+            return
+
+
+def start_server(place: Place) -> subprocess.Popen[str]:
+    """The web server, once it answers."""
+    server = place.start("-m", "gradingsite.web")
+    read_until(server, f"serving {place.url}/\n")
+    wait_for(place.answers, STARTED_WITHIN)
+    return server
+
+
+def hash_of(session: str) -> str:
+    """Seven hex digits of a commit of its own."""
+    return f"{random.Random(session).randrange(16**7):07x}"
+
+
+def test_uploads_to_a_web_server_that_is_killed_again_and_again_are_each_stored_once(tmp_path, moments):
+    place = Place(tmp_path, environment=SETTINGS)
+    place.state.mkdir(mode=0o700)
+    copy_sqlite(place.state / "db.sqlite3")
+    token = place.run("issue_token", AGENT).strip()
+    with Client(place.url, token, "a") as first, Client(place.url, token, "b") as second:
+        for _kill in range(KILLS):
+            server = start_server(place)
+            before = len(first.taken)
+            wait_for(lambda before=before: len(first.taken) > before, STARTED_WITHIN)
+            time.sleep(2 * first.seconds * next(moments))  # in the middle of an upload, or of the next
+            server.kill()  # its children end with it
+            server.communicate()
+        server = start_server(place)
+        first.finish()
+        second.finish()
+        stop(server)
+        server.communicate()  # closes the pipe
+    assert first.refused + second.refused == []
+    taken = first.taken + second.taken
+    with closing(sqlite3.connect(place.state / "db.sqlite3")) as rows:
+        stored = [name for (name,) in rows.execute("SELECT external_id FROM grading_session ORDER BY 1")]
+    assert stored == sorted(taken)
+    assert first.retries + second.retries >= KILLS // 2
+    assert "0 differences" in place.run("rebuild").splitlines()
+    place.run("verify")  # reads every file of evidence, too
+    show(f"{len(taken)} sessions, {first.retries + second.retries} uploads sent again")
