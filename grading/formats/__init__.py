@@ -1,6 +1,6 @@
 """Parses transcripts of agent sessions into one stream of events, whichever harness wrote them. Pure.
 
-Input: untrusted bytes of any length. Output: events in file order, in constant memory, and a report of what could not
+In: untrusted bytes of any length. Out: events in file order, in constant memory, and a report of what could not
 be parsed.
 Start with `events`, the shape that all harnesses share; `gptme` is the shortest parser, `reader` the loop around them.
 
