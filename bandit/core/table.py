@@ -115,7 +115,7 @@ class RewardRows:
         """Build rows from columns, dropping kinds that no row refers to and renumbering `kind_index` to match."""
         is_used = np.zeros(len(kinds), dtype=np.bool_)
         is_used[kind_index] = True
-        used_kinds = tuple(kinds[i] for i in np.flatnonzero(is_used))
+        used_kinds = tuple(kinds[i] for i in np.flatnonzero(is_used).tolist())
         new_index = np.cumsum(is_used) - 1
         return cls(used_kinds, new_index[kind_index], day, sums)
 
