@@ -357,7 +357,7 @@ class Series:
         return bool(((shift**2 - (shift - candidate.shift) ** 2) / variance).sum() > 0)
 
     def _sum_by_series(self, values: Floats) -> Floats:
-        sums: Floats = np.bincount(self.series_of_day, weights=values, minlength=len(self.arm))
+        sums: Floats = np.bincount(self.series_of_day, weights=values, minlength=len(self.arm)).astype(np.float64)
         return sums
 
     @cached_property
