@@ -612,7 +612,7 @@ def test_the_only_line_of_a_source_stands_in_for_the_others_as_it_is(case):
 def test_what_a_source_weighs(case):
     found = fit(CASES[case], START)
     golden.hold_unversioned(
-        (rounded(dict(found.weights)), rounded(found.variance), rounded(found.least)),
+        (rounded(dict(found.weights)), rounded(found.variance), rounded(found.failure_floor)),
         WEIGHTS[case],
         what=WHAT,
     )
@@ -668,15 +668,15 @@ def test_a_source_that_has_earned_nothing_amounts_to_nothing():
 def test_a_scale_before_any_pair_is_empty():
     empty = Scale(sources=("journal",))
     assert (empty.floored, empty.lines, empty.weights, empty.latest) == ((), (), {}, None)
-    assert (empty.n, empty.variance, empty.is_start, empty.least) == (0, 0.04, True, 0.0)
+    assert (empty.n, empty.variance, empty.is_start, empty.failure_floor) == (0, 0.04, True, 0.0)
     assert not empty.is_stale(DAY)
 
 
 def test_pairs_are_counted_once_though_a_line_stands_in_for_others():
     found = fit(CASES["two views"], START)
     assert (found.n, found.latest) == (23, DAY)
-    assert found.pairs("code", "trajectory") == 9
-    assert found.pairs("code", "journal") == found.pairs("nobody", "trajectory") == 0
+    assert found.count_pairs("code", "trajectory") == 9
+    assert found.count_pairs("code", "journal") == found.count_pairs("nobody", "trajectory") == 0
 
 
 @pytest.mark.parametrize(("days", "left"), [(0, 0.4), (14, 0.4), (15, 0.2)])
@@ -684,7 +684,7 @@ def test_without_new_pairs_a_fallback_weighs_half(days, left):
     scale = replace(START, lines=(LINE,), weights={"trajectory": 0.4}, latest=DAY)
     today = DAY + timedelta(days=days)
     assert scale.weights_on(today) == {"trajectory": left}
-    assert scale.weighed({"judge": 1.0, "trajectory": 0.3, "journal": 0.0}, today) == {
+    assert scale.replace_weights({"judge": 1.0, "trajectory": 0.3, "journal": 0.0}, today) == {
         "judge": 1.0,
         "trajectory": left,
         "journal": 0.0,
