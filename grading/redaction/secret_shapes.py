@@ -221,7 +221,9 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         elif is_setting and _is_setting(text, match):
             line_rest = TO_THE_END.match(text, start)
             end = start if line_rest is None else line_rest.end()
-            is_explicit = text[start] != "(" and not CALL.search(text, start, end) and _is_all(text, match, end)
+            is_explicit = (
+                text[start : start + 1] != "(" and not CALL.search(text, start, end) and _is_all(text, match, end)
+            )
         if not is_quoted and not is_explicit:
             bare_value = BARE.match(text, start)
             end = start if bare_value is None else bare_value.end()

@@ -125,3 +125,8 @@ def test_a_text_without_a_shape_s_words_has_none_of_it(shape, data):
 @given(text=st.from_regex(ASSIGNED))
 def test_a_text_without_a_name_s_words_has_no_name(text):
     assert any(need in text for need in NAME_LITERALS)
+
+
+@pytest.mark.parametrize("text", ["password: ", "PASSWORD=", "api_key: ", "export TOKEN=", "x\nsecret: "])
+def test_text_may_end_after_the_name_of_a_secret(text):
+    assert redact(text) == text
