@@ -93,7 +93,7 @@ KEPT = {
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
     "grading.ExpiredBlob.sha256", "grading.DamagedBlob.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
     "grading.SessionSignals.version", "grading.SessionState.source", "grading.SessionState.reason",
-    "grading.StoredReading.name", "grading.StoredReading.inputs",
+    "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())
 ROOM = 6  # for a number that keeps unique columns unique

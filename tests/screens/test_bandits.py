@@ -299,7 +299,7 @@ def test_advice_stands_with_its_numbers_and_a_link(site, reviewer):
     assert AdviceKind.UNCALIBRATED in pieces
     fallback = pieces[AdviceKind.FALLBACK]
     assert (fallback["advice"].arms, fallback["url"]) == (("cross-repo",), "/sessions/?category=cross-repo")
-    assert "cross-repo 100 %" in fallback["advice"].seen
+    assert "cross-repo 100 %" in fallback["advice"].observation
     assert f'href="{fallback["url"]}"' in flat(page)
 
 
@@ -314,7 +314,7 @@ def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
         supply["research"] = 0
         select(bandit="category", decision_id=f"d-{number}", supply=supply, now=NOON)
     pieces = {piece["advice"].kind: piece["advice"] for piece in opened(reviewer).context["advice"]}
-    assert "research 20 of 20" in pieces[AdviceKind.SUPPLY].seen
+    assert "research 20 of 20" in pieces[AdviceKind.SUPPLY].observation
 
 
 # ---- the log
