@@ -126,7 +126,7 @@ def test_pages_that_do_not_exist_are_refused_with_the_names_of_those_that_do(mon
 
 
 def test_figures_of_jobs_alone_say_nothing_of_pages():
-    alone = pages.Site(sessions=16, cpu_ms={}, jobs_ms={"sweep": 3.21}, bytes_per_session=2.0)
+    alone = pages.Site(sessions=16, cpu_ms={}, first_ms={}, jobs_ms={"sweep": 3.21}, bytes_per_session=2.0)
     assert pages.figures({"sqlite": [alone, alone]}) == {
         "worst_job_ms_16_sqlite": 3.2,
         "bytes_per_session_16_sqlite": 2,
