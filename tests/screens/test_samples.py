@@ -165,7 +165,7 @@ def said() -> dict[str, object]:
         "bandits": audit.fingerprint(),
         "first of the queue": list(review.waiting(None).values_list("pk", "impact")),
         "turns": list(ReviewItem.objects.filter(yours()).values_list("pk", "drawn_at")),
-        "states": [mismatches for _count, mismatches in state.rebuild()],
+        "states": [mismatch for _count, mismatches in state.rebuild() for mismatch in mismatches],
     }
 
 
