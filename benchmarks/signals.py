@@ -153,7 +153,7 @@ def found(path: Path) -> list[Thing]:
         except (EmptyTranscript, UnknownFormat):
             return []
         # Not read ahead: an event's line is how many lines had been read when it came.
-        with patch("grading.formats.reader.BATCH", 1):
+        with patch("grading.formats.reader.BATCH_SIZE", 1):
             signals = extract(_numbered(reader, lines))
     commits = [
         Thing(kind="commit", key=commit.hash, line=_line(lines, commit.at), subject=commit.subject)

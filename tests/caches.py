@@ -14,3 +14,5 @@ def drop_all() -> None:
     for module, function in DROPS.items():
         if module in sys.modules:
             getattr(sys.modules[module], function)()
+    if "bandit.reading" in sys.modules:
+        sys.modules["bandit.reading"]._read.cache_clear()

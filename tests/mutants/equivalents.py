@@ -164,7 +164,7 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "grading/reward/trajectory.py": (
         (
-            "if unusable or usable is None:",
+            "if log_problem or usable is None:",
             "if unusable and usable is None:",
             "there is a usable log exactly where nothing makes it unusable; the second half is for the type",
         ),
