@@ -7,8 +7,14 @@ from typing import Any
 
 from django.db import models
 
-# After a reading that took a second, the next one waits for PACE seconds, but for no more than LONGEST.
-PACE, LONGEST = 50, dt.timedelta(minutes=5)
+# A reading that took a second is renewed after PACE seconds at the earliest; no reading waits longer than MAX_WAIT.
+PACE, MAX_WAIT = 50, dt.timedelta(minutes=5)
+
+
+def last_keys(*tables: type[models.Model]) -> list[int]:
+    """The last primary key of each table, 0 if it is empty: part of the inputs of what is computed from its rows."""
+    keys = [table._base_manager.order_by("-pk").values_list("pk", flat=True).first() for table in tables]  # noqa: SLF001 - Django's documented API
+    return [key or 0 for key in keys]
 
 
 class StoredReadingManager(models.Manager["StoredReading"]):
@@ -42,5 +48,5 @@ class StoredReading(models.Model):
 
     def is_recent(self, now: dt.datetime) -> bool:
         """Whether it is too early for the next one. A reading from the future, after a clock was set back, is not."""
-        wait = min(dt.timedelta(seconds=PACE * self.seconds), LONGEST)
+        wait = min(dt.timedelta(seconds=PACE * self.seconds), MAX_WAIT)
         return dt.timedelta(0) <= now - self.read_at < wait

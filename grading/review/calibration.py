@@ -17,8 +17,9 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
-from bandit.models import Erasure
+from bandit.models import Erasure, LedgerEntry
 from grading.models import Grade, ReviewAnswer, StoredReading
+from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
 from grading.monitoring.calibration import ENOUGH, CalibrationStatus, JudgeInstrument, compared, in_use
 from grading.monitoring.graders import IDENTITY
@@ -182,11 +183,13 @@ def arm_means(blind_pairs: BlindPairs) -> dict[JudgeInstrument, dict[str, ArmMea
 
 
 def store_arm_means(now: dt.datetime) -> None:
-    """Compute the means of arms for the calibration page, if grades or answers changed since they were last computed:
-    the sums of all verdicts take a second at 200,000 sessions.
+    """Compute the means of arms for the calibration page, if grades, answers or the sessions of arms changed since: the
+    sums of all verdicts take a second at 200,000 sessions.
+
+    A judged session that gets another category moves its reward, so the ledger has new entries.
     """
-    last = [rows.order_by("-pk").values_list("pk", flat=True).first() for rows in (Grade.objects, ReviewAnswer.objects)]
-    StoredReading.objects.renew(ARM_MEANS, repr((last, Erasure.objects.count())), _arm_means_as_json, now)
+    inputs = repr((last_keys(Grade, ReviewAnswer, LedgerEntry), Erasure.objects.count()))
+    StoredReading.objects.renew(ARM_MEANS, inputs, _arm_means_as_json, now)
 
 
 def _arm_means_as_json() -> list[Any]:
@@ -200,7 +203,7 @@ def _arm_means_as_json() -> list[Any]:
 def latest_arm_means(
     blind_pairs: BlindPairs,
 ) -> tuple[dict[JudgeInstrument, dict[str, ArmMean]], dt.datetime | None]:
-    """The means of arms as the worker last computed them, and when; where it never did, of these pairs, and None."""
+    """The means of arms as the worker last computed them, and when; from these pairs, and None, if it never did."""
     stored = StoredReading.objects.filter(name=ARM_MEANS).first()
     if stored is None:
         return arm_means(blind_pairs), None

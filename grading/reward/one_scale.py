@@ -27,6 +27,7 @@ from bandit.reading import InForce, in_force, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session, StoredReading
+from grading.models.readings import last_keys
 from grading.models.sessions import observation_of, yours
 from grading.reward import rewards
 from grading.reward.decide import ChainPolicy, fallback
@@ -217,9 +218,9 @@ def latest_judgements(now: dt.datetime) -> Judgements | StoredJudgements:
 
 def store_judgements(now: dt.datetime) -> None:
     """Read the judged sessions for the pages, if grades, rewards or the day changed since they were last read."""
-    last = [rows.order_by("-pk").values_list("pk", flat=True).first() for rows in (Grade.objects, LedgerEntry.objects)]
     rubrics = list(Rubric.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True))
     today = timezone.localdate(now).isoformat()
+    last = last_keys(Grade, LedgerEntry)
     inputs = repr((last, Erasure.objects.count(), rubrics, rewards.policy().version, today))
     StoredReading.objects.renew(PAIRS, inputs, partial(_judgements_as_json, now), now)
 
@@ -266,11 +267,15 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _verdicts(given: dt.datetime, ended: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime]]:
+def _verdicts(created_since: dt.datetime, ended_since: dt.datetime) -> QuerySet[Grade, tuple[int, dt.datetime]]:
     """The verdicts given since then on sessions that ended since then, the latest first: the session, when it ended.
     By the first of these the database leaves verdicts out before it looks for their sessions.
     """
-    verdicts = Grade.objects.chain().verdicts().filter(yours(), created_at__gte=given, session__ended_at__gte=ended)
+    verdicts = (
+        Grade.objects.chain()
+        .verdicts()
+        .filter(yours(), created_at__gte=created_since, session__ended_at__gte=ended_since)
+    )
     return verdicts.order_by("-pk").values_list("session", "session__ended_at")
 
 

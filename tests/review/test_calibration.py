@@ -7,10 +7,11 @@ from random import Random
 import pytest
 from django.utils import timezone
 
-from bandit.models import Bandit
+from bandit.models import Arm, Bandit
 from grading import monitoring, review
 from grading.models import Alarm, Grade, ReviewItem, Session
 from grading.review import calibration
+from grading.reward.rewards import settle
 from tests.casts.page import flat
 from tests.site import NOON
 
@@ -251,3 +252,16 @@ def test_stored_means_are_those_of_the_day_they_were_stored(site, rita, client):
     calibration.store_arm_means(NOON + dt.timedelta(hours=1))
     (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
     assert means["cross-repo"].alone == 5
+
+
+def test_stored_means_follow_a_session_to_another_arm(site, rita):
+    """Without a new grade or answer."""
+    compared(site, rita, *[0.1, 0.12, 0.08, 0.1] * 2)
+    session = judged(site, 0.5)
+    calibration.store_arm_means(NOON)
+    session.category = Arm.objects.get(bandit__name="category", name="code")
+    session.save()
+    settle(session)
+    calibration.store_arm_means(NOON + dt.timedelta(hours=1))
+    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    assert means["cross-repo"].alone == 0

@@ -15,6 +15,7 @@ from grading.judging.rubrics import examples
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Grade, JudgeJob, Rubric, RubricActivation, StoredReading
 from grading.models.judging import JobState, Purpose
+from grading.models.readings import last_keys
 from grading.vocabulary import Source, Status
 
 # The name of the stored reading.
@@ -92,11 +93,9 @@ def figures() -> dict[str, Figures]:
 
 
 def store_figures(now: dt.datetime) -> None:
-    """Work out the figures for the pages, if grades or rubrics changed since: at 200,000 sessions that takes a third
-    of a second.
-    """
-    last = [rows.order_by("-pk").values_list("pk", flat=True).first() for rows in (Grade.objects, Rubric.objects)]
-    StoredReading.objects.renew(FIGURES, repr((last, Erasure.objects.count())), _figures_as_json, now)
+    """Compute the figures for the pages, if grades or rubrics changed since: .3 seconds at 200,000 sessions."""
+    inputs = repr((last_keys(Grade, Rubric), Erasure.objects.count()))
+    StoredReading.objects.renew(FIGURES, inputs, _figures_as_json, now)
 
 
 def _figures_as_json() -> dict[str, Any]:
@@ -104,7 +103,7 @@ def _figures_as_json() -> dict[str, Any]:
 
 
 def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
-    """The figures as the worker last worked them out, and when; as they are now and None, where it never did."""
+    """The figures as the worker last computed them, and when; computed now, and None, if it never did."""
     stored = StoredReading.objects.filter(name=FIGURES).first()
     if stored is None:
         return figures(), None

@@ -1,5 +1,5 @@
-"""What the pages say of the lessons, and which are decided. Whoever asks has them read for themselves; on a large site
-that takes long, so that the worker reads them, and what it read last is shown to all.
+"""The figures of the lessons, and which lessons are decided. On a small site they are computed when somebody asks; on a
+large one that takes long, so the worker stores them and everybody gets those.
 """
 
 import datetime as dt
@@ -16,22 +16,24 @@ from bandit.core.residual import Baseline
 from bandit.models import Arm, Assignment, Bandit, BanditKind, Erasure
 from bandit.reading import site_day, version_of
 from grading.models import Session, SessionLesson, StoredReading
+from grading.models.readings import last_keys
 from grading.reward.lessons import reading
 from grading.reward.lessons.figures import LessonFigures
 from grading.reward.lessons.lesson import Lesson, Sample
 
-# From so many rows to be read on, a site is large: sessions, lessons that matched them, and draws. Who asks which are
-# decided, at every draw, waits for a reading of a smaller one: of 4,000 rows it takes 45 ms of processor time.
+# A site is large from so many sessions, matched lessons and draws on. On a smaller one every draw reads them all, to
+# know which lessons are decided: 45 ms of processor time for 4,000 rows.
 LARGE = 2_000
-# What grows with the site and is read whole.
+# The tables of which all rows are read.
 READ = (Session, SessionLesson, Assignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The figures of each lesson, by its arm; `bar` is the e-value from which one of them may be called something, and
-    `baseline` what was taken out of their rewards, None for nothing. Where they were read before somebody asked,
-    `read_at` says when.
+    """The figures of each lesson, by its arm's primary key.
+
+    `bar` is the least e-value for a verdict; `baseline` is what was subtracted from the rewards, None for nothing;
+    `read_at` is the time of a stored reading, None for one computed now.
     """
 
     figures: Mapping[int, LessonFigures]
@@ -40,19 +42,19 @@ class Overview:
     read_at: dt.datetime | None = None
 
     def of(self, lesson: Arm) -> LessonFigures:
-        """The figures of this lesson; of one that is newer than the reading, those of one without sessions."""
+        """The lesson's figures; for a lesson that is newer than the reading, those of one without sessions."""
         return self.figures.get(lesson.pk) or _none(lesson, self.bar)
 
 
 def overview(bandit: Bandit, now: dt.datetime, *, closely: Arm | None = None) -> Overview:
-    """Every lesson of this bandit; one of them `closely`."""
+    """Every lesson of this bandit; with all details for the lesson `closely`, or for all in a stored reading."""
     return _stored(bandit) or _read(bandit, now, [] if closely is None else [closely.pk])
 
 
 def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
-    """The lessons with a verdict, by name; none where the policy holds out all alike, decided or not.
+    """The names of the lessons with a verdict; none if the policy holds out decided lessons like all others.
 
-    `bandit` is to be fresh from the database, its baseline included.
+    `bandit` must be freshly loaded, with its baseline.
     """
     if version_of(bandit).holdout_decided is None:
         return frozenset()
@@ -63,8 +65,8 @@ def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
 
 
 def read_large(now: dt.datetime) -> None:
-    """Read the lessons anew where the site is large and something is new to them."""
-    last = _last_keys()
+    """On a large site, store the figures again if something changed since; on a small one, delete stored figures."""
+    last = last_keys(*READ)
     for bandit in Bandit.objects.filter(kind=BanditKind.MANY).select_related("baseline"):
         if not _is_large(last) or _stored(bandit) is None:
             StoredReading.objects.filter(name=_name(bandit)).delete()
@@ -77,7 +79,7 @@ def _name(bandit: Bandit) -> str:
 
 
 def _value(bandit: Bandit, now: dt.datetime) -> dict[str, Any]:
-    """The figures of every lesson, and the keys of the arms that are decided, which draws ask for alone."""
+    """The figures of every lesson; beside them the keys of the decided ones, which are all that a draw needs."""
     figures = _read(bandit, now, bandit.arms.values_list("pk", flat=True))
     return {
         "decided": [lesson for lesson, each in figures.figures.items() if each.causal.verdict.decides],
@@ -86,7 +88,7 @@ def _value(bandit: Bandit, now: dt.datetime) -> dict[str, Any]:
 
 
 def _is_large(last: Sequence[int]) -> bool:
-    """Whether so much is to be read that it takes long; not without lessons, however many sessions there are."""
+    """Whether reading all rows takes long. A site without lessons is never large: then nothing is read."""
     sessions, *lessons = last
     return any(lessons) and sessions + sum(lessons) >= LARGE
 
@@ -101,7 +103,7 @@ def _read(bandit: Bandit, now: dt.datetime, closely: Iterable[int]) -> Overview:
 
 
 def _stored(bandit: Bandit) -> Overview | None:
-    """What the worker read last; None on a site that is not large, or where another version of the code wrote it."""
+    """The stored reading; None on a small site, or if another version of the code wrote it in another form."""
     row = StoredReading.objects.filter(name=_name(bandit)).first()
     if row is None:
         return None
@@ -117,15 +119,9 @@ def _shape() -> TypeAdapter[Overview]:
 
 
 def _basis(bandit: Bandit, last: Sequence[int], now: dt.datetime) -> str:
-    """What the figures follow from, as far as that is cheap to tell: what else changes shows with the next of these."""
+    """What the figures are computed from, as far as that is cheap to read. Other changes show at the next of these."""
     learnt = None if bandit.baseline is None else bandit.baseline.revision
     return repr((bandit.revision, learnt, last, Erasure.objects.count(), site_day(now).isoformat()))
-
-
-def _last_keys() -> list[int]:
-    """Of the sessions, of the lessons that matched them, and of the draws; 0 for none."""
-    last = [model.objects.order_by("-pk").values_list("pk", flat=True).first() for model in READ]
-    return [key or 0 for key in last]
 
 
 def _none(lesson: Arm, bar: float) -> LessonFigures:
