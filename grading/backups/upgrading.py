@@ -7,6 +7,7 @@ import datetime as dt
 import shlex
 import shutil
 import sqlite3
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -139,6 +140,15 @@ def list_copies(folders: Sequence[Path]) -> str:
     """Each folder with the time when the copy was made."""
     made = [dt.datetime.fromtimestamp(folder.stat().st_mtime, dt.UTC) for folder in folders]
     return ", ".join(f"{folder} (made {at:%Y-%m-%d %H:%M} UTC)" for folder, at in zip(folders, made, strict=True))
+
+
+def add_copies_option(parser: ArgumentParser) -> None:
+    """The option of the commands that erase: `delete` of the functions below."""
+    parser.add_argument(
+        "--delete-upgrade-copies",
+        action="store_true",
+        help="also delete the copies of the database that upgrades made, which are the way back from an upgrade",
+    )
 
 
 def announce_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:

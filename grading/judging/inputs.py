@@ -27,8 +27,8 @@ def inputs_sha256(held: dict[str, str]) -> str:
 
 def shown(session: Session) -> dict[str, Any]:
     """What the session's evidence shows now, as `Shown` writes it; empty where that is not known."""
-    said = rewards.latest_evidence(session.grades.all())
-    return {} if said is None else said.as_dict()
+    latest = rewards.latest_evidence(session.grades.all())
+    return {} if latest is None else latest.as_dict()
 
 
 def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:

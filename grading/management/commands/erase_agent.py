@@ -22,11 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("agent", help="the agent's name")
         parser.add_argument("--why", default="asked for", help="kept with the erasure, without the agent's name")
         parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
-            "--delete-upgrade-copies",
-            action="store_true",
-            help="also delete the copies of the database that upgrades made, which are the way back from an upgrade",
-        )
+        upgrading.add_copies_option(parser)
 
     def handle(
         self, *_args: Any, agent: str, why: str, yes: bool, delete_upgrade_copies: bool, **_options: Any

@@ -23,11 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("session", nargs="+", help="the agent's own ids of the sessions")
         parser.add_argument("--why", default="asked for", help="kept with the erasure; write no name into it")
         parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
-            "--delete-upgrade-copies",
-            action="store_true",
-            help="also delete the copies of the database that upgrades made, which are the way back from an upgrade",
-        )
+        upgrading.add_copies_option(parser)
 
     def handle(
         self,
