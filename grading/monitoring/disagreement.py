@@ -53,7 +53,7 @@ class Disagreement(FlagRule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         yield from found(pairs.judged(now), now)
-        for line in one_scale.lines():
+        for line in one_scale.current_lines():
             if line.backwards:
                 yield backwards(line.source, line.view, (line.low, line.high))
 
@@ -66,7 +66,7 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
     is, and where nobody can say yet what a verdict should be beside such a number.
     """
     said, number = verdict.value or 0.0, fallback.value or 0.0
-    read = one_scale.of(session, fallback)
+    read = one_scale.calibrate(session, fallback)
     if read is not None and read.pairs:
         expected, why = read.value, f"{read.value:.2f} on the judge's scale"
     else:

@@ -70,7 +70,7 @@ def due(session: Session) -> NextReading | None:
     # is: raw, a trajectory's number is on another scale, and no measure of a judge.
     row = fallback(views, policy)
     grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
-    read = None if grade is None else one_scale.of(session, grade)
+    read = None if grade is None else one_scale.calibrate(session, grade)
     rules = read.value if read is not None and read.pairs else None
     flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
     why = why_again(decision, rules=rules, flagged=flagged)

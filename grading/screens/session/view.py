@@ -274,7 +274,7 @@ def calibrated(
     if not held or settlement is None:
         return {}
     found = {
-        grade.pk: reader.of(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
+        grade.pk: reader.calibrate(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
         for grade in grades
         if grade.pk in held
     }
