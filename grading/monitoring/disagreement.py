@@ -10,7 +10,7 @@ from grading.monitoring.flag_rule import Flagged, FlagRule
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding
 from grading.reward import one_scale
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
@@ -39,7 +39,7 @@ class Disagreement(FlagRule):
     settled = "they agree now"
     every = dt.timedelta(hours=6)
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         judge, trajectory, human = (holds.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
         if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
             return ""

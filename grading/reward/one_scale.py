@@ -261,7 +261,7 @@ def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _Jud
         return None
     row = fallback(views, policy)
     if row is None:
-        source, (version, view) = ABSTAINED, rewards.abstained(grades)
+        source, (version, view) = ABSTAINED, rewards.abstention_key(grades)
     else:
         source, version, view = _key(next(grade for grade in grades if grade.pk == row.id))
     pair = JudgedSession(
