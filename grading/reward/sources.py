@@ -7,7 +7,7 @@ source's last one. A grader that breaks leaves a `failed` row with the reason an
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,6 +81,8 @@ class ParsedFiles:
 
 
 NOTHING_PARSED = ParsedFiles()
+# A source's grade, and the digest of what it was computed from.
+Answer = tuple[SourceGrade, str]
 
 
 def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> ParsedFiles:
@@ -146,6 +148,18 @@ class GradingInput:
         return str(transcript.report.get("cwd", "")) if transcript else ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedArtifacts:
+    """The artifacts that rules matched in a session, those that don't count with the reason, and their texts' sketches.
+
+    `error` is why there are none, if the search failed.
+    """
+
+    items: Sequence[artifacts.FoundArtifact] = ()
+    sketches: Mapping[Sketch, near_copies.DatedSketch] = field(default_factory=dict)
+    error: Exception | None = None
+
+
 def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Session]:
     """Grade the session with every computed source; store the grades that changed, and how the session ended.
 
@@ -156,16 +170,11 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     try:
         inputs = load_input(session, parsed)
         sketches_before = near_copies.stored_sketches(session)
-        matches: list[artifacts.FoundArtifact] = []
-        sketches: dict[Sketch, near_copies.DatedSketch] = {}
+        matched = _match_artifacts(inputs, parsed, sketches_before)
         answers = [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(inputs)),
             _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(inputs.material.journal)),
-            _guarded(
-                Source.CONSUMPTION,
-                consumption.VERSION,
-                lambda: _consumption(inputs, parsed, matches, sketches, sketches_before),
-            ),
+            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(inputs, matched)),
         ]
     except store.Gone:  # the files have expired: the last grades stay current
         return []
@@ -176,7 +185,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
     _append(session, answers)
-    return _store_artifacts(session, inputs.material, matches, sketches, sketches_before)
+    return _store_artifacts(session, inputs.material, matched, sketches_before)
 
 
 def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
@@ -186,9 +195,6 @@ def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
     """
     redacted: dict[str, Any] = redact_json(signals)
     return redacted if redacted == signals else {**redacted, HIDDEN: True}
-
-
-Answer = tuple[SourceGrade, str]
 
 
 def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
@@ -330,19 +336,40 @@ def _attested(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
     return replace(answer, evidence={**answer.evidence, "witness": witness.value}), _digest(*parts, witness.value)
 
 
-def _consumption(
-    inputs: GradingInput,
-    parsed: ParsedFiles,
-    matches: list[artifacts.FoundArtifact],
-    sketches: dict[Sketch, near_copies.DatedSketch],
-    sketches_before: frozenset[near_copies.DatedSketch],
-) -> Answer:
-    """The grade by what the session left behind.
+def _match_artifacts(
+    inputs: GradingInput, parsed: ParsedFiles, sketches_before: frozenset[near_copies.DatedSketch]
+) -> MatchedArtifacts:
+    """The artifacts that the session left behind; none if its patch can't be read or the search fails."""
+    material, rules = inputs.material, inputs.rules
+    if inputs.patch_fault:
+        return MatchedArtifacts()
+    if rules.error:
+        return MatchedArtifacts(error=artifacts.InvalidRule(rules.error))
+    search = ArtifactSearch(
+        rules=rules.definitions,
+        patch_sha256="" if material.patch is None else material.patch.sha256,
+        signals_version=inputs.signals_version,
+        root=inputs.root,
+    )
+    origin = material.patch or material.transcript
+    received_at = origin.received_at if origin else None
+    try:
+        candidates = parsed.found_artifacts.get(search)
+        if candidates is None:
+            candidates = artifacts.find(search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root)
+        matches, sketches = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
+    except store.Gone:
+        raise
+    except Exception as error:  # noqa: BLE001 - `_consumption` raises it, and `_guarded` logs it
+        return MatchedArtifacts(error=error)
+    return MatchedArtifacts(items=matches, sketches=sketches)
 
-    Adds its artifacts to `matches`, those that don't count with the reason, and the sketches of their texts to
-    `sketches`.
-    """
+
+def _consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
+    """The grade by what the session left behind. Raises the error of a search that failed."""
     material = inputs.material
+    if matched.error is not None:
+        raise matched.error
     if inputs.patch_fault:
         failed = unscored(
             Source.CONSUMPTION,
@@ -352,24 +379,7 @@ def _consumption(
             detail=inputs.patch_fault,
         )
         return failed, _digest(*inputs.patches)
-    rules = inputs.rules.definitions
-    if inputs.rules.error:
-        raise artifacts.InvalidRule(inputs.rules.error)
-    search = ArtifactSearch(
-        rules=rules,
-        patch_sha256="" if material.patch is None else material.patch.sha256,
-        signals_version=inputs.signals_version,
-        root=inputs.root,
-    )
-    candidates = parsed.found_artifacts.get(search)
-    if candidates is None:
-        candidates = artifacts.find(rules, patch=inputs.changes, signals=inputs.signals, root=inputs.root)
-    origin = material.patch or material.transcript
-    received_at = origin.received_at if origin else None
-    weighed, texts = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
-    matches.extend(weighed)
-    sketches.update(texts)
-    category = inputs.session.category
+    category, rules = inputs.session.category, inputs.rules.definitions
     is_consumption = category is not None and category.is_consumption
     # Without a patch or a tool call, nothing that a session left behind could be seen: "none" would be a guess.
     readable = material.patch is not None or (inputs.signals is not None and inputs.signals.calls > 0)
@@ -379,11 +389,11 @@ def _consumption(
         reason = material.absent if material.transcript is None else Reason.UNREADABLE
         why = f"No patch, and no transcript to go by: {reason.words}"
     answer = consumption.grade(
-        matches, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
+        matched.items, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
     )
-    left_out = [(item.kind, item.key, item.left_out) for item in matches if item.left_out]
+    left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
     witness = material.witness
-    if material.patch is not None and not _is_confirmed_by_log(matches, inputs.own_signals):
+    if material.patch is not None and not _is_confirmed_by_log(matched.items, inputs.own_signals):
         witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
     return _attested(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
@@ -442,19 +452,20 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
 def _store_artifacts(
     session: Session,
     material: Material,
-    matches: Iterable[artifacts.FoundArtifact],
-    sketches: Mapping[Sketch, near_copies.DatedSketch],
+    matched: MatchedArtifacts,
     sketches_before: frozenset[near_copies.DatedSketch],
 ) -> list[Session]:
     """Replace the artifacts that rules matched before by those that they match now. Facts and claims stay.
 
     Returns the other sessions that win or lose a text by it.
     """
-    current = {(item.kind, plain_text(item.key, 500), item.origin): item for item in matches if item.kind in KINDS}
+    current = {
+        (item.kind, plain_text(item.key, 500), item.origin): item for item in matched.items if item.kind in KINDS
+    }
     stored = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
     stored_reasons = {(row.kind, row.key, row.origin): row.left_out for row in stored}
     reasons = {key: plain_text(redact(item.left_out), MAX_LEFT_OUT) for key, item in current.items()}
-    sketches_now = {sketches[item.sketch] for item in current.values() if item.sketch}
+    sketches_now = {matched.sketches[item.sketch] for item in current.values() if item.sketch}
     if stored_reasons == reasons and sketches_before == sketches_now:
         return []
     if stored:
@@ -479,7 +490,7 @@ def _store_artifacts(
         for (kind, key, origin), item in current.items()
     )
     pairs = zip(rows, current.values(), strict=True)
-    near_copies.store_sketches(session, [(row, sketches[item.sketch]) for row, item in pairs if item.sketch])
+    near_copies.store_sketches(session, [(row, matched.sketches[item.sketch]) for row, item in pairs if item.sketch])
     return near_copies.affected_sessions(session, sketches_before)
 
 
