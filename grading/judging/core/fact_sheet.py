@@ -97,7 +97,7 @@ def write(
 
 def _counts(signals: Signals, production: Production) -> Iterator[str]:
     if production.things:
-        yield f"Confirmed: {production.words}"
+        yield f"Confirmed: {production.summary}"
     if signals.test_runs:
         passed = sum(run.passed for run in signals.test_runs)
         last = {None: "", True: "; the last run of each runner passed", False: "; a last run failed"}
