@@ -193,7 +193,8 @@ def _load_sample(
     matched = list(recent.values_list("session_id", "session__agent_id", "arm_id", "taken"))
     agents = {agent for _, agent, _, _ in matched}
     sessions = Session.objects.yours().filter(agent__in=agents, ended_at__gte=midnight(first_day)).order_by("pk")
-    index, rows = {}, []
+    index: dict[int, int] = {}
+    rows = []
     for pk, agent, ended_at in sessions.values_list("pk", "agent_id", "ended_at"):
         index[pk] = len(index)
         reward = rewards.get(observation_of(pk))
