@@ -333,8 +333,8 @@ def put_in_force(
     """Append the proposed version under the user's name, if it is the one that they saw. Raises StaleVersion."""
     if fingerprint != proposed.fingerprint:
         raise StaleVersion(
-            "Verdicts came in since the page was opened, and the calibration is another now. Nothing was saved; look "
-            "again."
+            "New verdicts have changed this calibration since the page was opened. Nothing was saved. Look at the new "
+            "version, then decide again."
         )
     return _put(proposed, version=version, by=by.get_username(), accepted=True, note=note)
 

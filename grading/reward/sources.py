@@ -278,21 +278,22 @@ def _guarded(source: Source, version: str, grader: Callable[[], Answer]) -> Answ
     except store.Gone:
         raise
     except artifacts.InvalidRule as error:
-        reason, detail = Reason.NEEDS_ATTENTION, str(error)
+        reason = Reason.NEEDS_ATTENTION
+        return unscored(source, reason, version=version, status=Status.FAILED, detail=str(error)), ""
     except Exception as error:
         logger.exception("the %s grader failed", source)
-        reason, detail = Reason.UNREADABLE, _last_line(error)
-    return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
+        return _unreadable(source, version, _last_line(error)), ""
+
+
+def _unreadable(source: Source, version: str, detail: str) -> SourceGrade:
+    return unscored(source, Reason.UNREADABLE, version=version, status=Status.FAILED, detail=detail)
 
 
 def _trajectory(inputs: GradingInput) -> Answer:
     """The trajectory's grade. Its evidence also has the `EvidenceState` that it was computed from, as `shown`."""
     material, files = inputs.material, [*inputs.logs, *inputs.patches]
     if inputs.fault:
-        failed = unscored(
-            Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=inputs.fault
-        )
-        return failed, _digest(*files)
+        return _unreadable(Source.TRAJECTORY, trajectory.VERSION, inputs.fault), _digest(*files)
     absent, why = material.absent, material.why
     if material.carried:
         absent, why = Reason.CARRIED, material.carried
@@ -371,14 +372,7 @@ def _consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
     if matched.error is not None:
         raise matched.error
     if inputs.patch_fault:
-        failed = unscored(
-            Source.CONSUMPTION,
-            Reason.UNREADABLE,
-            version=consumption.VERSION,
-            status=Status.FAILED,
-            detail=inputs.patch_fault,
-        )
-        return failed, _digest(*inputs.patches)
+        return _unreadable(Source.CONSUMPTION, consumption.VERSION, inputs.patch_fault), _digest(*inputs.patches)
     category, rules = inputs.session.category, inputs.rules.definitions
     is_consumption = category is not None and category.is_consumption
     # Without a patch or a tool call, nothing that a session left behind could be seen: "none" would be a guess.

@@ -215,7 +215,7 @@ def test_a_stale_page_changes_nothing(operator):
     seen = hidden(card(operator))
     scale_cast.judged(0.9, 0.1, arm="code")
     (said,) = messages(operator, seen)
-    assert "Verdicts came in since the page was opened" in said
+    assert "New verdicts have changed this calibration since the page was opened" in said
     seen = hidden(card(operator))
     messages(operator, seen)
     (said,) = messages(operator, seen)
