@@ -96,7 +96,7 @@ class Session:
 
     @property
     def _observed(self) -> Observed:
-        return Observed.of(self.signals, units=self.production.units, did_something=self.production.is_work)
+        return Observed.from_signals(self.signals, units=self.production.units, did_something=self.production.is_work)
 
     def adds(self, kind: str) -> float:
         return self.rows[kind].adds

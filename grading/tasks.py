@@ -109,7 +109,7 @@ def categorise() -> None:
 
 
 def read_lessons() -> None:
-    lessons.read_large(timezone.now())
+    lessons.store_overviews(timezone.now())
 
 
 def read_costs() -> None:

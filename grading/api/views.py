@@ -142,7 +142,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     reward, grades, said = live(row), list(row.grades.all()), provenance_of(row)
     reader = one_scale.ScaleReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
-    read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
+    read = None if decides is None or reward is None else reader.calibrate(row, decides, reward.value)
     return {
         **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason", "history")},
         "session_id": row.external_id,
@@ -153,7 +153,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         "ended_at": row.ended_at,
         "reward": reward and _with(reward, REWARD, read),
         "chain": reward.steps if reward else [],
-        "grades": [_with(grade, GRADE, reader.of(row, grade)) for grade in grades],
+        "grades": [_with(grade, GRADE, reader.calibrate(row, grade)) for grade in grades],
         "evidence": list(row.evidence.all()),
     }
 

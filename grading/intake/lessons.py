@@ -36,7 +36,7 @@ def record(session: Session, metadata: SubmittedSession) -> tuple[bool, list[Pro
     ]
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
-        if row.pk is not None:  # a new row tells the worker that something changed (`reward.lessons.shown`)
+        if row.pk is not None:  # a new row tells the worker that something changed (`reward.lessons.overview`)
             row.delete()
         row.save(force_insert=True)
     return bool(changed), problems

@@ -27,7 +27,7 @@ from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 from grading.reward import rewards
-from grading.reward.decide import READINGS
+from grading.reward.decide import MAX_READINGS
 from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import Reason, Source, Status
 
@@ -346,7 +346,7 @@ def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:
         return {}
     further = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
     values = [each for each in (job.sample_of.value, *further, value) if each is not None]
-    if len(values) < READINGS:
+    if len(values) < MAX_READINGS:
         return {}
     return {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
 

@@ -10,7 +10,7 @@ from grading.monitoring.flag_rule import Flagged, FlagRule
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding
 from grading.reward import one_scale
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
@@ -39,7 +39,7 @@ class Disagreement(FlagRule):
     settled = "they agree now"
     every = dt.timedelta(hours=6)
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         judge, trajectory, human = (holds.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
         if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
             return ""
@@ -53,7 +53,7 @@ class Disagreement(FlagRule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         yield from found(pairs.judged(now), now)
-        for line in one_scale.lines():
+        for line in one_scale.current_lines():
             if line.backwards:
                 yield backwards(line.source, line.view, (line.low, line.high))
 
@@ -66,7 +66,7 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
     is, and where nobody can say yet what a verdict should be beside such a number.
     """
     said, number = verdict.value or 0.0, fallback.value or 0.0
-    read = one_scale.of(session, fallback)
+    read = one_scale.calibrate(session, fallback)
     if read is not None and read.pairs:
         expected, why = read.value, f"{read.value:.2f} on the judge's scale"
     else:

@@ -11,7 +11,7 @@ from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.weekly import is_too_often
 from grading.reward import rereading
-from grading.reward.decide import ADDED_AT_MOST, READINGS_AGREE, Holds, contests, gap, is_claimed
+from grading.reward.decide import MAX_ADDED, MAX_SPREAD, CurrentGrades, contests, gap, is_claimed
 from grading.reward.explain import number
 from grading.reward.rereading import CONTESTED
 from grading.reward.rewards import CLAIMED_ABOVE
@@ -27,7 +27,7 @@ class UnsteadyJudge(FlagRule):
     id = "A37"
     title = "The judge’s readings of a session are far apart"
     means = (
-        f"Flags a session with three readings more than {number(READINGS_AGREE)} apart; the median is the verdict. "
+        f"Flags a session with three readings more than {number(MAX_SPREAD)} apart; the median is the verdict. "
         "Opens at the third such session in seven days."
     )
     todo = "Grade them. If it keeps happening, look at where the readings differ: the rubric may not cover such work."
@@ -35,9 +35,9 @@ class UnsteadyJudge(FlagRule):
     settled = "it has a different verdict now"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         judge = holds.get(Source.JUDGE)
-        if judge is None or not judge.samples or judge.is_answered or Source.HUMAN in holds:
+        if judge is None or not judge.samples or judge.readings_agree or Source.HUMAN in holds:
             return ""
         said = ", ".join(map(number, judge.samples))
         return f"the judge’s three readings are {number(judge.spread)} apart: {said}; the median counts"
@@ -47,7 +47,7 @@ class UnsteadyJudge(FlagRule):
         if is_too_often(count):
             yield Finding(
                 detail=f"Of {count} sessions in seven days three readings of the judge are more than "
-                f"{number(READINGS_AGREE)} apart. {self.todo}"
+                f"{number(MAX_SPREAD)} apart. {self.todo}"
             )
 
 
@@ -70,12 +70,12 @@ class Contested(FlagRule):
     settled = "the judge and the artifacts agree now, or the judge will read it again"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         if Source.HUMAN in holds or not _is_judged(holds) or session.outcome in NO_REWARD or not contests(holds):
             return ""
         above = f"its artifacts would be worth {number(gap(holds))} more than the judge says"
-        if holds[Source.JUDGE].is_answered:
-            return f"{above}, after three readings; they add {number(ADDED_AT_MOST)} to the verdict, and no more"
+        if holds[Source.JUDGE].readings_agree:
+            return f"{above}, after three readings; they add {number(MAX_ADDED)} to the verdict, and no more"
         if rereading.is_coming(session):
             return ""
         return f"{above}, and the judge won’t read it again: until a person grades it, it counts little or nothing"
@@ -118,7 +118,7 @@ class ClaimedAbove(FlagRule):
     settled = "the judge and the claims agree now"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         if Source.HUMAN in holds or not _is_judged(holds) or session.outcome in NO_REWARD:
             return ""
         if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
@@ -136,5 +136,5 @@ class ClaimedAbove(FlagRule):
             )
 
 
-def _is_judged(holds: Holds) -> bool:
+def _is_judged(holds: CurrentGrades) -> bool:
     return Source.JUDGE in holds and holds[Source.JUDGE].value is not None

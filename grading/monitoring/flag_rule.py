@@ -13,7 +13,7 @@ from grading.models import Alarm, Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
 from grading.monitoring.weekly import DAYS, is_too_often
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 
 WINDOW = dt.timedelta(days=DAYS)
 
@@ -48,7 +48,7 @@ class FlagRule(Rule):
         return Alarm.objects.filter(rule=self.id, acknowledged_at__gt=latest).exists()
 
     @abstractmethod
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:
         """What is implausible about the session as it stands at `now`, with the grades that hold, in words; empty where
         nothing is.
         """

@@ -25,7 +25,7 @@ from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
 from grading.monitoring.weekly import is_too_often
 from grading.reward import rewards
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.reward.rewards import settle
 from grading.vocabulary import NO_REWARD, Reason, Source
 
@@ -53,7 +53,7 @@ class Contended(FlagRule):
                 "agents send each other's logs or facts: look at the flagged sessions, and where each takes them from."
             )
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         said = ownership.of_other_agents(session)
         if not said:
             return ""
@@ -78,7 +78,7 @@ class UnreadableLog(FlagRule):
     )
     settled = "its log is readable now"
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         trajectory = holds.get(Source.TRAJECTORY)
         return trajectory.detail if trajectory is not None and trajectory.reason is Reason.FORMAT_BLIND else ""
 
@@ -106,7 +106,7 @@ class UnsupportedOutcome(FlagRule):
     severity = Severity.ADVISORY
     settled = "its log or exit status supports it now"
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         if session.outcome_claimed not in NO_REWARD or session.outcome in NO_REWARD:
             return ""
         claim = f"{session.outcome_claimed} ({session.claim_reason})"
@@ -143,7 +143,7 @@ def inspect_flags(session: Session, now: dt.datetime) -> bool:
     session where its flags changed.
     """
     held = {flag.rule: flag for flag in session.flags.all()}
-    holds = rewards.holding(session)
+    holds = rewards.current_grades(session)
     changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds, now)) for rule in FLAG_RULES]
     if any(changes):
         settle(session)

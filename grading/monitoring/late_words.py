@@ -7,7 +7,7 @@ from grading.models import Session
 from grading.models.submissions import ProposedField
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding, Severity
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.reward.rewards import LATE_WORD
 
 SHOWN = 200
@@ -28,7 +28,7 @@ class LateWord(FlagRule):
     severity = Severity.ALARM
     settled = "all of it has been answered"
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         open_ = [row for row in session.proposals.all() if row.answered_at is None]
         said = [f"{ProposedField(row.field).words}: {row.said}" for row in open_ if row.field != ProposedField.TITLE]
         return f"said afterwards, not adopted: {'; '.join(said)[:SHOWN]}" if said else ""

@@ -9,7 +9,7 @@ from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.vocabulary import Reason
 from grading.witness import Witness
 
@@ -34,7 +34,7 @@ class Repeated(FlagRule):
     todo = "Check where the agent takes its files from: each session has its own log, named after the session’s id."
     settled = "it has evidence of its own now"
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         files = [row for row in session.evidence.all() if row.kind in KINDS]
         hashes = {row.sha256 for row in files}
         is_own = not _is_elsewhere(session, hashes)

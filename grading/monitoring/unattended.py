@@ -12,7 +12,7 @@ from bandit.models import Bandit, Bucket
 from grading.monitoring.rule import Finding, Rule, Severity
 from grading.reward import one_scale
 from grading.reward.explain import number
-from grading.reward.one_scale import Proposed
+from grading.reward.one_scale import ScaleProposal
 
 DAYS = STALE_AFTER.days
 
@@ -24,8 +24,8 @@ class Unattended(Rule):
     title = "A calibration needs a person’s decision"
     means = (
         "Opens when, at night, a bandit’s new calibration would move an arm by more than "
-        f"{number(one_scale.BY_ITSELF)} from where it was when somebody last looked, or when a bandit with rewards "
-        f"has never had one. Also when a calibration is in use but no judged session has been added for {DAYS} "
+        f"{number(one_scale.MAX_AUTOMATIC_MOVE)} from where it was when somebody last looked, or when a bandit with "
+        f"rewards has never had one. Also when a calibration is in use but no judged session has been added for {DAYS} "
         "days; fallback grades then count half."
     )
     todo = (
@@ -39,7 +39,7 @@ class Unattended(Rule):
     nightly = True
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        judged = one_scale.Judgements(now)
+        judged = one_scale.read_judgements(now)
         for bandit in Bandit.objects.that_learn():
             proposed = one_scale.proposal(bandit.name, now, judged)
             if proposed.waits:
@@ -48,11 +48,12 @@ class Unattended(Rule):
                     f"{bandit}: it has rewards but has never been calibrated, so every source is taken at face value. "
                     "Look at what version 1 would move, then put it in force."
                 )
-                if proposed.held is not None:
+                if proposed.last is not None:
                     detail = (
                         f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} "
-                        f"by {number(abs(move))} since somebody last looked at it: over {number(one_scale.BY_ITSELF)}, "
-                        f"so it waits for a person. Until then, version {proposed.held.version} holds."
+                        f"by {number(abs(move))} since somebody last looked at it: over "
+                        f"{number(one_scale.MAX_AUTOMATIC_MOVE)}, so it waits for a person. Until then, version "
+                        f"{proposed.last.version} holds."
                     )
                 yield Finding(about=f"{bandit.name}: waits", detail=detail)
             stale = _stale(proposed, now)
@@ -60,10 +61,10 @@ class Unattended(Rule):
                 yield Finding(about=f"{bandit.name}: old pairs", detail=stale)
 
 
-def _stale(proposed: Proposed, now: dt.datetime) -> str:
+def _stale(proposed: ScaleProposal, now: dt.datetime) -> str:
     """What is wrong where the calibration in force rests on old pairs, and nothing newer is there."""
-    scale, today = calibrating.scale_of(proposed.held), timezone.localdate(now)
-    if proposed.held is None or scale is None or scale.latest is None or not scale.is_stale(today):
+    scale, today = calibrating.scale_of(proposed.last), timezone.localdate(now)
+    if proposed.last is None or scale is None or scale.latest is None or not scale.is_stale(today):
         return ""
     if proposed.scale.latest is not None and not proposed.scale.is_stale(today):
         return ""
@@ -73,6 +74,6 @@ def _stale(proposed: Proposed, now: dt.datetime) -> str:
         return ""
     return (
         f"{proposed.bandit}: the newest of {scale.n:,} judged sessions behind version "
-        f"{proposed.held.version} is of {scale.latest:%-d %b %Y}. No new one came for {DAYS} days, while it read "
+        f"{proposed.last.version} is of {scale.latest:%-d %b %Y}. No new one came for {DAYS} days, while it read "
         f"{int(read):,} session{'s' * (read != 1)}: each weighs half of what it did until verdicts come again."
     )

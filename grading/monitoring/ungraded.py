@@ -13,7 +13,7 @@ from grading.monitoring.flag_rule import Flagged, FlagRule, total
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Finding, stamp
 from grading.monitoring.weekly import ALLOWED, is_too_often
-from grading.reward.decide import Holds
+from grading.reward.decide import CurrentGrades
 from grading.reward.rewards import policy
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Reason, Source
@@ -64,7 +64,7 @@ class ImpossiblePair(FlagRule):
     settled = "it has a real grade now, or one is on its way"
     is_rate = True
 
-    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
+    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:
         if any(source in holds and holds[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
             return ""
         proof = independent_work(session)
@@ -129,7 +129,7 @@ def independent_work(session: Session) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def is_accounted(holds: Holds) -> bool:
+def is_accounted(holds: CurrentGrades) -> bool:
     """Whether a trajectory accounts for the work: it saw it in the log. One from facts alone repeats the caller's word.
 
     Conditions on the source, not the value: an honest judge may say .1 of a session with commits.

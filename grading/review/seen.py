@@ -54,7 +54,7 @@ def is_outdated(grade: Grade) -> bool:
 
 def judges_answer(session: Session) -> Grade | None:
     """The judge's verdict that the chain reads, or another family's beside it."""
-    held = rewards.holding(session).get(Source.JUDGE)
+    held = rewards.current_grades(session).get(Source.JUDGE)
     verdicts = session.grades.verdicts()
     return verdicts.order_by("-pk").first() if held is None or held.value is None else verdicts.get(pk=held.id)
 

@@ -1,4 +1,4 @@
-"""`resolve`: the whole chain as one pure function, from grade rows to a reward with its explanation."""
+"""The whole chain as one pure function, `resolve`: from grade rows to a reward with its explanation."""
 
 import hashlib
 import json
@@ -19,10 +19,10 @@ STEP_CODES = ("source", "state", "join", "value", "reason", "provisional", "grad
 class Resolution:
     """The reward of a session.
 
-    `value` in [0, 1], or None for "no reward"; `source` decides (None: an infrastructure outcome); `weight` in [0, 1];
-    `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's id; `standing` is
-    how it stands, in the ledger's words (`standing.py`). `basis` is a digest of what the sentence rests on besides
-    these: what may still come, the failed checks, the outcome. `judge_open`: a verdict may still come.
+    `value` in [0, 1], or None for "no reward"; `source` is the source that decides, None for an infrastructure outcome;
+    `weight` in [0, 1]; `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's
+    id; `standing` as in the ledger's keys (`standing.py`). `basis` is a digest of what else the sentence depends on:
+    what may still come, the failed checks, the outcome. `judge_open`: a verdict may still come.
     """
 
     value: float | None
@@ -42,12 +42,12 @@ class Resolution:
 
 
 def step_codes(steps: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-    """Return what steps say, without their words: `steps_json()` of now and of a stored settlement compare by it."""
+    """The steps without their texts, to compare new steps with those of a stored settlement."""
     return [[step[name] for name in STEP_CODES] for step in steps]
 
 
 def digest(*values: object) -> str:
-    """Return 16 hexadecimal digits of the SHA-256 of these values as JSON."""
+    """The first 16 hexadecimal digits of the SHA-256 of these values as JSON."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The consumption grade: what reading leaves behind, as a weighted sum with diminishing returns."""
+"""The consumption grade: a weighted sum, with diminishing returns, of the artifacts that a session left behind."""
 
 import math
 from collections import Counter
@@ -9,10 +9,10 @@ from grading.reward.grade import SourceGrade, scored, unscored
 from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, ArtifactDefinition, FoundArtifact
 from grading.vocabulary import Reason, Source
 
-# As many of the artifacts that do not count are named in the evidence.
-NAMED = 50
+# The evidence names at most this many of the artifacts that don't count.
+MAX_NAMED = 50
 VERSION = "consumption/2"
-# One and several of each kind that the site knows by itself; another kind is named as its rule is.
+# Singular and plural of the built-in kinds; another kind is called by the name of its rule.
 NOUNS = {
     "idea": ("idea", "ideas"),
     "task": ("task", "tasks"),
@@ -22,7 +22,7 @@ NOUNS = {
 
 
 def diminishing(count: int, scale: float = 1.0) -> float:
-    """`min(1, log1p(count·scale) / log1p(3·scale))`, in [0, 1]; three of a kind are full marks.
+    """`min(1, log1p(count·scale) / log1p(3·scale))`, in [0, 1]; three of a kind give 1.
 
     >>> [round(diminishing(count), 3) for count in (0, 1, 2, 3, 10)]
     [0.0, 0.5, 0.792, 1.0, 1.0]
@@ -38,19 +38,19 @@ def grade(
     rules: Sequence[ArtifactDefinition] = DEFAULT_RULES,
     why_unreadable: str = "",
 ) -> SourceGrade:
-    """The weighted sum over kinds, in [0, 1].
+    """The weighted sum over kinds, in [0, 1]; unscored if the session left no artifact that counts.
 
-    Scored only where a session left an artifact that counts; the weight of showing up is added beside another term. A
-    reading session that left none is unscored, as no artifact says nothing of how well it read; so is any other, so
-    that `max` never lifts an honest low grade. The evidence names the artifacts that do not count, with the reason.
-    `readable` False: unscored, and `why_unreadable` says why.
+    The weight of showing up is only added to another term. A reading session without artifacts is unscored, since that
+    doesn't show how well it read; so is any other session, so that `max` never lifts an honest low grade. The evidence
+    names the artifacts that don't count, with the reason. If not `readable`, the session is unscored, and
+    `why_unreadable` says why.
     """
-    found = list(artifacts)
-    counts = Counter(artifact.kind for artifact in found if not artifact.left_out)
-    left_out = [artifact for artifact in found if artifact.left_out]
+    artifacts = list(artifacts)
+    counts = Counter(artifact.kind for artifact in artifacts if not artifact.left_out)
+    left_out = [artifact for artifact in artifacts if artifact.left_out]
     evidence: dict[str, Any] = {}
     if left_out:
-        rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:NAMED]]
+        rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:MAX_NAMED]]
         evidence = {"left_out": rows, "left_out_count": len(left_out)}
     also = f"; {len(left_out):,} left out for want of substance" if left_out else ""
     if not readable:
@@ -76,7 +76,8 @@ def grade(
             }
         )
         if count:
-            listed.append(f"{count} {NOUNS.get(rule.kind, (rule.kind, rule.kind))[count != 1]}")
+            singular, plural = NOUNS.get(rule.kind, (rule.kind, rule.kind))
+            listed.append(f"{count} {singular if count == 1 else plural}")
     value = min(1.0, math.fsum(term["adds"] for term in terms))
     detail = f"Left behind: {', '.join(listed)}{also}"
     return scored(Source.CONSUMPTION, value, version=VERSION, detail=detail, terms=terms, **evidence)

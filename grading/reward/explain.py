@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from grading.reward.decide import ADDED_AT_MOST, Decision, GradeView, is_claimed, value_of
+from grading.reward.decide import MAX_ADDED, Decision, GradeView, is_claimed, value_of
 from grading.reward.standing import CLAIMED
 from grading.vocabulary import Outcome, Reason, Source, Status
 
 
 class StepState(StrEnum):
-    """What became of a source. STALE: it has not read the current evidence; BEATEN: scored, but another one decides;
-    SKIPPED: not reached or not needed; WAITING: it may still come.
+    """The role of a source in a decision. STALE: it has not read the current evidence; BEATEN: scored, but another one
+    decides; SKIPPED: not reached or not needed; WAITING: it may still come.
     """
 
     DECIDES = "decides"
@@ -45,7 +45,7 @@ class ChainStep:
 ORDER = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.FLOOR, Source.CONSUMPTION, Source.HUMAN)
 JOINS = {Source.JUDGE: "", Source.CONSUMPTION: "max", Source.HUMAN: "overrides"}
 
-# Reasons that say "there was nothing to read here", as opposed to "reading it went wrong".
+# Reasons that mean "there was nothing to read", as opposed to "reading it failed".
 NOTHING_THERE = frozenset(
     {
         Reason.NO_JOURNAL,
@@ -56,9 +56,10 @@ NOTHING_THERE = frozenset(
         Reason.NO_TRANSCRIPT,
     }
 )
-# Reasons that say "this was read, and says neither good nor bad".
+# Reasons that mean "this was read, and shows neither good nor bad".
 ABSTAINS = frozenset({Reason.NOTHING_OBSERVABLE, Reason.CARRIED})
-NAMED = 3
+# Failed checks beyond this many are counted, not named.
+MAX_NAMED = 3
 DECIDERS = {
     Source.JUDGE: "The judge",
     Source.TRAJECTORY: "The trajectory",
@@ -77,37 +78,37 @@ HEADLINES = {
 
 
 def number(value: float | None) -> str:
-    """A grade as people read it: two digits, no leading zero; a dash where it is missing."""
+    """A grade as text: two digits, no leading zero; a dash if it is missing."""
     if value is None:
         return "–"
     return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")  # noqa: PLR2004 - where .2f shows 1.00
 
 
 def weight(value: float | None) -> str:
-    """An evidence weight as the policy has it: .3, 1; a dash where it is missing."""
+    """An evidence weight as text: .3, 1; a dash if it is missing."""
     return "–" if value is None else f"{value:g}".removeprefix("0") or "0"
 
 
 def failed_checks(vetoes: Sequence[str]) -> str:
-    """Failed mandatory checks in words, at least one of them; the first three by name.
+    """At least one failed mandatory check as text; the first three by name.
 
     >>> failed_checks(["ci"]), failed_checks(["ci", "lint"])
     ('the mandatory check ci failed', 'the mandatory checks ci and lint failed')
     """
-    more = [f"{len(vetoes) - NAMED} more"] if len(vetoes) > NAMED else []
-    *first, last = [*vetoes[:NAMED], *more]
+    more = [f"{len(vetoes) - MAX_NAMED} more"] if len(vetoes) > MAX_NAMED else []
+    *first, last = [*vetoes[:MAX_NAMED], *more]
     if not first:
         return f"the mandatory check {last} failed"
     return f"the mandatory checks {', '.join(first)} and {last} failed"
 
 
 def steps(decision: Decision) -> tuple[ChainStep, ...]:
-    """One step a source, in the order of the chain."""
+    """One step for each source, in the order of the chain."""
     return tuple(_step(source, decision) for source in ORDER)
 
 
 def sentence(decision: Decision) -> str:
-    """The reward, whether it is final, who decides, and what could still change it."""
+    """The reward, whether it is final, which source decides, and what could still change it."""
     if decision.decider is None:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
         return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
@@ -120,7 +121,7 @@ def sentence(decision: Decision) -> str:
         return text
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
-        trajectory = decision.holds.get(Source.TRAJECTORY)
+        trajectory = decision.grades.get(Source.TRAJECTORY)
         why = f"Not graded yet (floor {number(decision.value)}). No source could score it"
         if trajectory is not None and trajectory.reason in ABSTAINS:
             why = f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
@@ -128,15 +129,15 @@ def sentence(decision: Decision) -> str:
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
     text = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
     if decision.stale:
-        text += f" The judge's {number(value_of(decision.holds, Source.JUDGE))}"
+        text += f" The judge's {number(value_of(decision.grades, Source.JUDGE))}"
         text += " was" if decision.production_by is Source.JUDGE else " does not count: it was"
         text += f" given before {decision.stale}."
     return f"{text}{_veto(decision)}{_claim(decision)}{_what_may_change(decision)}"
 
 
 def _decided(decision: Decision, decider: Source) -> str:
-    """Who decides and how the number comes about: for a machine other than the floor."""
-    used_weight, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
+    """Which machine other than the floor decides, and how the number comes about."""
+    used_weight, consumption = weight(decision.weight), value_of(decision.grades, Source.CONSUMPTION)
     if consumption is None or decision.production is None or _is_claim_left_aside(decision):
         return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
@@ -144,12 +145,12 @@ def _decided(decision: Decision, decider: Source) -> str:
             f"What the session left behind would be worth {number(consumption)}, {number(decision.gap)} more than the "
             f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {used_weight}."
         )
-    if decision.is_held:
-        *first, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
+    if decision.is_limited:
+        *first, last = [number(value) for value in decision.grades[Source.JUDGE].samples]
         return (
             f"The judge read it three times and agrees with itself ({', '.join(first)} and {last}; median "
             f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
-            f"at most {number(ADDED_AT_MOST)} to that, at weight {used_weight}."
+            f"at most {number(MAX_ADDED)} to that, at weight {used_weight}."
         )
     # The grade of what was produced; and the number it is compared as, if that is another one.
     produced, by = number(decision.production), decision.production_by
@@ -163,16 +164,16 @@ def _decided(decision: Decision, decider: Source) -> str:
 
 
 def _is_claim_left_aside(decision: Decision) -> bool:
-    """Whether what was left behind is left aside, since only the agent vouches for it and a judge has spoken."""
-    return is_claimed(decision.holds) and value_of(decision.holds, Source.JUDGE) is not None
+    """Whether what was left behind doesn't count, since only the agent vouches for it and there is a verdict."""
+    return is_claimed(decision.grades) and value_of(decision.grades, Source.JUDGE) is not None
 
 
 def _claim(decision: Decision) -> str:
-    """That the graded agent alone vouches for something, and what that does; where it makes a difference."""
+    """That only the agent vouches for something, and the effect of that; empty if there is none."""
     if decision.standing == CLAIMED:
         what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
         return f" Only the agent itself vouches for what {what}."
-    claimed = value_of(decision.holds, Source.CONSUMPTION)
+    claimed = value_of(decision.grades, Source.CONSUMPTION)
     if not _is_claim_left_aside(decision) or claimed is None or claimed <= (decision.production or 0):
         return ""
     return (
@@ -182,7 +183,7 @@ def _claim(decision: Decision) -> str:
 
 
 def _veto(decision: Decision) -> str:
-    """What failed mandatory checks do to the reward; empty without any."""
+    """The effect of failed mandatory checks on the reward; empty without any."""
     if not decision.vetoes:
         return ""
     cap, why = number(decision.policy.veto_cap), failed_checks(decision.vetoes)
@@ -209,7 +210,7 @@ def _what_may_change(decision: Decision) -> str:
         return (
             " It was handed in without a verdict, so this stays provisional until someone asks for one or reviews it."
         )
-    if decision.reason is Reason.NOT_CONFIGURED and Source.JUDGE in decision.holds:
+    if decision.reason is Reason.NOT_CONFIGURED and Source.JUDGE in decision.grades:
         return (
             " There was no judge when it came in, so this stays provisional until someone asks for a verdict or reviews"
             " it."
@@ -231,7 +232,7 @@ def _step(source: Source, decision: Decision) -> ChainStep:
             why="No source could score it" + ("; no evidence for the bandit" if decision.weight == 0 else ""),
             provisional=True,
         )
-    grade = decision.holds.get(source)
+    grade = decision.grades.get(source)
     if grade is None:
         return _absent_step(source, decision)
     decides = source is decision.decider
@@ -274,13 +275,13 @@ def _state(grade: GradeView, decision: Decision) -> StepState:
         return StepState.WAITING
     if grade.reason in ABSTAINS:
         return StepState.ABSTAINED
-    nothing_wrong = grade.reason is Reason.INFRASTRUCTURE or grade.status is Status.SKIPPED or _nothing_there(grade)
-    return StepState.SKIPPED if nothing_wrong else StepState.FAILED
+    is_skipped = grade.reason is Reason.INFRASTRUCTURE or grade.status is Status.SKIPPED or _has_nothing_to_read(grade)
+    return StepState.SKIPPED if is_skipped else StepState.FAILED
 
 
-def _nothing_there(grade: GradeView) -> bool:
-    """Whether there was nothing to read. Evidence that cannot be read is reported by the other sources: for the search
-    for artifacts it is nothing, unless the search itself failed.
+def _has_nothing_to_read(grade: GradeView) -> bool:
+    """Whether there was nothing to read. The other sources report evidence that can't be read; to the search for
+    artifacts it is nothing, unless the search itself failed.
     """
     return grade.reason in NOTHING_THERE or (
         grade.source is Source.CONSUMPTION and grade.status is Status.UNSCORED and grade.reason is Reason.UNREADABLE
@@ -303,13 +304,13 @@ def _headline(grade: GradeView) -> str:
         return HEADLINES[grade.reason]
     if grade.status is Status.SKIPPED:
         return "Not asked"
-    if _nothing_there(grade):
+    if _has_nothing_to_read(grade):
         return "None"
     return "Failed" if grade.status is Status.FAILED else "No score"
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
-    """Why a source counts as it does, then its grader's own words: the text of its tile."""
+    """The text of a source's tile: why it counts as it does, then its grader's own detail."""
     sentences = []
     is_decider = grade.source is decision.decider
     if decision.is_capped and is_decider:
@@ -322,18 +323,18 @@ def _why(grade: GradeView, decision: Decision) -> str:
         asked_again = ", and asked again" if decision.judge_open else ""
         sentences.append(f"Judged before {grade.stale}{asked_again}")
     if grade.samples:
-        spread = f", {number(grade.spread)} apart" if not grade.is_answered else ""
+        spread = f", {number(grade.spread)} apart" if not grade.readings_agree else ""
         sentences.append(f"The median of {', '.join(map(number, grade.samples))}{spread}")
     sentences.append(grade.detail or grade.reason.words or "It has a score")
     return ". ".join(sentences)
 
 
 def _consumption_note(decision: Decision) -> str:
-    """What is special about the grade of what the session left behind; empty where nothing is."""
+    """A note on the grade of what the session left behind if it is contested, limited or claimed; else empty."""
     if decision.is_contested:
         return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
-    if decision.is_held:
-        limit = f"it adds at most {number(ADDED_AT_MOST)}"
+    if decision.is_limited:
+        limit = f"it adds at most {number(MAX_ADDED)}"
         return f"Held at {number(decision.joined)}: three readings agree, and {limit}"
     return "Only the agent itself vouches for it" if decision.standing == CLAIMED else ""
 

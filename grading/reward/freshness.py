@@ -1,7 +1,7 @@
-"""Whether a verdict has read what there is to read today. Pure.
+"""Whether a verdict has read all evidence that there is today. Pure.
 
-A verdict is stale only where it has not read the first transcript, a confirmed effect or a failure. Another copy of
-the log, a shorter one, or another sentence in a journal makes none stale: an agent can't have itself judged again.
+A verdict is stale only if it has not read the first transcript, a confirmed effect or a failure. Another copy of the
+log, a shorter one, or another sentence in a journal makes no verdict stale: an agent can't have itself judged again.
 """
 
 import hashlib
@@ -11,19 +11,19 @@ from typing import Any, Self
 
 from grading.reward.production import Production
 
-IDENTITY = 12
+HASH_LENGTH = 12
 COMMIT = "commit"
-# What git abbreviates a hash to: a log shows that, and the caller's facts show all of it.
+# The length to which git abbreviates a commit's hash. A log shows the short hash, the caller's facts the whole one.
 SHORT_HASH = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceState:
-    """What the evidence of a session shows, as far as a verdict can be stale for want of it.
+    """What the evidence of a session shows, as far as it can make a verdict stale.
 
     `transcript` is the hash of the log, empty without one; `effects` are hashes of the confirmed things' identities;
-    `failures` how many failures were observed. `source` is a hash of all that this was found in: the same files show a
-    judge the same, whatever later rules find in them.
+    `failures` is the number of observed failures. `source` is a hash of all files and facts that this comes from: the
+    same files show a judge the same, whatever later rules find in them.
     """
 
     transcript: str = ""
@@ -32,8 +32,8 @@ class EvidenceState:
     source: str = ""
 
     @classmethod
-    def of(cls, production: Production, *, transcript: str, failures: int, source: str) -> Self:
-        """What was shown by these things and so many failures. Files that a loop writes about itself are no effect."""
+    def from_production(cls, production: Production, *, transcript: str, failures: int, source: str) -> Self:
+        """The state with the effects of this production; bookkeeping has no effect."""
         effects = set()
         for thing in production.things:
             if not thing.is_bookkeeping:
@@ -43,7 +43,7 @@ class EvidenceState:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None) -> Self | None:
-        """What `as_dict` wrote; None for nothing, which says that it is not known."""
+        """The state that `as_dict` wrote; None (not known) for no data."""
         return cls(**{**data, "effects": frozenset(data["effects"])}) if data else None
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,14 +57,14 @@ class EvidenceState:
 
     @property
     def fingerprint(self) -> str:
-        """One short hash of what makes a verdict stale: the same for evidence that shows the same."""
+        """A short hash of all that can make a verdict stale: equal for evidence that shows the same."""
         return _hash("\n".join([str(bool(self.transcript)), str(self.failures), *sorted(self.effects)]))
 
 
 def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
-    """What a verdict that read `read` has not seen of `now`, as in "judged before …"; empty where it is fresh.
+    """What came after a verdict that has read `read`, to follow "judged before"; empty if the verdict is fresh.
 
-    None: what it read, or what there is, is not known, which makes no verdict stale.
+    If either state is None (not known), the verdict counts as fresh.
     """
     if read is None or now is None or read.source == now.source:
         return ""
@@ -76,4 +76,4 @@ def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY]
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

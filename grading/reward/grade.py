@@ -1,4 +1,4 @@
-"""The value every grader returns: what a source says of a session, before it becomes a row."""
+"""The value that every grader returns: a source's grade of a session, before it becomes a row."""
 
 import math
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from grading.vocabulary import Reason, Source, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceGrade:
-    """What one source says of one session.
+    """One source's grade of one session.
 
-    `value` is in [0, 1], rounded to micro-units (6 decimals), and present iff `status` is scored (L2).
-    `detail` is one readable sentence. `evidence` is JSON: the terms of the sum, so that a screen can show it.
-    `version` names the rule set that computed it (L8). Raises ValueError where these do not hold.
+    `value` is in [0, 1], rounded to micro-units (6 decimals), and present iff `status` is scored. `detail` is one
+    readable sentence. `evidence` is JSON: the terms of the sum, so that a page can show them. `version` names the rules
+    that computed the grade. Raises ValueError for a value out of range or without its status, and for no reason.
     """
 
     source: Source

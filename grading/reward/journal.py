@@ -1,13 +1,15 @@
-"""The journal grade: what a session says of itself in words. Self-reported, so the weakest source, and capped."""
+"""The journal grade: what a session reports of itself in prose. Self-reported, so the weakest source, and capped.
+
+The regular expressions below find words of outcome and what negates them. All run in linear time.
+"""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from re import Match
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
-from grading.reward import journal_words
 from grading.reward.grade import SourceGrade, scored, unscored
 from grading.vocabulary import Reason, Source
 
@@ -18,15 +20,86 @@ BLOCKED_PENALTY = 0.04
 MAX_TEXT = 200_000
 MAX_LINE = 2_000
 MAX_HITS = 100
-# Beyond this many hits of a kind more words are not more work.
+# More hits of a kind than this are not more work.
 MAX_COUNT = 3
 # Chosen so that one submitted pull request is worth 0.32, as in the founding story.
 WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
 
 
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+# The patterns of the classifier.
+PULL = r"(?:PRs?|MRs?|pull requests?|merge requests?|patch(?:es)?)"
+OUTCOMES: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "merged": _any(r"\b(?:squash-)?merged\b(?! (?:origin/)?(?:main|master|upstream)\b)"),
+        "submitted": _any(
+            r"\bsubmitted\b",
+            rf"\b(?:opened|created|raised|sent|filed)\b(?=.{{0,40}}\b{PULL}\b)",
+            rf"\b{PULL}\b.{{0,30}}\b(?:opened|created|raised|sent)\b",
+        ),
+        "fixed": _any(r"\b(?:fixed|resolved|repaired|corrected)\b"),
+        "pushed": _any(
+            r"\b(?:pushed|committed|deployed|released|shipped|landed|published)\b",
+            r"\bproduced \d{1,3} commits?\b",
+        ),
+        "completed": _any(
+            r"\b(?:completed|finished|implemented|closed)\b",
+            r"\b(?:session|task|work|everything|all) (?:is |are )?(?:complete|done)\b",
+        ),
+        "blocked": _any(r"\b(?:blocked|stuck|gave up|unable to|could not|couldn't|failed to)\b"),
+        "noop": _any(
+            r"\bno-?op\b",
+            r"\bnothing to (?:do|change|report)\b",
+            r"\bno (?:work|changes?) (?:was |were )?(?:done|made|needed|available)\b",
+        ),
+    }
+)
+# Negates a word of success that follows.
+NEGATIONS = re.compile(
+    r"\b(?:not|never|no|none|nothing|neither|nor|without|cannot|unable|fail(?:ed|s)? to|hardly|barely|isn't|aren't|"
+    r"wasn't|weren't|didn't|don't|doesn't|hasn't|haven't|hadn't|couldn't|can't|won't|wouldn't|instead of|rather than|"
+    r"un(?:resolved|finished|merged))\b",
+    re.IGNORECASE,
+)
+# Makes a word of success that follows a plan, a condition or earlier work.
+UNREAL = re.compile(
+    r"\b(?:will|would|should|shall|could|can|may|might|must|to be|needs?|going to|plan(?:s|ned|ning)?|todo|next|once|"
+    r"if|when|until|unless|after|before|waiting|awaiting|pending|hope|try(?:ing)?|tried|expect(?:s|ed)?|already|previously|"
+    r"earlier|almost|partly|partially|half)\b|\?",
+    re.IGNORECASE,
+)
+# Makes a word of success that follows an adjective.
+ARTICLE = re.compile(r"(?:\b(?:a|an|the|any|every|each|this|that)|[(/])\s?$", re.IGNORECASE)
+DENIED = re.compile(r"\W{0,5}(?:no|none|false|0|never|not yet)\b", re.IGNORECASE)
+UNBLOCKED = re.compile(r"\b(?:not|no|never|nothing|isn't|wasn't|aren't|weren't|longer)\b", re.IGNORECASE)
+CLAUSES = re.compile(r"(?<=[.!;])\s|[;—–]|\s-\s|,?\s(?:but|however|although|though|while)\s|\n", re.IGNORECASE)
+COMMA = re.compile(r",\s(?:and|then|so)?\b", re.IGNORECASE)
+PULL_ADDRESS = re.compile(r"https?://\S{1,300}/(?:pull|pulls|merge_requests)/\d")
+FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})")
+HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<title>.{0,200})")
+OPEN_TASK = re.compile(r"\s*(?:[-*+]|\d+\.)\s+\[ \]")
+# Sections where a session assesses itself, and sections that are about something else.
+SELF = re.compile(
+    r"outcome|summary|result|status|assess|blocker|what (?:i did|was done|happened)|done|deliver|reflection",
+    re.IGNORECASE,
+)
+ELSEWHERE = re.compile(
+    r"next|plan|todo|to do|context|background|lessons|follow|future|remaining|backlog|ideas|notes from|reading|sources",
+    re.IGNORECASE,
+)
+# Inline code, links, images, quotations, comments: other people's words, or names.
+FOREIGN = re.compile(
+    r"`[^`\n]{0,500}`|!?\[[^\]\n]{0,300}\]\([^)\n]{0,500}\)|!?\[[^\]\n]{0,300}\]\[[^\]\n]{0,100}\]|<[^>\n]{1,500}>|"
+    r"https?://\S{1,500}|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”|«[^»\n]{0,500}»|(?<!\w)'[^'\n]{2,300}'(?!\w)",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One outcome word in one clause; "did not merge" and "will be merged" are listed, not counted."""
+    """One word of outcome in one clause. `why` it isn't counted: "did not merge" and "will be merged" aren't."""
 
     kind: str
     line: int
@@ -36,16 +109,17 @@ class Hit:
 
 
 def grade(text: str | None) -> SourceGrade:
-    """What a journal claims, in [0, 0.6].
+    """Grade a journal by the outcomes that it claims, in [0, 0.6].
 
     `0.08 + 0.52·(1 − exp(−u)) − 0.04·blocked`, where u is the sum of `weight·log2(1 + min(count, 3))` over kinds of
-    outcome. Quoted, fenced, linked text, headings and front matter say nothing; without an outcome word it is unscored.
+    outcome. Quoted, fenced and linked text, headings and front matter are ignored. Without a word of outcome the
+    journal is unscored.
     """
     if text is None or not text.strip():
         return unscored(Source.JOURNAL, Reason.NO_JOURNAL, version=VERSION, detail="No journal was submitted")
-    found = hits(text)
-    counts = Counter(hit.kind for hit in found if hit.counted)
-    listed = [{"kind": h.kind, "line": h.line, "text": h.text, "counted": h.counted, "why": h.why} for h in found]
+    all_hits = hits(text)
+    counts = Counter(hit.kind for hit in all_hits if hit.counted)
+    listed = [asdict(hit) for hit in all_hits]
     if not counts:
         return unscored(
             Source.JOURNAL,
@@ -67,21 +141,23 @@ def grade(text: str | None) -> SourceGrade:
 
 
 def hits(text: str) -> list[Hit]:
-    """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
-    found: list[Hit] = []
+    """Words of outcome in the journal's own prose, with their lines (from 1) and whether they count; at most 100."""
+    all_hits: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        own = journal_words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
-        parts = [part for part in journal_words.CLAUSES.split(own) if part]
-        for clause in [clause for part in parts for clause in journal_words.COMMA.split(part)]:
-            found += _in_clause(clause, number, is_self=is_self)
-            if len(found) >= MAX_HITS:
-                return found[:MAX_HITS]
-    return found
+        own = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
+        for part in CLAUSES.split(own):
+            if not part:
+                continue
+            for clause in COMMA.split(part):
+                all_hits += _in_clause(clause, number, is_self=is_self)
+                if len(all_hits) >= MAX_HITS:
+                    return all_hits[:MAX_HITS]
+    return all_hits
 
 
-def _stand_in(foreign: Match[str]) -> str:
-    """What takes the place of foreign text: its address may say that it is a pull request, its words say nothing."""
-    return " PR " if journal_words.PULL_ADDRESS.search(foreign.group()) else " … "
+def _stand_in(foreign: re.Match[str]) -> str:
+    """The replacement of foreign text: its address may show a pull request, its words don't count."""
+    return " PR " if PULL_ADDRESS.search(foreign.group()) else " … "
 
 
 def _adds(weight: float, count: int) -> float:
@@ -89,7 +165,7 @@ def _adds(weight: float, count: int) -> float:
 
 
 def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Lines that are the writer's own report, with whether they stand where a session assesses itself.
+    """The lines of the writer's own report: number, text, and whether the section is an assessment of the session.
 
     A journal without headings is one assessment. Sections about plans, context and reading are left out.
     """
@@ -98,49 +174,44 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     if lines[0].strip() == "---":  # front matter, to the next such line
         ends = (at + 1 for at, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "..."))
         start = next(ends, 0)
-    is_self, is_elsewhere = not any(journal_words.HEADING.match(line) for line in lines), False
+    is_self, is_elsewhere = not any(HEADING.match(line) for line in lines), False
     for number, line in enumerate(lines[start:], start=start + 1):
-        mark = journal_words.FENCE.match(line)
+        mark = FENCE.match(line)
         if mark is not None and (not fence or mark["mark"].startswith(fence)):
             fence = "" if fence else mark["mark"][:3]
             continue
-        if (
-            fence
-            or line.lstrip().startswith((">", "|"))
-            or line.startswith(("    ", "\t"))
-            or journal_words.OPEN_TASK.match(line)
-        ):
+        if fence or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")) or OPEN_TASK.match(line):
             continue
-        heading = journal_words.HEADING.match(line)
+        heading = HEADING.match(line)
         if heading is not None:
-            is_elsewhere = journal_words.ELSEWHERE.search(heading["title"]) is not None
-            is_self = not is_elsewhere and journal_words.SELF.search(heading["title"]) is not None
+            is_elsewhere = ELSEWHERE.search(heading["title"]) is not None
+            is_self = not is_elsewhere and SELF.search(heading["title"]) is not None
         elif not is_elsewhere:
             yield number, line, is_self
 
 
 def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
-    for kind, pattern in journal_words.OUTCOMES.items():
+    for kind, pattern in OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue
         if kind not in ("blocked", "noop"):
             why = _unreal(clause, match)
         elif is_self:
-            why = "negated" if journal_words.UNBLOCKED.search(clause[: match.start()]) else ""
-        else:  # a word of failure is held against a session only where it assesses itself
+            why = "negated" if UNBLOCKED.search(clause[: match.start()]) else ""
+        else:  # a word of failure counts against a session only in its own assessment
             why = "not in the session's own assessment"
         yield Hit(kind=kind, line=line, text=clause.strip()[:200], counted=not why, why=why)
 
 
-def _unreal(clause: str, match: Match[str]) -> str:
-    """Why a word of success is no claim that it happened in this session."""
+def _unreal(clause: str, match: re.Match[str]) -> str:
+    """Why a word of success doesn't claim a success of this session; empty if it does."""
     before = clause[max(0, match.start() - 60) : match.end()]
     lead = before[: len(before) - len(match.group())]
-    if journal_words.NEGATIONS.search(before) or journal_words.DENIED.match(clause, match.end()):
+    if NEGATIONS.search(before) or DENIED.match(clause, match.end()):
         return "negated"
-    if journal_words.UNREAL.search(lead) or clause.rstrip().endswith("?"):
+    if UNREAL.search(lead) or clause.rstrip().endswith("?"):
         return "planned, conditional or earlier"
-    if journal_words.ARTICLE.search(lead):
+    if ARTICLE.search(lead):
         return "describes a thing"
     return ""

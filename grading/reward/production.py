@@ -1,7 +1,8 @@
-"""What a session brought about: one sum over the caller's facts, the transcript and the patch.
+"""The production of a session: one sum over the caller's facts, the transcript and the patch.
 
-Each thing is in it once, whoever saw it: a commit by its hash, a pull request by its address, a file by its path. What
-belongs to another session is left out. The sum is in commit-equivalents, with diminishing returns within a kind.
+Each thing is counted once, whichever sources show it: a commit by its hash, a pull request by its address, a file by
+its path. Things of another session are left out. The sum is in commit-equivalents, with diminishing returns within a
+kind.
 """
 
 import math
@@ -18,6 +19,7 @@ from grading.signals.facts import NOTHING_FOREIGN, Foreign, ObservedFacts
 from grading.signals.links import pull_request
 from grading.signals.patch import Patch
 
+# What one thing of each kind is worth, in commit-equivalents.
 UNITS = MappingProxyType(
     {
         "commit": 1.0,
@@ -36,8 +38,8 @@ UNITS = MappingProxyType(
         "bookkeeping_file": 0.03,
     }
 )
-# One and several of each, as people say it.
-WORDS = MappingProxyType(
+# The names of each kind, singular and plural.
+NAMES = MappingProxyType(
     {
         "commit": ("commit", "commits"),
         "push": ("push", "pushes"),
@@ -55,7 +57,7 @@ WORDS = MappingProxyType(
         "bookkeeping_file": ("bookkeeping file", "bookkeeping files"),
     }
 )
-# Files a loop writes about itself: a commit of nothing else is no work.
+# Files that an agent's loop writes about itself: a commit of nothing else isn't work.
 BOOKKEEPING = (
     "**/{journal,journals,state,memory}/**/*.{md,txt,json,jsonl,yml,yaml}",
     "**/{.claude,.beads}/**",
@@ -95,13 +97,14 @@ class ProductionTerm:
         return self.units * math.log2(1 + self.count)
 
     @property
-    def words(self) -> str:
-        return WORDS[self.kind][self.count != 1]
+    def name(self) -> str:
+        singular, plural = NAMES[self.kind]
+        return singular if self.count == 1 else plural
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "words": self.words,
+            "words": self.name,
             "count": self.count,
             "units": self.units,
             "adds": round(self.adds, 6),
@@ -129,13 +132,13 @@ class Production:
 
     @property
     def is_work(self) -> bool:
-        """Whether anything was brought about besides what a loop writes about itself."""
+        """Whether there is anything besides bookkeeping."""
         return any(not thing.is_bookkeeping for thing in self.things)
 
     @property
-    def words(self) -> str:
-        """The terms as people say them: `3 commits, 1 pull request opened`."""
-        return ", ".join(f"{term.count} {term.words}" for term in self.terms)
+    def summary(self) -> str:
+        """The terms as text: `3 commits, 1 pull request opened`."""
+        return ", ".join(f"{term.count} {term.name}" for term in self.terms)
 
 
 def collect(
@@ -147,11 +150,12 @@ def collect(
     root: str = "",
     artifacts: Sequence[str] = (),
 ) -> Production:
-    """The confirmed things of a session, from whatever is there. `root`: the folder that absolute paths are below.
+    """The confirmed things of a session, from the evidence that there is.
 
-    `artifacts` are globs of files that are the consumption grade's to count (ideas, tasks, posts, notes), where they
-    must have substance; they are no production, so that no file counts twice, or without its text being looked at.
-    Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
+    `root` is the folder that contains the absolute paths. `artifacts` are globs of files that the consumption grade
+    counts if they have substance (ideas, tasks, posts, notes); they are left out here, so that no file counts twice, or
+    without a look at its text. A thing that two sources show counts once, as in the transcript, which shows what a
+    commit contained.
     """
     facts, signals = facts or ObservedFacts(), signals or Signals()
     things = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]
@@ -165,7 +169,7 @@ def collect(
 
 
 def _commits(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
-    """The commits of the transcript, then those that only the facts name; each once, none of another session."""
+    """The commits of the transcript, then those that only the facts name, without those of other sessions."""
     only_in_facts = dict.fromkeys(facts.commits)
     for commit in signals.commits:
         same = [sha for sha in only_in_facts if commit.is_same(sha)]
@@ -220,7 +224,7 @@ def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence
 
 
 def is_bookkeeping(paths: Sequence[str]) -> bool:
-    """Whether all of these paths, at least one, are files a loop writes about itself, or scratch files."""
+    """Whether there are paths, and all of them are bookkeeping or scratch files."""
     return bool(paths) and set(paths) <= _bookkeeping(paths)
 
 
@@ -241,7 +245,7 @@ def _relative(path: str, root: str) -> str:
 
 
 def by_kind(things: Iterable[Thing]) -> dict[str, list[Thing]]:
-    """Things grouped by kind, in the order of the sum."""
+    """Things grouped by kind, in the order of `UNITS`."""
     grouped: dict[str, list[Thing]] = {kind: [] for kind in UNITS}
     for thing in things:
         grouped[thing.kind].append(thing)

@@ -1,9 +1,9 @@
-"""Which sessions the judge is to read again, and which reading comes next.
+"""Which sessions the judge reads again, and which reading comes next.
 
-It reads a session up to three times where its verdict matters more than usual: where it is far from what the rules make
-of the session, where what was left behind contests it, and where the rule about such disagreements speaks. Once for
-each state of the evidence, so that nobody has the dice thrown again by sending things: what counts is what the first
-verdict had read, as far as that can make a verdict stale.
+The judge reads a session up to three times if its verdict is far from the grade that the session would have without a
+judge, if what was left behind contests it, or if the alarm rule about such disagreements has flagged the session. This
+happens once for each state of the evidence that the first verdict had read, so that nobody can repeat it by sending
+more evidence.
 """
 
 import datetime as dt
@@ -15,18 +15,18 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from grading.models import Flag, Grade, JudgeJob, JudgeKey, Rubric, Session
 from grading.models.judging import JobState, Purpose
 from grading.reward import one_scale, rewards
-from grading.reward.decide import READINGS, Decision, contests, decide, fallback, gap
+from grading.reward.decide import MAX_READINGS, Decision, contests, decide, fallback, gap
 from grading.reward.explain import number
 from grading.reward.freshness import EvidenceState
 from grading.vocabulary import Outcome, Source
 
-# A verdict so far from what the rules would give, on its own scale, is read again; and the rule that says so of numbers
-# on their own scales.
-APART = 0.4
+# A session is read again if its verdict is this far from its grade without the judge, on the judge's scale.
+MIN_DISTANCE = 0.4
+# The alarm rule about verdicts that are far from a fallback's grade.
 DISAGREEMENT = "A3"
-# The rule that tells people of what nobody settles by asking the judge again.
+# The alarm rule about contested verdicts that no further reading settles.
 CONTESTED = "A38"
-MISSED_WITHIN = dt.timedelta(days=7)
+MAX_MISSED_AGE = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +39,24 @@ class NextReading:
     why: str
 
 
-def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
-    """Why the judge should read a session again, in words; empty where it should not.
+def why_again(decision: Decision, *, without_judge: float | None, flagged: bool) -> str:
+    """Why the judge should read a session again, as text; empty if it should not.
 
-    `rules`: what the session would be worth without the judge, in [0, 1] on the judge's scale; None where that is not
-    known. `flagged`: the rule about disagreements has flagged it.
+    `without_judge`: the grade that the session would have without the judge, in [0, 1] on the judge's scale; None if
+    that is not known. `flagged`: the rule about disagreements has flagged it.
     """
-    judge = decision.holds.get(Source.JUDGE)
+    judge = decision.grades.get(Source.JUDGE)
     if judge is None or judge.value is None or judge.stale or judge.samples or decision.decider in (Source.HUMAN, None):
         return ""
-    if contests(decision.holds):
-        return f"what the session left behind would be worth {number(gap(decision.holds))} more"
-    if rules is not None and round(abs(judge.value - rules), 6) >= APART:
-        return f"without the judge it would be worth {number(rules)}"
+    if contests(decision.grades):
+        return f"what the session left behind would be worth {number(gap(decision.grades))} more"
+    if without_judge is not None and round(abs(judge.value - without_judge), 6) >= MIN_DISTANCE:
+        return f"without the judge it would be worth {number(without_judge)}"
     return f"{DISAGREEMENT} speaks" if flagged else ""
 
 
 def due(session: Session) -> NextReading | None:
-    """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
+    """The reading to request now; None if none is needed, one is under way, or all were requested before."""
     if session.is_sample or not settings.JUDGE_MODEL:
         return None
     grades = rewards.chain_of(session)
@@ -66,52 +66,53 @@ def due(session: Session) -> NextReading | None:
         return None
     views, policy = rewards.views(grades), rewards.policy()
     decision = decide(views, policy, judge_open=False, outcome=Outcome(session.outcome))
-    # What the session would be worth without the judge, on the judge's scale, once judged sessions have shown what that
-    # is: raw, a trajectory's number is on another scale, and no measure of a judge.
-    row = fallback(views, policy)
-    grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
-    read = None if grade is None else one_scale.of(session, grade)
-    rules = read.value if read is not None and read.pairs else None
+    # The grade without the judge is compared on the judge's scale, once judged sessions have shown that: a trajectory's
+    # raw grade is on another scale, so that it can't be compared with a verdict.
+    row, without_judge = fallback(views, policy), None
+    if row is not None:
+        grade = next(grade for grade in grades if grade.pk == row.id)
+        calibrated = one_scale.calibrate(session, grade)
+        without_judge = calibrated.value if calibrated is not None and calibrated.pairs else None
     flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
-    why = why_again(decision, rules=rules, flagged=flagged)
+    why = why_again(decision, without_judge=without_judge, flagged=flagged)
     if not why:
         return None
-    first = next(grade for grade in grades if grade.pk == decision.holds[Source.JUDGE].id)
+    first = next(grade for grade in grades if grade.pk == decision.grades[Source.JUDGE].id)
     rubric = Rubric.objects.filter(sha256=first.rubric).first()
     jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
-    kept = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
-    # The further readings that were asked for of this state of the evidence, under this rubric.
-    before = [job for job in kept if job.sample_of is not None and _state(job.sample_of) == _state(first)]
-    goes_on = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in before)
-    if rubric is None or not goes_on or len(before) >= READINGS - 1:
+    jobs = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
+    # The further readings that were requested for this state of the evidence, with this rubric.
+    earlier = [job for job in jobs if job.sample_of is not None and _state(job.sample_of) == _state(first)]
+    all_done = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in earlier)
+    if rubric is None or not all_done or len(earlier) >= MAX_READINGS - 1:
         return None
-    return NextReading(number=len(before) + 2, first=first, rubric=rubric, why=why)
+    return NextReading(number=len(earlier) + 2, first=first, rubric=rubric, why=why)
 
 
 def missed(now: dt.datetime) -> QuerySet[Session]:
-    """Sessions whose verdict became contested of late without anybody being asked: old ones under new rules, those
-    whose correction was undone, or that settled while no judge was there.
+    """Sessions whose verdict was contested in the last week without a further reading or a flag.
 
-    Of what artifacts decide, only a contested reward counts less than its source does.
+    These are old sessions under new rules, those whose correction was undone, and those that settled without a judge.
     """
-    own = rewards.policy().weights[Source.CONSUMPTION]
-    contested = Q(state__source=Source.CONSUMPTION, state__final=False, state__weight__lt=own)
-    late = contested & Q(state__settlement__created_at__gt=now - MISSED_WITHIN)
-    judged = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
-    asked = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
-    told = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
-    return Session.objects.yours().filter(late, Exists(judged), ~Exists(asked), ~Exists(told)).order_by("pk")
+    # Of rewards that artifacts decide, only contested ones have less than the weight of their source.
+    source_weight = rewards.policy().weights[Source.CONSUMPTION]
+    contested = Q(state__source=Source.CONSUMPTION, state__final=False, state__weight__lt=source_weight)
+    recent = contested & Q(state__settlement__created_at__gt=now - MAX_MISSED_AGE)
+    verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
+    readings = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
+    flags = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
+    return Session.objects.yours().filter(recent, Exists(verdicts), ~Exists(readings), ~Exists(flags)).order_by("pk")
 
 
 def is_coming(session: Session) -> bool:
-    """Whether a further reading is under way, or will be asked for."""
+    """Whether a further reading is under way, or will be requested."""
     return session.judge_jobs.open().filter(purpose=Purpose.SAMPLE).exists() or due(session) is not None
 
 
 def is_wanted(job: JudgeJob) -> bool:
-    """Whether a further reading still makes a difference: its first verdict holds, and no person has spoken."""
-    holds = rewards.holding(job.session)
-    judge, human = holds.get(Source.JUDGE), holds.get(Source.HUMAN)
+    """Whether a further reading still matters: its first verdict is current, and no person has graded the session."""
+    grades = rewards.current_grades(job.session)
+    judge, human = grades.get(Source.JUDGE), grades.get(Source.HUMAN)
     return human is None and judge is not None and judge.id == job.sample_of_id and not judge.samples
 
 

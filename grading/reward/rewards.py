@@ -1,4 +1,4 @@
-"""Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
+"""Settles sessions: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -20,23 +20,23 @@ from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
 from grading.reward import reserving, state
 from grading.reward.chain import Resolution, digest, resolve, step_codes
-from grading.reward.decide import ChainPolicy, GradeView, Holds, current
+from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
 from grading.vocabulary import Outcome, Reason, Source, Status
 from grading.witness import Witness
 from gradingsite import telemetry
 
-# The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
+# The ledger's stratum of machines' rewards of sessions with an open flag. Other rewards have no stratum.
 FLAGGED = "flagged"
-# The rules that flag what an agent claims above its verdict, and what it says afterwards.
-CLAIMED_ABOVE, LATE_WORD = OWN_WORDS = ("A39", "A42")
-# The shift and the slope of a source that is compared with the others by its grades as they are.
-AS_IT_STANDS = (0.0, 1.0)
-# The bandits in which a session that lost its arm may have a reward to take back.
-ALWAYS = ("category", "harness")
-# A session that ended before midnight may be handed in after it.
-LATE_BY = dt.timedelta(hours=6)
+# The alarm rules that flag what an agent claims above its verdict, and what it claims later.
+CLAIMED_ABOVE, LATE_WORD = "A39", "A42"
+# The shift and the slope of a source whose grades are compared unchanged.
+UNSCALED = (0.0, 1.0)
+# The bandits in which a session that lost its arm may have a reward to reverse.
+REVERSIBLE_BANDITS = ("category", "harness")
+# A session that ended before midnight may be submitted this long after it and still count for the day before.
+SUBMISSION_DELAY = dt.timedelta(hours=6)
 
 
 def policy() -> ChainPolicy:
@@ -44,10 +44,10 @@ def policy() -> ChainPolicy:
     weights = settings.EVIDENCE_WEIGHTS
     numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
     floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
-    scale = {source: line for source, line in settings.CHAIN_SCALE.items() if line != AS_IT_STANDS}
-    compared = "".join(f" {source}→{shift:g}+{slope:g}r" for source, (shift, slope) in sorted(scale.items()))
+    scale = {source: line for source, line in settings.CHAIN_SCALE.items() if line != UNSCALED}
+    scales = "".join(f" {source}→{shift:g}+{slope:g}r" for source, (shift, slope) in sorted(scale.items()))
     return ChainPolicy(
-        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}{compared}",
+        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}{scales}",
         floor=settings.FLOOR,
         threshold=settings.FLOOR_THRESHOLD,
         veto_cap=settings.VETO_CAP,
@@ -57,8 +57,9 @@ def policy() -> ChainPolicy:
 
 
 def views(grades: Iterable[Grade]) -> list[GradeView]:
-    """A session's grades as the pure chain reads them. `stale` names what a verdict has not read of the evidence that
-    the latest trajectory grade saw.
+    """A session's grades in the form that `decide` reads.
+
+    A verdict's `stale` says which evidence of the latest trajectory grade the judge has not read.
     """
     grades = list(grades)
     evidence_now = latest_evidence(grades)
@@ -83,28 +84,26 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
     ]
 
 
-def holding(session: Session) -> Holds:
+def current_grades(session: Session) -> CurrentGrades:
     """The current grade of each source."""
     return current(views(chain_of(session)))
 
 
 def chain_of(session: Session) -> list[Grade]:
-    """The session's grades that the chain reads."""
+    """The session's grades without those of parallel trials, which never count for its reward."""
     return [grade for grade in session.grades.all() if not grade.parallel]
 
 
-def verdict_of(session: Session) -> tuple[Grade | None, str]:
-    """The judge's latest first reading, and the fingerprint of the evidence if the current verdict has not read all of
-    it; else an empty string.
-    """
-    return verdict_and_unread(chain_of(session))
-
-
 def verdict_and_unread(grades: list[Grade]) -> tuple[Grade | None, str]:
-    """As `verdict_of`, from the session's grades that the chain reads."""
+    """The judge's latest first reading among a session's `chain_of` grades, and what it has not read.
+
+    The latter is the fingerprint of the evidence, or "" if the current verdict has read all of it.
+    """
     judge, evidence_now = current(views(grades)).get(Source.JUDGE), latest_evidence(grades)
-    is_stale = judge is not None and bool(judge.stale)
-    return verdict_among(grades), evidence_now.fingerprint if is_stale and evidence_now is not None else ""
+    unread_evidence = ""
+    if judge is not None and judge.stale and evidence_now is not None:
+        unread_evidence = evidence_now.fingerprint
+    return first_reading(grades), unread_evidence
 
 
 def view_of(grade: Grade) -> str:
@@ -133,8 +132,8 @@ def vetoes(session: Session) -> list[str]:
 def learners(session: Session) -> tuple[Learner, ...]:
     """The arms that learn from a session; none for a sample.
 
-    Earlier versions let samples into the ledger. Those stay there, and are corrected like any other session, until
-    somebody removes the samples: an upgrade must not change a posterior.
+    Earlier versions recorded samples in the ledger. These stay there, and are corrected like any other session, until
+    a person removes the samples: an upgrade must not change a posterior.
     """
     if session.is_sample and not ledger.history(session.observation).exists():
         return ()
@@ -159,12 +158,14 @@ def arms_of(session: Session) -> tuple[Learner, ...]:
 
 def engine_of(session: Session) -> Arm | None:
     """The arm of the harness with its model; the harness's own arm if the model is not known."""
-    if session.harness is None or session.model_arm is None:
-        return session.harness and session.harness.current
+    if session.harness is None:
+        return None
     harness = session.harness.current
+    if session.model_arm is None:
+        return harness
     name = f"{harness.name}/{session.model_arm.current.name}"
-    both = Arm.objects.filter(bandit=harness.bandit_id, name=name).select_related("merged_into").first()
-    return harness if both is None else both.current
+    arm = Arm.objects.filter(bandit=harness.bandit_id, name=name).select_related("merged_into").first()
+    return harness if arm is None else arm.current
 
 
 def ensure_engine_arm(session: Session) -> None:
@@ -179,15 +180,15 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     """Resolve the session's grades; append a settlement and move the bandits where the result differs.
 
     Runs in the caller's transaction or its own, with the session locked. Settling twice records once. Call it after
-    every change of the session's grades, failed checks or open flags. `renew`: a ledger entry of an earlier version,
-    whose key says less than today's, is replaced by one with the full key; by default it stays.
+    every change of the session's grades, failed checks or open flags. With `renew`, a ledger entry of an earlier
+    version of the site, whose key has fewer parts than today's, is replaced by one with the full key.
     """
     with transaction.atomic(savepoint=False):
         return settle_locked(Session.objects.for_settling().get(pk=session.pk), renew=renew)
 
 
 def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
-    """`settle` a session that the caller's transaction has locked and loaded after that, with its `log` and `state`."""
+    """`settle` a session that the caller's transaction locked and then loaded, with its `log` and `state`."""
     prefetch_related_objects([session], "lessons__arm__merged_into")
     grades, flags = chain_of(session), _open_flags(session)
     resolution = _resolve(session, grades)
@@ -200,12 +201,12 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
     settlement = _append(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
     _record(session, settlement, credit, renew=renew)
-    state.write(session, settlement, verdict_among(grades), len(flags))
+    state.write(session, settlement, first_reading(grades), len(flags))
     return settlement
 
 
 def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
-    """The resolution of a subagent's session: no reward, as the session that started it has its work."""
+    """The resolution of a subagent's session: no reward, since its work counts for the session that started it."""
     return replace(
         resolution,
         value=None,
@@ -221,12 +222,12 @@ def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
 
 def _resolve(session: Session, grades: list[Grade]) -> Resolution:
     """Resolve these grades of the session by the site's policy."""
-    coming = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
+    open_purposes = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
     return resolve(
         views(grades),
         policy(),
-        judge_open=Purpose.VERDICT in coming,
-        reading_open=Purpose.SAMPLE in coming,
+        judge_open=Purpose.VERDICT in open_purposes,
+        reading_open=Purpose.SAMPLE in open_purposes,
         outcome=Outcome(session.outcome),
         outcome_reason=session.outcome_reason,
         vetoes=vetoes(session),
@@ -238,8 +239,9 @@ def _open_flags(session: Session) -> list[str]:
 
 
 def preview_credit(session: Session) -> tuple[tuple[Learner, ...], Credit | None]:
-    """For a sample: the arms that ran and the credit that they would get if it were a session of the site's own. Writes
-    nothing. The credit is None if the bandits would learn nothing.
+    """The arms that ran in a sample, and the credit that they would get if it were a session of the site's own.
+
+    Writes nothing. The credit is None if the bandits would learn nothing.
     """
     settlement, grades = live(session), chain_of(session)
     if settlement is None:
@@ -253,38 +255,41 @@ def live(session: Session) -> Settlement | None:
     return Settlement.objects.filter(session=session).order_by("-revision").first()
 
 
-def verdict_among(grades: Iterable[Grade]) -> Grade | None:
+def first_reading(grades: Iterable[Grade]) -> Grade | None:
     """The judge's latest first reading among these grades."""
     readings = (row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1)
     return max(readings, key=lambda row: row.pk, default=None)
 
 
 def credited_day(session: Session) -> dt.date:
-    """The day of the bandits on which the session's reward counts: see `credited_days`."""
+    """The day on which the session's reward counts in the bandits: see `credited_days`."""
     return credited_days([session])[session.pk]
 
 
 def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
     """The day on which each session's reward counts in the bandits, by primary key: the day on which it ended.
 
-    If the graded agent dated it, not before the day on which the site received it, less six hours: what one agent can
-    move is limited by day, and an agent that chose the days could use a week's limits in an hour. A date that a person
-    or the runner adopted counts as it is. At most two queries.
+    If the graded agent dated the session, it counts at the earliest on the day on which the site received it, less six
+    hours: an agent's influence is limited by day, and one that chose the days could use a week's limits in an hour. A
+    date that a person or the runner adopted counts as it is. At most two queries.
     """
-    days, early = {}, {}
+    days, earliest_days = {}, {}
     for session in sessions:
         days[session.pk] = timezone.localdate(session.ended_at)
-        earliest = timezone.localdate(session.received_at - LATE_BY)
+        earliest = timezone.localdate(session.received_at - SUBMISSION_DELAY)
         if days[session.pk] < earliest:
-            early[session.pk] = earliest
-    if not early:
+            earliest_days[session.pk] = earliest
+    if not earliest_days:
         return days
-    submissions = Submission.objects.filter(session__in=early).order_by("-pk").values_list("session", "witness")
-    first = dict(submissions)  # the earliest of each session is the last to be set
-    adopted = Proposal.objects.filter(session__in=early, field=ProposedField.DATES, adopted=True)
-    dated = set(adopted.values_list("session", flat=True))
-    bound = {key: day for key, day in early.items() if key in first and Witness(first[key]).binds and key not in dated}
-    return days | bound
+    submissions = Submission.objects.filter(session__in=earliest_days).order_by("-pk").values_list("session", "witness")
+    first_witnesses = dict(submissions)  # the first submission of each session is the last to be set
+    adopted = Proposal.objects.filter(session__in=earliest_days, field=ProposedField.DATES, adopted=True)
+    with_adopted_date = set(adopted.values_list("session", flat=True))
+    for session_id, earliest in earliest_days.items():
+        witness = first_witnesses.get(session_id)
+        if witness is not None and Witness(witness).binds and session_id not in with_adopted_date:
+            days[session_id] = earliest
+    return days
 
 
 def _append(session: Session, resolution: Resolution) -> Settlement:
@@ -315,23 +320,23 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
 
 
 def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> bool:
-    """Whether `new` differs from the stored settlement in its words alone: a reworded explanation settles nothing."""
+    """Whether `new` differs from the stored settlement in its texts alone: a reworded explanation appends nothing."""
     names = ("value", "source", "final", "weight", "reason", "grade_id", "policy_id")
     if any(getattr(stored, name) != getattr(new, name) for name in names):
         return False
     if step_codes(stored.steps) != step_codes(new.steps):
         return False
-    if stored.basis is None:  # of an earlier version: it may say that nobody has asked for a verdict
+    if stored.basis is None:  # of an earlier version, whose sentence may say that no verdict was requested
         return not (resolution.judge_open and new.reason in {Reason.DECLINED, Reason.NOT_CONFIGURED})
     return stored.basis == new.basis
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
-    """Make the session's live ledger entries, at most one per bandit, say what the settlement says (law L4)."""
+    """Make the settlement the session's only live ledger entry in each bandit."""
     ledger.set_rewards(
         learners(session),
         credit,
-        always=ALWAYS,
+        always=REVERSIBLE_BANDITS,
         observation=session.observation,
         effective_day=credited_day(session),
         settlement=f"settlement:{settlement.pk}",
@@ -349,8 +354,8 @@ def _credit(
     """The credit that the bandits record for the settlement; None without a reward, or if its source has no weight.
 
     A session that no source could grade is recorded as an abstention. A machine's reward of a session with open flags
-    is recorded in a stratum of its own, as its error is likely to be larger. A contested reward is recorded although it
-    has no weight yet: its standing says how far apart the grades are, and its weight is derived from that.
+    is recorded in a stratum of its own, since its error is likely to be larger. A contested reward is recorded although
+    it has no weight yet: its standing says how far apart the grades are, and its weight is derived from that.
     """
     if settlement.value is None:
         return None
@@ -361,8 +366,8 @@ def _credit(
         if settlement.source != Source.FLOOR:
             return None
         # An abstention, with the trajectory's reason: it has no weight, and the first grade replaces it. It is recorded
-        # so that such sessions can be valued at what similar ones were worth when somebody judged them.
-        version, reason = abstained(grades)
+        # so that such sessions can be valued at what similar ones were worth when they were judged.
+        version, reason = abstention_key(grades)
         abstention = replace(key, source=ABSTAINED, version=version, view=reason)
         return Credit(value=0.0, grader=abstention, cost_usd=session.cost_usd)
     stratum = FLAGGED if is_flagged and settlement.source != Source.HUMAN else ""
@@ -381,13 +386,14 @@ def _credit(
     return Credit(value=settlement.value, grader=key, cost_usd=session.cost_usd)
 
 
-def abstained(grades: Iterable[Grade]) -> tuple[str, str]:
-    """The version and the reason of the trajectory's abstention, as they go into the ledger's keys."""
+def abstention_key(grades: Iterable[Grade]) -> tuple[str, str]:
+    """The version and the reason of the trajectory's abstention, for the ledger's keys."""
     rows = {grade.pk: grade for grade in grades}
     trajectory = current(views(rows.values())).get(Source.TRAJECTORY)
     if trajectory is None:
         return "", Reason.NO_EVIDENCE.value
-    return rows[trajectory.id].version, rows[trajectory.id].reason or Reason.NO_EVIDENCE.value
+    row = rows[trajectory.id]
+    return row.version, row.reason or Reason.NO_EVIDENCE.value
 
 
 def is_flagged(session: Session) -> bool:
@@ -396,7 +402,8 @@ def is_flagged(session: Session) -> bool:
 
 
 def is_doubted(flags: Iterable[str]) -> bool:
-    """Whether a flag of one of these rules casts doubt on a machine's grade. Flags on what the agent claims itself do
-    not: by them, an agent could choose the stratum of its rewards.
+    """Whether a flag of one of these rules casts doubt on a machine's grade.
+
+    Flags on the agent's own claims do not, or an agent could choose the stratum of its rewards.
     """
-    return any(rule not in OWN_WORDS for rule in flags)
+    return any(rule not in {CLAIMED_ABOVE, LATE_WORD} for rule in flags)

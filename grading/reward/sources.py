@@ -1,13 +1,13 @@
-"""Asking the sources that compute at once: trajectory, journal, consumption. Each answer becomes a row (L1, L3).
+"""Grades sessions with the sources that compute at once: trajectory, journal, consumption.
 
-The graders are pure; this module hands them what was received and appends what they say, where it differs from what
-they said before. A grader that breaks leaves a `failed` row with the reason and never stops an intake.
+The graders are pure. This module passes them what was received, and appends a row for each grade that differs from the
+source's last one. A grader that breaks leaves a `failed` row with the reason and never stops an intake.
 """
 
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +33,11 @@ from grading.witness import Witness
 
 logger = logging.getLogger(__name__)
 
-DETAIL = 2_000
-LEFT_OUT = 400
+MAX_DETAIL = 2_000
+MAX_LEFT_OUT = 400
+# The key that marks stored signals from which a secret was removed.
 HIDDEN = "hidden"
+# The kinds of artifacts that rules find.
 KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
@@ -43,8 +45,8 @@ KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 class ArtifactRules:
     """The site's artifact rules, the heaviest first.
 
-    Where a rule cannot work, `error` says why, and `definitions` are the rules without their line patterns, as far as
-    those can work.
+    If a rule is invalid, `error` says why, and `definitions` are the rules without their line patterns, or none if
+    those are invalid too.
     """
 
     definitions: tuple[ArtifactDefinition, ...]
@@ -58,7 +60,7 @@ class ArtifactRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSearch:
-    """What the artifacts found in a session follow from: the site's rules, its patch, its signals, its root folder."""
+    """All that the artifacts found in a session depend on: the rules, its patch, its signals, its root folder."""
 
     rules: tuple[ArtifactDefinition, ...]
     patch_sha256: str
@@ -68,9 +70,9 @@ class ArtifactSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFiles:
-    """What was made of files before the transaction that grades by them, so that no other writer waits for it.
+    """Results of parsing files before the transaction that grades by them, so that no other writer waits for it.
 
-    Signals and patches by the SHA-256 of their file; artifacts by what they follow from.
+    Signals and patches are by the SHA-256 of their file, artifacts by what they depend on.
     """
 
     signals: Mapping[str, Signals] = field(default_factory=dict)
@@ -79,10 +81,12 @@ class ParsedFiles:
 
 
 NOTHING_PARSED = ParsedFiles()
+# A source's grade, and the digest of what it was computed from.
+Answer = tuple[SourceGrade, str]
 
 
 def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> ParsedFiles:
-    """What `grade` needs of a session that has these files, one of a kind, each as it was read. Nothing is written."""
+    """Parse what `grade` needs for a session with these files, at most one of each kind. Nothing is written."""
     log, log_reading = files.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
     patch_row, patch_reading = files.get(EvidenceKind.PATCH, (None, EvidenceReading()))
     signals, changes = log_reading.signals, patch_reading.changes
@@ -93,20 +97,22 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
         root=str(log_reading.report.get("cwd", "")),
     )
     try:
-        found = {search: artifacts.find(search.rules, patch=changes, signals=signals, root=search.root)}
-    except Exception:  # noqa: BLE001 - the grader breaks on it as well, and says so
-        found = {}
+        found_artifacts = {search: artifacts.find(search.rules, patch=changes, signals=signals, root=search.root)}
+    except Exception:  # noqa: BLE001 - the grader raises it again and stores it
+        found_artifacts = {}
     return ParsedFiles(
         signals={log.sha256: signals} if log is not None and signals is not None else {},
         patches={patch_row.sha256: changes} if patch_row is not None and changes is not None else {},
-        found_artifacts=found if (patch_row is None) == (changes is None) else {},
+        found_artifacts=found_artifacts if (patch_row is None) == (changes is None) else {},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingInput:
-    """What there is to grade a session by, parsed. `fault`: why a transcript or patch that should be readable was not;
-    `patch_fault` where it was the patch.
+    """The parsed evidence that a session is graded by.
+
+    `fault` says why a transcript or patch could not be read although it should be; `patch_fault` is set if it was the
+    patch.
     """
 
     session: Session
@@ -120,10 +126,10 @@ class GradingInput:
 
     @property
     def logs(self) -> list[str]:
-        """The transcript's hash, and what says which of its records are left out and whose are added."""
+        """The transcript's hash, and the digest of which of its records are left out and whose are added."""
         transcript, log = self.material.transcript, self.material.log
-        marks = ("" if transcript is None else transcript.sha256, "" if log is None else log.digest)
-        return [mark for mark in marks if mark]
+        digests = ("" if transcript is None else transcript.sha256, "" if log is None else log.digest)
+        return [digest for digest in digests if digest]
 
     @property
     def patches(self) -> list[str]:
@@ -132,36 +138,43 @@ class GradingInput:
 
     @property
     def own_signals(self) -> Signals | None:
-        """The transcript's signals, where anything in it is the session's own."""
+        """The transcript's signals; None if nothing in it is the session's own."""
         return None if self.material.carried else self.signals
 
     @property
     def root(self) -> str:
-        """The folder that the transcript's absolute paths are below."""
+        """The folder that contains the transcript's absolute paths."""
         transcript = self.material.transcript
         return str(transcript.report.get("cwd", "")) if transcript else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedArtifacts:
+    """The artifacts that rules matched in a session, those that don't count with the reason, and their texts' sketches.
+
+    `error` is why there are none, if the search failed.
+    """
+
+    items: Sequence[artifacts.FoundArtifact] = ()
+    sketches: Mapping[Sketch, near_copies.DatedSketch] = field(default_factory=dict)
+    error: Exception | None = None
 
 
 def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Session]:
     """Grade the session with every computed source; store the grades that changed, and how the session ended.
 
-    The session is locked, and its columns and log are as they are. A file that is not among the `parsed` is read here,
-    in the caller's transaction: a tenth of a second for a patch of two megabytes. Returns the other sessions that win
-    or lose a text by it, and are to be graded again.
+    The session must be locked and freshly loaded, with its log. A file that is not among the `parsed` is read here, in
+    the caller's transaction: a tenth of a second for a patch of two megabytes. Returns the other sessions that win or
+    lose a text by it and must be graded again.
     """
     try:
         inputs = load_input(session, parsed)
         sketches_before = near_copies.stored_sketches(session)
-        matches: list[artifacts.FoundArtifact] = []
-        sketches: dict[Sketch, near_copies.DatedSketch] = {}
+        matched = _match_artifacts(inputs, parsed, sketches_before)
         answers = [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(inputs)),
             _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(inputs.material.journal)),
-            _guarded(
-                Source.CONSUMPTION,
-                consumption.VERSION,
-                lambda: _consumption(inputs, parsed, matches, sketches, sketches_before),
-            ),
+            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(inputs, matched)),
         ]
     except store.Gone:  # the files have expired: the last grades stay current
         return []
@@ -172,22 +185,20 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
     _append(session, answers)
-    return _store_artifacts(session, inputs.material, matches, sketches, sketches_before)
+    return _store_artifacts(session, inputs.material, matched, sketches_before)
 
 
 def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
-    """Signals as JSON, without secrets. If any was removed they are marked `HIDDEN`: good to show, but for grading the
-    signals are extracted from the log again.
+    """Signals as JSON, without secrets.
+
+    If any was removed they are marked `HIDDEN`: pages may show them, but to grade, signals are extracted again.
     """
     redacted: dict[str, Any] = redact_json(signals)
     return redacted if redacted == signals else {**redacted, HIDDEN: True}
 
 
-Answer = tuple[SourceGrade, str]
-
-
 def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> GradingInput:
-    """Load and parse what a session is graded by; see `grade`. Nothing is written."""
+    """Load and parse the evidence that `grade` needs. Nothing is written."""
     session_material = load_material(session)
     transcript, log = session_material.transcript, session_material.log
     signals, version, fault = None, "", ""
@@ -207,8 +218,8 @@ def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> Gradin
     )
 
 
-def produced(inputs: GradingInput) -> Production:
-    """What the session's evidence confirms that it brought about."""
+def production_of(inputs: GradingInput) -> Production:
+    """The production of the session that its evidence confirms."""
     return collect(
         inputs.own_signals,
         facts=inputs.material.facts,
@@ -220,7 +231,7 @@ def produced(inputs: GradingInput) -> Production:
 
 
 def _patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str]:
-    """The patch, which could be read when it came; and the fault, where it cannot be read any more."""
+    """The patch, and the fault if it can't be parsed any more; it could when it was received."""
     if row is None:
         return None, ""
     if row.sha256 in parsed.patches:
@@ -237,7 +248,7 @@ def _patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str
 def _signals(
     session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: ParsedFiles
 ) -> tuple[Signals | None, str]:
-    """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
+    """The transcript's signals, from the stored row if that is current, and the fault if they can't be extracted."""
     stored: SessionSignals | None = getattr(session, "extracted", None)
     if stored is not None and stored.data is not None and stored.version == version and HIDDEN not in stored.data:
         return Signals.from_dict(stored.data), ""
@@ -255,37 +266,40 @@ def _signals(
 
 
 def _signals_version(transcript: Evidence, log: SessionLog | None = None) -> str:
-    """What its signals follow from: the extractor's version, the file, and which of its records count."""
-    marks = log.digest if log is not None else ""
-    return f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
+    """All that the signals depend on: the extractor's version, the file, and which of its records count."""
+    version = f"{signals_core.VERSION} {transcript.sha256[:16]}"
+    return f"{version} {log.digest[:8]}" if log is not None and log.digest else version
 
 
-def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
-    """The grader's answer; one that breaks is on record as failed, with the last line of what broke (L1)."""
+def _guarded(source: Source, version: str, grader: Callable[[], Answer]) -> Answer:
+    """The grader's answer. If it raises, the answer is a failed grade with the last line of the error."""
     try:
-        return ask()
+        return grader()
     except store.Gone:
         raise
     except artifacts.InvalidRule as error:
-        reason, detail = Reason.NEEDS_ATTENTION, str(error)
+        reason = Reason.NEEDS_ATTENTION
+        return unscored(source, reason, version=version, status=Status.FAILED, detail=str(error)), ""
     except Exception as error:
         logger.exception("the %s grader failed", source)
-        reason, detail = Reason.UNREADABLE, _last_line(error)
-    return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
+        return _unreadable(source, version, _last_line(error)), ""
+
+
+def _unreadable(source: Source, version: str, detail: str) -> SourceGrade:
+    return unscored(source, Reason.UNREADABLE, version=version, status=Status.FAILED, detail=detail)
 
 
 def _trajectory(inputs: GradingInput) -> Answer:
-    """The trajectory's grade, with what the evidence shows by now (`shown`) beside it."""
+    """The trajectory's grade. Its evidence also has the `EvidenceState` that it was computed from, as `shown`."""
     material, files = inputs.material, [*inputs.logs, *inputs.patches]
     if inputs.fault:
-        failed = unscored(
-            Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=inputs.fault
-        )
-        return failed, _digest(*files)
-    absent, why = (Reason.CARRIED, material.carried) if material.carried else (material.absent, material.why)
+        return _unreadable(Source.TRAJECTORY, trajectory.VERSION, inputs.fault), _digest(*files)
+    absent, why = material.absent, material.why
+    if material.carried:
+        absent, why = Reason.CARRIED, material.carried
     category = inputs.session.category
     looking = category is not None and category.current.is_looking
-    production = produced(inputs)
+    production = production_of(inputs)
     answer = trajectory.grade(
         trajectory.TrajectoryInput(
             signals=inputs.own_signals,
@@ -296,7 +310,7 @@ def _trajectory(inputs: GradingInput) -> Answer:
             looking=looking,
         )
     )
-    evidence_state = EvidenceState.of(
+    evidence_state = EvidenceState.from_production(
         production,
         transcript="" if material.transcript is None or material.carried else material.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
@@ -323,46 +337,45 @@ def _attested(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
     return replace(answer, evidence={**answer.evidence, "witness": witness.value}), _digest(*parts, witness.value)
 
 
-def _consumption(
-    inputs: GradingInput,
-    parsed: ParsedFiles,
-    matches: list[artifacts.FoundArtifact],
-    sketches: dict[Sketch, near_copies.DatedSketch],
-    sketches_before: frozenset[near_copies.DatedSketch],
-) -> Answer:
-    """The grade by what the session left behind. Adds to `matches` the artifacts that count, and those left out with
-    the reason; to `sketches` the sketches of their texts.
-    """
-    material = inputs.material
+def _match_artifacts(
+    inputs: GradingInput, parsed: ParsedFiles, sketches_before: frozenset[near_copies.DatedSketch]
+) -> MatchedArtifacts:
+    """The artifacts that the session left behind; none if its patch can't be read or the search fails."""
+    material, rules = inputs.material, inputs.rules
     if inputs.patch_fault:
-        failed = unscored(
-            Source.CONSUMPTION,
-            Reason.UNREADABLE,
-            version=consumption.VERSION,
-            status=Status.FAILED,
-            detail=inputs.patch_fault,
-        )
-        return failed, _digest(*inputs.patches)
-    rules = inputs.rules.definitions
-    if inputs.rules.error:
-        raise artifacts.InvalidRule(inputs.rules.error)
+        return MatchedArtifacts()
+    if rules.error:
+        return MatchedArtifacts(error=artifacts.InvalidRule(rules.error))
     search = ArtifactSearch(
-        rules=rules,
+        rules=rules.definitions,
         patch_sha256="" if material.patch is None else material.patch.sha256,
         signals_version=inputs.signals_version,
         root=inputs.root,
     )
-    candidates = parsed.found_artifacts.get(search)
-    if candidates is None:
-        candidates = artifacts.find(rules, patch=inputs.changes, signals=inputs.signals, root=inputs.root)
     origin = material.patch or material.transcript
     received_at = origin.received_at if origin else None
-    weighed, texts = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
-    matches.extend(weighed)
-    sketches.update(texts)
-    category = inputs.session.category
+    try:
+        candidates = parsed.found_artifacts.get(search)
+        if candidates is None:
+            candidates = artifacts.find(search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root)
+        matches, sketches = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
+    except store.Gone:
+        raise
+    except Exception as error:  # noqa: BLE001 - `_consumption` raises it, and `_guarded` logs it
+        return MatchedArtifacts(error=error)
+    return MatchedArtifacts(items=matches, sketches=sketches)
+
+
+def _consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
+    """The grade by what the session left behind. Raises the error of a search that failed."""
+    material = inputs.material
+    if matched.error is not None:
+        raise matched.error
+    if inputs.patch_fault:
+        return _unreadable(Source.CONSUMPTION, consumption.VERSION, inputs.patch_fault), _digest(*inputs.patches)
+    category, rules = inputs.session.category, inputs.rules.definitions
     is_consumption = category is not None and category.is_consumption
-    # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
+    # Without a patch or a tool call, nothing that a session left behind could be seen: "none" would be a guess.
     readable = material.patch is not None or (inputs.signals is not None and inputs.signals.calls > 0)
     if inputs.signals is not None:
         why = "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
@@ -370,18 +383,18 @@ def _consumption(
         reason = material.absent if material.transcript is None else Reason.UNREADABLE
         why = f"No patch, and no transcript to go by: {reason.words}"
     answer = consumption.grade(
-        matches, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
+        matched.items, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
     )
-    left_out = [(item.kind, item.key, item.left_out) for item in matches if item.left_out]
+    left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
     witness = material.witness
-    if material.patch is not None and not _is_confirmed_by_log(matches, inputs.own_signals):
+    if material.patch is not None and not _is_confirmed_by_log(matched.items, inputs.own_signals):
         witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
     return _attested(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
 
 
 def _is_confirmed_by_log(matches: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
-    """Whether the session's own log shows a change of every file in its patch that counts."""
+    """Whether the session's own log shows a change of each file in its patch that counts."""
     changed = {change.path for change in signals.files} if signals is not None else set()
     return all(
         any(path == item.path or path.endswith(f"/{item.path}") for path in changed)
@@ -398,10 +411,10 @@ def artifact_rules() -> ArtifactRules:
     except artifacts.InvalidRule as error:
         problem = str(error)
     try:
-        by_glob = artifacts.rules_from({**row, "line_pattern": ""} for row in rows)
+        without_patterns = artifacts.rules_from({**row, "line_pattern": ""} for row in rows)
     except artifacts.InvalidRule:
-        return ArtifactRules(definitions=(), error=problem)
-    return ArtifactRules(definitions=by_glob, error=problem)
+        without_patterns = ()
+    return ArtifactRules(definitions=without_patterns, error=problem)
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
@@ -424,7 +437,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             version=answer.version,
             inputs_sha256=inputs_sha256,
             replicate=len(replicates),
-            **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
+            **plain_row({"detail": MAX_DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
         new.append(grade)
     Grade.objects.bulk_create(new)
@@ -433,19 +446,20 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
 def _store_artifacts(
     session: Session,
     material: Material,
-    matches: Iterable[artifacts.FoundArtifact],
-    sketches: Mapping[Sketch, near_copies.DatedSketch],
+    matched: MatchedArtifacts,
     sketches_before: frozenset[near_copies.DatedSketch],
 ) -> list[Session]:
     """Replace the artifacts that rules matched before by those that they match now. Facts and claims stay.
 
     Returns the other sessions that win or lose a text by it.
     """
-    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in matches if item.kind in KINDS}
+    current = {
+        (item.kind, plain_text(item.key, 500), item.origin): item for item in matched.items if item.kind in KINDS
+    }
     stored = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
     stored_reasons = {(row.kind, row.key, row.origin): row.left_out for row in stored}
-    reasons = {key: plain_text(redact(item.left_out), LEFT_OUT) for key, item in now.items()}
-    sketches_now = {sketches[item.sketch] for item in now.values() if item.sketch}
+    reasons = {key: plain_text(redact(item.left_out), MAX_LEFT_OUT) for key, item in current.items()}
+    sketches_now = {matched.sketches[item.sketch] for item in current.values() if item.sketch}
     if stored_reasons == reasons and sketches_before == sketches_now:
         return []
     if stored:
@@ -467,15 +481,15 @@ def _store_artifacts(
             left_out=reasons[kind, key, origin],
             witness=witnesses.get(origin, Witness.UNKNOWN),
         )
-        for (kind, key, origin), item in now.items()
+        for (kind, key, origin), item in current.items()
     )
-    pairs = zip(rows, now.values(), strict=True)
-    near_copies.store_sketches(session, [(row, sketches[item.sketch]) for row, item in pairs if item.sketch])
+    pairs = zip(rows, current.values(), strict=True)
+    near_copies.store_sketches(session, [(row, matched.sketches[item.sketch]) for row, item in pairs if item.sketch])
     return near_copies.affected_sessions(session, sketches_before)
 
 
 def _digest(*parts: str) -> str:
-    """One hash of everything an answer was computed from, its version apart (L8)."""
+    """One hash of all inputs of an answer except its version."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

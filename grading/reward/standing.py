@@ -1,18 +1,18 @@
-"""How a reward stands, as the ledger's keys say it, and what each standing lets it count. Pure.
+"""The standing of a reward, as in the ledger's keys, and how much a reward of each standing counts. Pure.
 
-A reward is plain where nothing speaks against it; stale where its verdict has not read all there is; claimed where the
-graded agent alone vouches for what it rests on; contested where what the session left behind is worth far more than the
-judge says: `contested/37` is by .37.
+A reward is stale if its verdict has not read all evidence; claimed if only the graded agent vouches for its evidence;
+contested if what the session left behind is worth far more than the judge says (`contested/37`: by .37); otherwise it
+is plain.
 """
 
 import math
 
 PLAIN, STALE, CLAIMED = "plain", "stale", "claimed"
 CONTESTED = "contested/"
-# By more than this, artifacts contest a verdict; from that on a contested reward counts nothing.
+# Artifacts contest a verdict that they exceed by more than the first; from the second on, the reward counts nothing.
 CONTESTED_ABOVE, WORTHLESS_FROM = 0.3, 0.5
-# What a stale verdict's reward, and one that rests on a claim, count beside a fresh verdict's: as much as a trajectory.
-FALLBACK = 0.3
+# A stale or claimed reward counts this much relative to a fresh verdict's: as much as a trajectory.
+FALLBACK_WEIGHT = 0.3
 
 
 def contested(gap: float) -> str:
@@ -26,9 +26,9 @@ def contested(gap: float) -> str:
 
 
 def standing_weight(standing: str) -> float:
-    """What a reward of this standing counts beside a plain one of the same source, in [0, 1].
+    """How much a reward of this standing counts relative to a plain one of the same source, in [0, 1].
 
-    A contested one falls linearly, from 1 at a gap of .3 to 0 at .5. Raises ValueError for a standing that is none.
+    That of a contested one falls linearly, from 1 at a gap of .3 to 0 at .5. Raises ValueError for an unknown standing.
 
     >>> [standing_weight(each) for each in ("plain", "stale", "contested/31", "contested/40", "contested/50")]
     [1.0, 0.3, 0.95, 0.5, 0.0]
@@ -36,7 +36,7 @@ def standing_weight(standing: str) -> float:
     if standing in {"", PLAIN}:
         return 1.0
     if standing in {STALE, CLAIMED}:
-        return FALLBACK
+        return FALLBACK_WEIGHT
     hundredths = standing.removeprefix(CONTESTED)
     least, most = round(100 * CONTESTED_ABOVE), round(100 * WORTHLESS_FROM)
     if standing.startswith(CONTESTED) and hundredths.isdecimal() and least < int(hundredths) <= most:

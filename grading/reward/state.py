@@ -1,7 +1,7 @@
-"""The current-state rows: what holds of each session, written where its reward moves, and derived anew to audit that.
+"""The current state of each session: a denormalised row for lists, derived from its settlements, verdicts and flags.
 
 settle ─► write        (one session, from the rows that settling loaded)
-at night ─► audit      (what changed since, and a share of all the others)
+at night ─► audit      (sessions that changed, and a share of all others)
 manage.py rebuild ─► rebuild
 """
 
@@ -19,9 +19,9 @@ from bandit.models import Bandit
 from grading.models import Flag, Grade, Session, SessionState, Settlement
 from grading.models.state import question_of
 
-CHUNK = 500
-# Of the sessions in which nothing happened, the audit looks at every so-manieth a night.
-SHARE = 100
+CHUNK_SIZE = 500
+# Each night the audit compares one in this many of the sessions in which nothing happened.
+AUDIT_NIGHTS = 100
 COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "question")
 POINTERS = ("settlement", "verdict")
 COMPARED = (*COLUMNS, *(f"{name}_id" for name in POINTERS))
@@ -29,7 +29,7 @@ COMPARED = (*COLUMNS, *(f"{name}_id" for name in POINTERS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMismatch:
-    """A session's state that differs from what its other rows say. `stored` is None if there is no state."""
+    """A session's state that differs from the one computed from its other rows. `stored` is None if it is missing."""
 
     stored: SessionState | None
     computed: SessionState
@@ -54,31 +54,31 @@ class StateMismatch:
 
 
 def write(session: Session, settlement: Settlement, verdict: Grade | None, flags: int) -> None:
-    """Make the session's state say what holds, where it does not; the session is locked and its `state` as it is."""
+    """Update the session's state if it differs. The session must be locked and its `state` freshly loaded."""
     row = _derived(session, settlement, verdict, flags)
-    held: SessionState | None = getattr(session, "state", None)
-    if held is None or _differing(held, row):
-        if held is not None and held.category != row.category:
-            # What was read of the bandit under its last revision holds no more.
+    stored: SessionState | None = getattr(session, "state", None)
+    if stored is None or _differing(stored, row):
+        if stored is not None and stored.category != row.category:
+            # Cached results of the bandit's last revision are out of date.
             ledger.touch(Bandit.objects.named("category"))
         save([row])
         session.state = row
 
 
 def save(rows: Sequence[SessionState]) -> None:
-    """Insert or update these."""
+    """Insert or update these states."""
     SessionState.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["session"], update_fields=[*COLUMNS, *POINTERS]
     )
 
 
 def derived(sessions: Sequence[Session]) -> list[SessionState]:
-    """What the states of these sessions have to be: three queries."""
+    """Compute the states of these sessions from their other rows. Three queries."""
     keys = [session.pk for session in sessions]
     settled = Settlement.objects.filter(session__in=keys).defer("steps", "sentence").order_by("session", "revision")
     last = {settlement.session_id: settlement for settlement in settled}
-    read = Grade.objects.chain().verdicts().first_readings().filter(session__in=keys)
-    verdicts = {grade.session_id: grade for grade in read.only("session", "rubric", "version").order_by("pk")}
+    readings = Grade.objects.chain().verdicts().first_readings().filter(session__in=keys)
+    verdicts = {grade.session_id: grade for grade in readings.only("session", "rubric", "version").order_by("pk")}
     flags = dict(Flag.objects.open().filter(session__in=keys).order_by().values_list("session").annotate(n=Count("pk")))
     return [
         _derived(session, last.get(session.pk), verdicts.get(session.pk), flags.get(session.pk, 0))
@@ -87,22 +87,22 @@ def derived(sessions: Sequence[Session]) -> list[SessionState]:
 
 
 def audit(now: dt.datetime) -> list[StateMismatch]:
-    """The states that are wrong: among sessions in which anything moved in two days, and a hundredth of all others."""
+    """The wrong states among sessions that changed in the last two days, and among a hundredth of all others."""
     since = now - dt.timedelta(days=2)
-    moved = Settlement.objects.filter(created_at__gte=since).values("session")
-    tonight = Q(turn=now.toordinal() % SHARE)
-    sessions = Session.objects.annotate(turn=Mod("pk", SHARE))
+    settled = Settlement.objects.filter(created_at__gte=since).values("session")
+    tonight = Q(turn=now.toordinal() % AUDIT_NIGHTS)
+    sessions = Session.objects.annotate(turn=Mod("pk", AUDIT_NIGHTS))
     wrong: list[StateMismatch] = []
-    for _count, mismatches in _compare(sessions.filter(Q(pk__in=moved) | Q(received_at__gte=since) | tonight)):
+    for _count, mismatches in _compare(sessions.filter(Q(pk__in=settled) | Q(received_at__gte=since) | tonight)):
         wrong += mismatches
     return wrong
 
 
 def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
-    """Compare the states of all sessions. Yields for each chunk how many sessions it has, and the wrong states.
+    """Compare the states of all sessions. Yields the number of sessions and the wrong states of each chunk.
 
-    With `repair`, the wrong states are written anew, each chunk in a transaction of its own. Starting again after an
-    interruption is safe.
+    With `repair`, wrong states are replaced, each chunk in a transaction of its own. An interrupted run can be started
+    again.
     """
     return _compare(Session.objects.all(), repair=repair)
 
@@ -113,14 +113,14 @@ def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[t
         next_sessions = sessions.filter(pk__gt=after).order_by("pk")
         if repair:
             with transaction.atomic():
-                chunk = list(next_sessions.select_for_update()[:CHUNK])
+                chunk = list(next_sessions.select_for_update()[:CHUNK_SIZE])
                 mismatches = _mismatches(chunk)
                 if any("category" in mismatch.columns for mismatch in mismatches):
                     ledger.touch(Bandit.objects.named("category"))  # as `write` does
                 save([mismatch.computed for mismatch in mismatches])
         else:
-            chunk = list(next_sessions[:CHUNK])
-            # A session may have moved between two of these queries: what seems wrong is loaded and compared again.
+            chunk = list(next_sessions[:CHUNK_SIZE])
+            # A session may change between two of these queries: what seems wrong is loaded and compared again.
             suspects = [mismatch.computed.pk for mismatch in _mismatches(chunk)]
             mismatches = _mismatches(Session.objects.filter(pk__in=suspects).order_by("pk"))
         if not chunk:
@@ -141,13 +141,12 @@ def _mismatches(sessions: Iterable[Session]) -> list[StateMismatch]:
 
 
 def _derived(session: Session, settlement: Settlement | None, verdict: Grade | None, flags: int) -> SessionState:
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {"ended_at": session.ended_at, "category": session.category_id}
     if settlement is not None:
-        said = {name: getattr(settlement, name) for name in ("value", "source", "final", "weight", "reason")}
+        fields |= {name: getattr(settlement, name) for name in ("value", "source", "final", "weight", "reason")}
     if verdict is not None:
-        said |= {"verdict": verdict, "question": question_of(verdict.rubric, verdict.version)}
-    said |= {"ended_at": session.ended_at, "category": session.category_id}
-    return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **said)
+        fields |= {"verdict": verdict, "question": question_of(verdict.rubric, verdict.version)}
+    return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **fields)
 
 
 def _differing(stored: SessionState, computed: SessionState) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""The trajectory grade: what can be seen of a session, from its log, its caller's facts and its patch, without a judge.
+"""The trajectory grade: computed from a session's log, its caller's facts and its patch, without a judge.
 
-A low number needs evidence of failure: a session of which nothing could be seen, read or understood is unscored and
-says why. Effort is not success: nothing here grows with the number of calls, turns or tokens.
+A low number needs evidence of failure: a session of which nothing could be seen, read or understood is unscored, with a
+reason. Effort is not success: nothing here grows with the number of calls, turns or tokens.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason, Source
 
 VERSION = "trajectory/2"
-# A category of looking (triage, monitoring, review): looked, found nothing to do, without trouble. A start, until
-# judges have said what such sessions are worth.
+# The grade of a session that looked, found nothing to do and had no trouble, in a category where that is right (triage,
+# monitoring, review). A starting value, until judges have graded such sessions.
 LOOKED = 0.35
 MIN_READS = 3
 MAX_ERROR_RATE = 0.25
-# A session without any effect that was seen to fail is worth no more than this.
-FAILED_AT_MOST = 0.2
-# With so many commit-equivalents, or with evidence of failure, the journal has nothing to add.
+# The highest grade of a session without any effect that was seen to fail.
+MAX_FAILED = 0.2
+# From this many commit-equivalents on, or with evidence of failure, the journal has nothing to add.
 CONCLUSIVE_UNITS = 1.0
 
 
@@ -40,7 +40,7 @@ class EvidenceView(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryInput:
-    """What a session is graded by.
+    """The evidence that a session is graded by.
 
     `signals` is None if no transcript may be used; `absent` and `why` then say why not. `looking`: in the session's
     category, finding nothing to do is a right outcome.
@@ -55,11 +55,14 @@ class TrajectoryInput:
 
 
 def grade(inputs: TrajectoryInput) -> SourceGrade:
-    """Grade a session. Decided in this order:
+    """Grade a session. The first of these that applies decides:
 
-    The log was cut by its infrastructure: unscored. Something was confirmed: a score, from the log, or from facts and
-    patch alone where the log cannot be used. Nothing was, but a failure was observed: a low score. The log cannot be
-    read: unscored. A category of looking that looked and found nothing to do: 0.35. Else unscored: nothing observable.
+    - Its infrastructure cut the log: unscored.
+    - Something was confirmed: a score, from the log, or from facts and patch alone if the log can't be used.
+    - A failure was observed: a low score.
+    - The log can't be used: unscored.
+    - It looked and found nothing to do, in a category where that is right: 0.35.
+    - Otherwise: unscored, nothing observable.
     """
     log = inputs.signals
     if log is not None and was_cut(log):
@@ -72,21 +75,21 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
         view = EvidenceView.FACTS
         if usable:
             view = EvidenceView.PART if usable.truncated or usable.unreadable_calls else EvidenceView.FULL
-        detail = f"{inputs.production.words}: {inputs.production.units:.1f} commit-equivalents"
+        detail = f"{inputs.production.summary}: {inputs.production.units:.1f} commit-equivalents"
         if why:
             detail += f", from facts and patch alone ({why[:1].lower()}{why[1:]})"
-        # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
+        # If looking is the work, doing something as well is worth no less than finding nothing to do.
         lowest = LOOKED if usable and inputs.looking and has_looked(usable) and not failures else LOWEST
         return _scored(inputs, view, failures, _score(inputs, usable, lowest=lowest), detail)
     if failures:
         detail = f"Nothing was brought about: {'; '.join(failures)}"
-        return _scored(inputs, EvidenceView.FAILED, failures, _score(inputs, usable, highest=FAILED_AT_MOST), detail)
+        return _scored(inputs, EvidenceView.FAILED, failures, _score(inputs, usable, highest=MAX_FAILED), detail)
     if log_problem or usable is None:
         return _abstain(inputs, log_problem, why)
     if inputs.looking and has_looked(usable):
         detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
         return _scored(inputs, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
-    # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
+    # The formula's grade for conduct alone is stored with the abstention, so that it can be compared with verdicts.
     withheld = _score(inputs, usable)
     detail = "No effect and no failure to see: it answered without a tool call"
     if usable.calls:
@@ -111,12 +114,12 @@ def has_finished(log: Signals) -> bool:
 
 
 def has_looked(log: Signals) -> bool:
-    """Whether a session read several things without trouble and reported."""
+    """Whether a session read several things without trouble and reported on them."""
     return log.reads >= MIN_READS and log.error_rate < MAX_ERROR_RATE and log.concluded
 
 
 def _log_problem(inputs: TrajectoryInput) -> tuple[Reason, str]:
-    """Why the log cannot be used for grading, as a reason and in words; Reason.NONE if it can."""
+    """Why the log can't be used for grading, as a reason and as text; Reason.NONE if it can."""
     log = inputs.signals
     if log is None:
         return inputs.absent, inputs.why or inputs.absent.words
@@ -130,7 +133,7 @@ def _log_problem(inputs: TrajectoryInput) -> tuple[Reason, str]:
 
 
 def blindness(log: Signals) -> str:
-    """What could not be read of a blind log, in words."""
+    """What could not be read of a blind log, as text."""
     if log.results > 0 and log.known_results == 0:
         return f"None of its {_counted(log.results, 'result')} says whether its call worked"
     if 0 < log.shell_calls == log.bare_shell_calls:
@@ -143,14 +146,15 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
-    """The failures observed in a session, in words. An error that it recovered from is not one."""
+    """The failures observed in a session, as text. An error that it recovered from isn't one."""
     for name in facts.failed_checks:
         yield f"the mandatory check {name} failed"
     if log is None:
         return
     if log.last_tests is False:
-        last = {run.runner: run.passed for run in log.test_runs}
-        yield f"the last run of {', '.join(sorted(name for name, passed in last.items() if not passed))} failed"
+        last_runs = {run.runner: run.passed for run in log.test_runs}
+        failed = sorted(runner for runner, passed in last_runs.items() if not passed)
+        yield f"the last run of {', '.join(failed)} failed"
     if log.undone:
         yield f"its own {'commit was' if len(log.undone) == 1 else 'commits were'} taken back"
     if log.rejected:
@@ -160,14 +164,14 @@ def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
 def _score(
     inputs: TrajectoryInput, log: Signals | None, *, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
-    observed = Observed.of(log, units=inputs.production.units, did_something=inputs.production.is_work)
+    observed = Observed.from_signals(log, units=inputs.production.units, did_something=inputs.production.is_work)
     return score(observed, lowest=lowest, highest=highest)
 
 
 def _scored(
     inputs: TrajectoryInput, view: EvidenceView, failures: list[str], result: TrajectoryScore, detail: str
 ) -> SourceGrade:
-    """The grade, with everything that its page shows of how it came about."""
+    """The grade, with the evidence that the session's page shows."""
     log_problem, _why = _log_problem(inputs)
     graded_log = None if view is EvidenceView.FACTS else inputs.signals
     return scored(

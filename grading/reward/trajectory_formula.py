@@ -1,16 +1,16 @@
-"""The formula of trajectory/2: what a log shows of a session as one number, and what each observation adds to it.
+"""The formula of trajectory/2: one number from what a log shows of a session, and what each observation adds to it.
 
     0.10 + 0.26·own tests + 0.205·(1 − exp(−units / 2)) + 0.14·did something + 0.125·few user turns + 0.11·got going
          − 0.165·error rate − 0.05·empty results − 0.075·repeats
 
-Own tests are +1 where the last run of every runner passed, −1 where one failed, 0 where none ran. The other factors are
-in [0, 1]; few user turns is 1 for one turn and a half for five. The signs and the ratios of the weights were set
+Own tests are +1 if the last run of every runner passed, −1 if one failed, 0 if none ran. The other factors are in
+[0, 1]; few user turns is 1 for one turn and a half for five. The signs and the ratios of the weights were set
 beforehand; `benchmarks/truth.py` shows that weights fitted to other sets of sessions rank no better. The scale was
 chosen so that one commit and nothing wrong is 0.56, a few commits with green tests about 0.9, and red tests without
 any work below 0.1.
 
-Effort is not success: with what failed and what was done fixed, nothing here grows with the number of calls, turns or
-tokens. Each confirmed thing adds; each error, empty result and repeat takes away.
+Effort is not success: for the same results and failures, nothing here grows with the number of calls, turns or tokens.
+Each confirmed thing adds to the grade; each error, empty result and repeat takes from it.
 """
 
 import math
@@ -26,10 +26,10 @@ LOWEST = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What the formula reads. All counts are at least 0.
+    """The inputs of the formula. All counts are at least 0.
 
-    `has_log`: there is a log to see the conduct in. `units`: confirmed work in commit-equivalents. `did_something`:
-    there is any besides bookkeeping. `last_tests`: as in `Signals`.
+    `has_log`: there is a log that shows the conduct. `units`: confirmed work in commit-equivalents. `did_something`:
+    some of it isn't bookkeeping. `last_tests`: as in `Signals`.
     """
 
     has_log: bool = True
@@ -46,10 +46,10 @@ class Observed:
     repeatable: int = 0
 
     @classmethod
-    def of(cls, signals: Signals | None, *, units: float, did_something: bool) -> Self:
-        """The conduct of a session by its log, and its work as summed from all evidence.
+    def from_signals(cls, signals: Signals | None, *, units: float, did_something: bool) -> Self:
+        """A session's conduct from its log, and its work as summed from all evidence.
 
-        Without a log nothing is known of its conduct: nothing is held against it, and nothing speaks for it.
+        Without a log its conduct is unknown, and counts neither for nor against it.
         """
         if signals is None:
             return cls(has_log=False, units=units, did_something=did_something)
@@ -70,7 +70,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What a factor of 1 adds to the grade, or takes from it."""
+    """What a factor of 1 adds to the grade; negative weights lower it."""
 
     base: float = 0.10
     tests: float = 0.26
@@ -85,10 +85,12 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """One row of the sum. `kind` is the weight's name, or `limit`; `factor` in [-1, 1] is what was observed."""
+    """One row of the sum. `kind` is the weight's name, or `limit`; `factor` in [-1, 1] is the observation, `text`
+    describes it.
+    """
 
     kind: str
-    words: str
+    text: str
     factor: float
     weight: float
 
@@ -97,12 +99,12 @@ class Contribution:
         return self.factor * self.weight
 
     def as_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "words": self.words, "factor": round(self.factor, 6), "adds": round(self.adds, 6)}
+        return {"kind": self.kind, "words": self.text, "factor": round(self.factor, 6), "adds": round(self.adds, 6)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryScore:
-    """A grade in [0.02, 1] and the rows that add up to it; none where the grade is no sum."""
+    """A grade in [0.02, 1] and the rows that add up to it; no rows if it isn't a sum."""
 
     value: float
     contributions: tuple[Contribution, ...] = ()
@@ -114,24 +116,24 @@ WEIGHTS = Weights()
 def score(
     observed: Observed, weights: Weights = WEIGHTS, *, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
-    """The sum of the formula, limited to [`lowest`, `highest`]; if a limit applies, a row of kind `limit` says so.
+    """The sum of the formula, limited to [`lowest`, `highest`]; a row of kind `limit` says so if that changes it.
 
-    What was not observed adds 0, and its row says so.
+    What was not observed adds 0; its row says so.
     """
     rows = tuple(
-        Contribution(kind=kind, words=words, factor=factor, weight=getattr(weights, kind))
-        for kind, words, factor in _factors(observed)
+        Contribution(kind=kind, text=text, factor=factor, weight=getattr(weights, kind))
+        for kind, text, factor in _factors(observed)
     )
     total = math.fsum(row.adds for row in rows)
     value = min(max(total, lowest), highest)
     if value != total:
-        words = f"at most {highest} here" if value < total else f"at least {lowest} here"
-        rows = (*rows, Contribution(kind="limit", words=words, factor=1.0, weight=value - total))
+        text = f"at most {highest} here" if value < total else f"at least {lowest} here"
+        rows = (*rows, Contribution(kind="limit", text=text, factor=1.0, weight=value - total))
     return TrajectoryScore(value=value, contributions=rows)
 
 
 def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
-    """The rows of the sum as (name of the weight, what was observed in words, factor)."""
+    """The rows of the sum as (name of the weight, description of what was observed, factor)."""
     tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
     work = (
         ("base", "what every session begins with", 1.0),

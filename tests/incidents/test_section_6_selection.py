@@ -198,9 +198,11 @@ def test_i107_outcomes_that_are_null_are_no_outcomes():
     """
     for number in range(5):
         lesson_cast.session(None, at=NOON - dt.timedelta(days=number), read_the_diff=None)
-    (found,) = lessons.read(Arm.objects.resolve("lesson", "read-the-diff").bandit, NOON).lessons
-    assert (found.rewards, found.without_reward) == (0, 5)
-    assert found.figures().effect.difference is None
+    bandit = Arm.objects.resolve("lesson", "read-the-diff").bandit
+    (lesson,) = lessons.load_lessons(bandit, NOON).lessons.values()
+    figures = lesson.figures()
+    assert (figures.rewards, figures.without_reward) == (0, 5)
+    assert figures.effect.difference is None
 
 
 def test_i108_the_cohort_is_fixed_when_the_work_begins():

@@ -51,7 +51,7 @@ def around(mean: float, n: int, seed: int = 7) -> list[float]:
 
 def read(name: str) -> lessons.LessonFigures:
     arm = Arm.objects.select_related("bandit__baseline").get(bandit__name="lesson", name=name)
-    return lessons.overview(arm.bandit, NOON, closely=arm).of(arm)
+    return lessons.load_overview(arm.bandit, NOON, closely=arm).for_lesson(arm)
 
 
 def test_i109_ten_lessons_do_not_share_a_session_alike():

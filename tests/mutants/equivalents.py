@@ -165,19 +165,19 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "grading/reward/trajectory.py": (
         (
             "if log_problem or usable is None:",
-            "if unusable and usable is None:",
+            "if log_problem and usable is None:",
             "there is a usable log exactly where nothing makes it unusable; the second half is for the type",
         ),
     ),
     "grading/reward/decide.py": (
         (
-            "return None if self.decider is None else self.holds.get(self.decider)",
-            "return None if (self.decider is None) and False else self.holds.get(self.decider)",
+            "return None if self.decider is None else self.grades.get(self.decider)",
+            "return None if (self.decider is None) and False else self.grades.get(self.decider)",
             "no grade is held for None: get answers None by itself, but its type asks for a source",
         ),
         (
-            "median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 2]",
-            "median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 3]",
+            "median = sorted(readings, key=lambda row: (row.value, row.id))[MAX_READINGS // 2]",
+            "median = sorted(readings, key=lambda row: (row.value, row.id))[MAX_READINGS // 3]",
             "of three readings both are the second",
         ),
     ),

@@ -222,7 +222,7 @@ def test_people_are_compared_with_what_the_calibration_makes_of_a_fallback(calib
     fallbacks(rita)
     pairs = [pair for pair in recalibration.pairs("category", NOON) if pair.arm == "code"]
     session = scale_cast.fell_back(0.2, arm="code")
-    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory"))
     assert [pair.machine for pair in pairs] == [pytest.approx(read.value)] * 3
     assert read.value > 0.4
     assert {pair.machine for pair in recalibration.pairs("harness", NOON)} != {0.2}
@@ -244,7 +244,7 @@ def test_the_offset_is_what_is_left_after_the_calibration_and_the_table_says_wha
     found = proposal()
     (row,) = [each for each in found.strata if each.offset.key == ("code", "trajectory", "")]
     session = scale_cast.fell_back(0.2, arm="code")
-    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory")).value
+    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory")).value
     assert 0 < row.offset.offset < 0.9 - read
     assert (row.rewards, row.before) == (1, pytest.approx(read))
     assert row.after == pytest.approx(min(read + row.offset.offset, 1))

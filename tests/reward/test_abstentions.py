@@ -18,8 +18,7 @@ from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
 from grading.review import priority, promises, recalibration
 from grading.review.trust import trust
-from grading.reward import rewards
-from grading.reward.lessons import reading
+from grading.reward import lessons, rewards
 from grading.screens.bandit import record, travel
 from grading.vocabulary import Outcome, Reason, Source
 from tests import addresses, world
@@ -217,7 +216,7 @@ def figures():
             consumption_feedback(rows, ["news"], version, NOON.date()),
             repr(recalibration.proposal(name, NOON).offsets),
         )
-    found["lessons"] = repr(reading.read(Bandit.objects.get(name="lesson"), NOON))
+    found["lessons"] = repr(lessons.load_lessons(Bandit.objects.get(name="lesson"), NOON))
     found["trust"] = repr(trust(NOON))
     found["worth"] = priority.by_arm(NOON)
     return found

@@ -253,14 +253,14 @@ def test_a_grade_row_says_nothing_that_nobody_said():
     row = GradeView(id=1, source=Source.JUDGE, status=Status.FAILED)
     assert (row.value, row.reason, row.detail, row.withdraws, row.stands, row.view) == (None, "", "", None, None, "")
     assert (row.stale, row.witness, row.sample_of, row.samples) == ("", Witness.UNKNOWN, None, ())
-    assert (row.spread, row.is_answered, row.is_verdict) == (0.0, False, False)
+    assert (row.spread, row.readings_agree, row.is_verdict) == (0.0, False, False)
 
 
 def test_readings_are_as_far_apart_as_the_highest_is_from_the_lowest():
     row = replace(grade(1, Source.JUDGE, 0.5), samples=(0.5, 1 / 3, 0.6))
-    assert (row.spread, row.is_answered) == (0.266667, True)
-    assert replace(row, samples=(0.2, 0.5, 0.4)).is_answered
-    assert not replace(row, samples=(0.2, 0.500001, 0.4)).is_answered
+    assert (row.spread, row.readings_agree) == (0.266667, True)
+    assert replace(row, samples=(0.2, 0.5, 0.4)).readings_agree
+    assert not replace(row, samples=(0.2, 0.500001, 0.4)).readings_agree
 
 
 def decided(*rows: GradeView, **more):
@@ -296,9 +296,9 @@ def test_a_gap_is_told_where_what_was_left_behind_decides():
 
 def test_three_readings_hold_what_is_more_than_may_be_added_to_them():
     readings = [replace(grade(n, Source.JUDGE, 0.3), sample_of=1 if n > 1 else None) for n in (1, 2, 3)]
-    assert decided(*readings, grade(9, Source.CONSUMPTION, 0.65)).is_held
-    assert not decided(*readings, grade(9, Source.CONSUMPTION, 0.6)).is_held
-    assert not decided(*readings[:2], grade(9, Source.CONSUMPTION, 0.65)).is_held
+    assert decided(*readings, grade(9, Source.CONSUMPTION, 0.65)).is_limited
+    assert not decided(*readings, grade(9, Source.CONSUMPTION, 0.6)).is_limited
+    assert not decided(*readings[:2], grade(9, Source.CONSUMPTION, 0.65)).is_limited
 
 
 def test_the_row_that_decides_is_named():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import ADDED_AT_MOST, GradeView, current
+from grading.reward.decide import MAX_ADDED, GradeView, current
 from grading.reward.explain import StepState
 from grading.reward.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
 from grading.reward.trajectory import EvidenceView
@@ -119,7 +119,7 @@ def test_the_median_of_three_readings_counts_and_two_change_nothing():
     result = settled(rows((0.2, 0.7, 0.5)))
     assert (result.value, result.source, result.final, result.grade) == (0.5, Source.JUDGE, True, 12)
     judge = current(rows((0.2, 0.7, 0.5)))[Source.JUDGE]
-    assert (judge.samples, judge.spread, judge.is_answered) == ((0.2, 0.7, 0.5), 0.5, False)
+    assert (judge.samples, judge.spread, judge.readings_agree) == ((0.2, 0.7, 0.5), 0.5, False)
     assert tile(result, Source.JUDGE).why.startswith("The median of .20, .70, .50, .50 apart. ")
 
 
@@ -224,8 +224,8 @@ def test_more_left_behind_never_lowers_a_reward_and_none_lowers_a_verdict(judge,
 def test_three_readings_that_agree_bound_what_artifacts_add(readings, left):
     judge = current(rows(readings))[Source.JUDGE]
     result = settled(rows(readings, left))
-    if judge.is_answered:
-        assert result.value == pytest.approx(max(judge.value, min(left, judge.value + ADDED_AT_MOST)))
+    if judge.readings_agree:
+        assert result.value == pytest.approx(max(judge.value, min(left, judge.value + MAX_ADDED)))
         assert result.final
 
 

@@ -251,5 +251,5 @@ def test_the_fallback_is_what_the_chain_would_rest_on_without_a_verdict():
 def test_of_three_readings_the_row_in_the_middle_holds():
     held = current(readings(0.3, 0.62, 0.35, stale="the transcript came"))[Source.JUDGE]
     assert (held.id, held.value, held.sample_of) == (12, 0.35, None)
-    assert (held.samples, held.spread, held.is_answered) == ((0.3, 0.62, 0.35), 0.32, False)
+    assert (held.samples, held.spread, held.readings_agree) == ((0.3, 0.62, 0.35), 0.32, False)
     assert held.stale == "the transcript came"

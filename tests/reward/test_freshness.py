@@ -15,7 +15,7 @@ pytestmark = pytest.mark.pure
 
 def shown(*things: tuple[str, str], transcript: str = "log", failures: int = 0, source: str = "now") -> EvidenceState:
     found = Production(things=tuple(Thing(kind=kind, key=key, seen_in=("transcript",)) for kind, key in things))
-    return EvidenceState.of(found, transcript=transcript, failures=failures, source=source)
+    return EvidenceState.from_production(found, transcript=transcript, failures=failures, source=source)
 
 
 COMMIT, MERGE = ("commit", "1a2b3c4"), ("pr_merged", "https://github.com/o/r/pull/7")

@@ -14,13 +14,13 @@ from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
 from bandit.core.residual import ContextRewards, baseline
 from bandit.core.table import MICRO, RewardRow
-from bandit.models import Arm, Assignment, Bandit
+from bandit.models import Assignment, Bandit
 from grading import review
 from grading.intake.lessons import record
 from grading.intake.submission import SubmittedSession
 from grading.models import SessionLesson
 from grading.reward import lessons
-from grading.reward.lessons.lesson import Lesson, Sample
+from grading.reward.lessons.figures import Lesson, LessonSample
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
 from tests.examples import examples
@@ -33,12 +33,11 @@ START = TODAY.toordinal() - 100
 
 
 def sample(outcome, day, context):
-    n = len(outcome)
-    ids = {"session": np.arange(n), "agent": np.ones(n, dtype=np.int64)}
-    return Sample(**ids, outcome=outcome, day=day, context=np.asarray(context))
+    agent = np.ones(len(outcome), dtype=np.int64)
+    return LessonSample(agent=agent, outcome=outcome, day=day, context=np.asarray(context))
 
 
-def lesson(of, at, taken, chance=None, name="ask-first"):
+def lesson(of, at, taken, chance=None):
     """A lesson that matched the sessions `at`; each was drawn where there is a chance, and none where not."""
     drawn = Draws.none()
     if chance is not None:
@@ -53,7 +52,6 @@ def lesson(of, at, taken, chance=None, name="ask-first"):
             day=of.day[at],
         )
     return Lesson(
-        arm=Arm(name=name),
         sample=of,
         at=at,
         taken=taken,
@@ -92,7 +90,7 @@ def test_a_lesson_given_at_random_within_categories_does_nothing(means, shares):
     given_it = place // 2 % 100 < np.repeat(shares[: len(means)], 400)
     moved = offsets(reward, day, context)
     of = sample(reward + np.array([moved[name] for name in context]), day, context)
-    found = lesson(of, np.flatnonzero(given_it), np.ones(given_it.sum(), dtype=bool)).observational
+    found = lesson(of, np.flatnonzero(given_it), np.ones(given_it.sum(), dtype=bool)).figures().observational
     assert found.difference.mean == pytest.approx(0, abs=0.01)
     assert found.verdict is EffectVerdict.OPEN
 
@@ -106,7 +104,7 @@ def rescue(n=4000, *, helps=0.08, chance=0.8):
     outcome = 0.65 - 0.3 * trouble + helps * taken + dice.normal(0, 0.08, n)
     of = sample(outcome, START + np.arange(n) // 40, np.repeat("code", n))
     at = np.flatnonzero(matched)
-    return lesson(of, at, taken[at], np.full(len(at), chance), name="recover-first")
+    return lesson(of, at, taken[at], np.full(len(at), chance)).figures()
 
 
 def test_a_sign_that_flips_once_the_draw_decides():
@@ -117,34 +115,34 @@ def test_a_sign_that_flips_once_the_draw_decides():
     assert found.causal.kind is StudyDesign.CAUSAL
     assert found.causal.difference.low < 0.08 < found.causal.difference.high
     assert found.causal.verdict is EffectVerdict.HELPS
-    assert found.figures().effect is found.causal
+    assert found.effect is found.causal
 
 
 def test_few_draws_leave_the_observational_figure_and_say_so():
     """I115: 15 held out make a causal figure, 14 do not."""
     found = rescue(n=250, chance=0.9)
     assert found.causal.without < 15
-    assert found.figures().effect is found.observational
-    assert "Observational, what went together and not what caused it" in found.figures().effect.sentence
+    assert found.effect is found.observational
+    assert "Observational, what went together and not what caused it" in found.effect.sentence
 
 
 def test_the_cautions_of_a_broad_lesson_named_for_trouble():
     """I110."""
-    found = rescue().figures().cautions("recover-first")
+    found = rescue().cautions("recover-first")
     assert found[0].startswith("Matches 31 % of sessions, over 30 %")
     assert "“recover” in its name" in found[1]
 
 
 def test_a_narrow_lesson_of_another_name_has_no_caution():
     of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
-    assert lesson(of, np.arange(5), np.ones(5, dtype=bool), name="ask-first").figures().cautions("ask-first") == []
+    assert lesson(of, np.arange(5), np.ones(5, dtype=bool)).figures().cautions("ask-first") == []
 
 
 def test_a_lesson_that_never_matched_has_no_figure():
     of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
-    found = lesson(of, np.arange(0), np.ones(0, dtype=bool))
-    assert found.figures().effect.kind is StudyDesign.CANNOT_TELL
-    assert found.figures(closely=True).categories == ()
+    found = lesson(of, np.arange(0), np.ones(0, dtype=bool)).figures(closely=True)
+    assert found.effect.kind is StudyDesign.CANNOT_TELL
+    assert found.categories == ()
     assert found.match_rate is None
 
 
@@ -156,9 +154,9 @@ def test_one_bad_stretch_is_to_be_looked_at_although_the_whole_is_fair():
     bad = (day >= START + 40) & (day < START + 55)
     outcome = 0.5 + 0.05 * np.where(np.arange(n) // 2 % 2, 1, -1) - 0.22 * (present & bad)
     of = sample(outcome, day, np.repeat("code", n))
-    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool))
+    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool)).figures()
     assert found.observational.difference.mean > -0.15
-    assert found.figures().striking
+    assert found.striking
     assert min(window.difference for window in found.observational.windows) < -0.15
 
 
@@ -176,7 +174,7 @@ def test_a_category_with_few_sessions_means_nothing():
 
 
 def reading():
-    return lessons.read(Bandit.objects.get(name="lesson"), NOON)
+    return lessons.load_lessons(Bandit.objects.get(name="lesson"), NOON)
 
 
 def days_ago(days):
@@ -184,7 +182,11 @@ def days_ago(days):
 
 
 def one(name="ask-first"):
-    return next(each for each in reading().lessons if each.arm.name == name)
+    return next(lesson for arm, lesson in reading().lessons.items() if arm.name == name)
+
+
+def figures(name="ask-first"):
+    return one(name).figures()
 
 
 def test_the_outcome_is_what_is_left_of_the_reward_once_the_category_is_out():
@@ -192,7 +194,7 @@ def test_the_outcome_is_what_is_left_of_the_reward_once_the_category_is_out():
         lesson_cast.session(0.8, category="code", at=days_ago(number + 1), ask_first=None)
         lesson_cast.session(0.3, category="news", at=days_ago(number + 1))
     found = reading()
-    (each,) = found.lessons
+    (each,) = found.lessons.values()
     moved = found.baseline.offsets
     assert moved["code"] < 0 < moved["news"]
     assert each.sample.outcome[each.at] == pytest.approx(0.8 + moved["code"])
@@ -204,7 +206,7 @@ def test_what_has_no_reward_is_counted_and_left_out():
     lesson_cast.session(0.5, at=days_ago(1), ask_first=0.5)
     lesson_cast.session(None, at=days_ago(2), ask_first=None)
     lesson_cast.session(0.5, category=None, at=days_ago(3), ask_first=None)
-    found = one()
+    found = figures()
     assert (found.matched, found.given, found.without_reward) == (3, 3, 2)
     assert (found.observational.n, found.observational.without) == (1, 0)
 
@@ -225,20 +227,18 @@ def test_every_draw_counts_as_it_was_drawn():
         lesson_cast.session(0.5, at=days_ago(1), ask_first=each)
     SessionLesson.objects.filter(assignment=ignored).update(taken=True)
     lesson_cast.session(0.5, at=days_ago(1))
-    found = one()
+    found = figures()
     assert (found.causal.n, found.causal.without, found.unheeded) == (1, 2, 1)
-    assert found.draws.heeded.sum() == 2
+    assert one().draws.heeded.sum() == 2
     assert (found.observational.n, found.observational.without) == (3, 2)
-    assert any(
-        "Given 1 × although held out: these count as held out" in each for each in found.figures().cautions("ask-first")
-    )
+    assert any("Given 1 × although held out: these count as held out" in each for each in found.cautions("ask-first"))
 
 
 def test_draws_without_a_reward_are_counted_in_their_group():
     for number in range(4):
         row = lesson_cast.draw_row("ask-first", taken=number % 2 == 0, number=number)
         lesson_cast.session(None if number == 0 else 0.5, at=days_ago(1), ask_first=row)
-    found = one().causal.unscored
+    found = figures().causal.unscored
     assert (found.taken, found.held_out, found.lost) == (0.5, 0, 0)
 
 
@@ -248,7 +248,7 @@ def test_a_draw_of_two_days_ago_without_a_session_led_to_none():
     Assignment.objects.filter(pk=made[0].pk).update(created=days_ago(2.1))
     found = one()
     assert (found.draws.taken.tolist(), found.draws.came.tolist()) == ([True], [False])
-    assert found.causal.unscored.lost == 1
+    assert found.figures().causal.unscored.lost == 1
 
 
 def test_a_draw_from_after_its_session_decides_nothing():
@@ -267,7 +267,7 @@ def test_draws_come_in_their_order_with_what_is_left_of_the_reward_and_its_least
     for each, category, ago in zip(rows, ("code", "news", "code"), (3, 1, 2), strict=True):
         lesson_cast.session(0.5, category=category, at=days_ago(ago), ask_first=each)
     found = reading()
-    (each,) = found.lessons
+    (each,) = found.lessons.values()
     moved = [found.baseline.offsets[name] for name in ("code", "code", "news")]
     assert each.context.tolist() == ["code", "code", "news"]
     assert each.draws.taken.tolist() == [False, False, True]
@@ -279,7 +279,7 @@ def test_draws_count_longer_than_sessions_without_one():
     """A lesson that seldom matches collects its evidence over more than 180 days."""
     old = lesson_cast.draw_row("ask-first", taken=True)
     lesson_cast.session(0.5, at=days_ago(300), ask_first=old)
-    assert (one().matched, one().draws.scored.tolist()) == (0, [True])
+    assert (figures().matched, one().draws.scored.tolist()) == (0, [True])
 
 
 def test_of_two_lessons_that_are_one_by_now_no_draw_decides():
@@ -308,7 +308,7 @@ def test_a_lesson_with_a_verdict_is_held_out_seldom_from_then_on():
     lesson_cast.lesson("read-twice")
     assert decided() == frozenset()
     known(0.25)
-    assert one().causal.verdict is EffectVerdict.HELPS
+    assert figures().causal.verdict is EffectVerdict.HELPS
     assert decided() == {"ask-first"}
     drawn = holdout.assign("lesson", "d-1", ["ask-first", "read-twice"], decided=decided(), now=NOON)
     assert {row.arm.name: row.chance for row in drawn.rows} == {"ask-first": 0.95, "read-twice": 0.6}
@@ -334,10 +334,10 @@ def test_what_an_agent_says_of_a_lesson_later_counts():
     held_out = lesson_cast.draw_row("ask-first", taken=False)
     session = lesson_cast.session(0.8, ask_first=held_out)
     lesson_cast.session(0.4, ask_first=lesson_cast.draw_row("ask-first", taken=True))
-    before = one()
+    before = figures()
     with transaction.atomic():
         record(session, SubmittedSession(session_id=session.external_id, lessons=[{"name": "ask-first"}]))
-    after = one()
+    after = figures()
     assert (before.given, before.unheeded) == (1, 0)
     assert (after.given, after.unheeded) == (2, 1)
 
@@ -349,7 +349,7 @@ def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_match
     lesson_cast.session(0.5, category="code", at=days_ago(3))
     lesson_cast.session(0.5, category="news", at=days_ago(3))
     lesson_cast.session(0.5, category="code", at=days_ago(3), agent=eve)
-    assert (one().observational.n, one().observational.without) == (1, 1)
+    assert (figures().observational.n, figures().observational.without) == (1, 1)
 
 
 def test_a_merged_lesson_is_part_of_the_other():
@@ -359,8 +359,8 @@ def test_a_merged_lesson_is_part_of_the_other():
     lesson_cast.session(0.5, at=days_ago(4), ask_before=None, ask_first=None)
     second.merged_into = first
     second.save()
-    assert [each.arm.name for each in reading().lessons] == ["ask-first"]
-    assert one().matched == 3
+    assert [arm.name for arm in reading().lessons] == ["ask-first"]
+    assert figures().matched == 3
 
 
 def test_the_credit_of_a_lesson_is_its_salience_above_the_floor():

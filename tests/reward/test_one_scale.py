@@ -82,7 +82,7 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
     assert bits() == found.after.posterior.alpha.tobytes() + found.after.posterior.beta.tobytes()
     assert one_scale.proposal("category", NOON).is_in_force
     (said,) = [each for each in posterior_of("category", NOON).arms["news"].evidence if each.source == "trajectory"]
-    read = one_scale.ScaleReader().of(alone[0], alone[0].grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().calibrate(alone[0], alone[0].grades.get(source="trajectory"))
     assert said.mapped == pytest.approx(read.value)
     assert (read.version, read.pairs) == (3, 6)
     one_scale.switch_off("category", otto, version=4)
@@ -111,7 +111,7 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     scale_cast.put(otto)
     session = scale_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
-    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory"))
     value, pairs, error = numbers(read)
     page = page_of(client, session)
     shown = tile(page, "trajectory")
@@ -164,7 +164,7 @@ def test_the_api_gives_what_was_settled_what_it_is_read_as_and_what_a_source_cou
     assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
     scale_cast.pairs(6)
     scale_cast.put(otto)
-    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory"))
     said = api(f"sessions/{session.pk}", secret)
     assert said["reward"]["value"] == 0.2
     assert said["reward"]["calibrated"] == pytest.approx(read.value)
@@ -196,13 +196,13 @@ def test_the_schema_says_what_the_numbers_mean(client):
 
 
 def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
-    bandit, within = Bandit.objects.get(name="category"), one_scale.OLDEST - DAY
-    with time_machine.travel(NOON - one_scale.OLDEST - DAY, tick=False):
+    bandit, within = Bandit.objects.get(name="category"), one_scale.MAX_AGE - DAY
+    with time_machine.travel(NOON - one_scale.MAX_AGE - DAY, tick=False):
         scale_cast.judged(0.2, 0.5, arm="code")  # of a session that went on since
-    scale_cast.judged(0.3, 0.6, arm="infra", ago=one_scale.OLDEST + DAY)
+    scale_cast.judged(0.3, 0.6, arm="infra", ago=one_scale.MAX_AGE + DAY)
     with time_machine.travel(NOON - within, tick=False):
         scale_cast.judged(0.4, 0.7, arm="triage", ago=within)
-    assert [pair.arm for pair in one_scale.Judgements(NOON).pairs(bandit)] == ["triage"]
+    assert [pair.arm for pair in one_scale.read_judgements(NOON).pairs(bandit)] == ["triage"]
 
 
 def test_a_stored_reading_proposes_what_reading_the_grades_does(otto):
@@ -236,11 +236,11 @@ def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
         if renewed:
             held = [arm.mean for arm in found.now.arms.values()]
             left = [arm.mean for arm in found.accepted.arms.values()]
-            assert max(abs(a - b) for a, b in zip(held, left, strict=True)) <= one_scale.BY_ITSELF
+            assert max(abs(a - b) for a, b in zip(held, left, strict=True)) <= one_scale.MAX_AUTOMATIC_MOVE
         if found.waits:
             break
     assert found.waits
-    assert abs(found.largest[1]) > one_scale.BY_ITSELF
+    assert abs(found.largest[1]) > one_scale.MAX_AUTOMATIC_MOVE
     assert calibrating.accepted(found.bandit) == accepted
     assert len(versions()) == 2 + nights
 

@@ -212,7 +212,7 @@ def test_new_rules_of_the_score_compute_every_reading_anew(site, sim, monkeypatc
     monkeypatch.setattr(recomputing, "SCORING", "score/2")
     assert regrading.regrade(session).after.value == reward(session).value == 0.45
     assert numbers(session) == [1, 2, 3, 1, 2, 3]
-    assert rewards.holding(session)[Source.JUDGE].samples == (0.1, 0.15, 0.3)
+    assert rewards.current_grades(session)[Source.JUDGE].samples == (0.1, 0.15, 0.3)
     assert work() == 0
 
 
@@ -296,7 +296,7 @@ def decided(judge: float | None, *, left: float | None = None, witness=Witness.U
     ],
 )
 def test_what_makes_a_session_read_again(decision, rules, flagged, why):
-    assert why_again(decision, rules=rules, flagged=flagged) == why
+    assert why_again(decision, without_judge=rules, flagged=flagged) == why
 
 
 def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(site, sim):

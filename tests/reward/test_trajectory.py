@@ -130,7 +130,7 @@ def test_a_session_without_effect_or_failure_is_unscored():
 )
 def test_an_observed_failure_without_any_effect_is_low_and_says_so(signals, facts, words):
     result = graded(signals, facts)
-    assert result.value <= trajectory.FAILED_AT_MOST
+    assert result.value <= trajectory.MAX_FAILED
     assert result.evidence["view"] == EvidenceView.FAILED
     assert words in result.detail
     assert result.evidence["failures"]

@@ -99,8 +99,8 @@ def test_every_row_says_what_it_saw():
     rows = {
         row.kind: row for row in score(replace(DONE, last_tests=True, known_results=4, failed_calls=1)).contributions
     }
-    assert (rows["tests"].words, rows["tests"].adds) == ("last test run passed", 0.26)
-    assert (rows["errors"].words, rows["errors"].factor) == ("1 of 4 results are failures", 0.25)
+    assert (rows["tests"].text, rows["tests"].adds) == ("last test run passed", 0.26)
+    assert (rows["errors"].text, rows["errors"].factor) == ("1 of 4 results are failures", 0.25)
     assert set(rows) == set(asdict(WEIGHTS))
 
 
@@ -112,7 +112,7 @@ def test_what_was_not_observed_adds_nothing():
 def test_a_limit_is_a_row_of_its_own():
     found = score(DONE, highest=0.2)
     last = found.contributions[-1]
-    assert (last.kind, last.words) == ("limit", "at most 0.2 here")
+    assert (last.kind, last.text) == ("limit", "at most 0.2 here")
     assert sum(row.adds for row in found.contributions) == pytest.approx(0.2)
 
 
@@ -129,13 +129,13 @@ def test_it_is_read_from_signals():
         repeatable=4,
         repeats=2,
     )
-    observed = Observed.of(signals, units=1.0, did_something=True)
+    observed = Observed.from_signals(signals, units=1.0, did_something=True)
     assert (observed.last_tests, observed.failed_calls, observed.dead_start) == (True, 1, True)
     assert (observed.empty_results, observed.must_print, observed.repeats, observed.repeatable) == (1, 3, 2, 4)
 
 
 def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
-    found = score(Observed.of(None, units=1.0, did_something=True))
+    found = score(Observed.from_signals(None, units=1.0, did_something=True))
     assert found.value < value(DONE)
     assert {row.kind for row in found.contributions if row.adds} == {"base", "units", "did_something"}
 
@@ -172,14 +172,14 @@ def test_each_row_says_in_words_what_it_saw(changes, kind, words, factor):
 
 def test_without_a_log_every_row_of_conduct_says_so():
     unknown = [
-        row.kind for row in score(Observed(has_log=False)).contributions if row.words == "not known without a log"
+        row.kind for row in score(Observed(has_log=False)).contributions if row.text == "not known without a log"
     ]
     assert unknown == ["few_turns", "got_going", "errors", "empty_results", "repeats"]
 
 
 def test_a_limit_says_on_which_side_it_is():
     low, high = score(Observed(), lowest=0.5), score(DONE, highest=0.25)
-    assert (low.contributions[-1].words, high.contributions[-1].words) == ("at least 0.5 here", "at most 0.25 here")
+    assert (low.contributions[-1].text, high.contributions[-1].text) == ("at least 0.5 here", "at most 0.25 here")
     assert low.contributions[-1].factor == 1.0
     assert low.contributions[-1].adds == pytest.approx(0.165)
 

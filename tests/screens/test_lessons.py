@@ -123,8 +123,8 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
 def test_a_lesson_without_a_verdict_says_how_many_sessions_it_takes_and_which_have_no_reward(viewer):
     drawn(gap=0.02)
     shown = Arm.objects.get(name="ask-first")
-    (lesson,) = lessons.read(shown.bandit, NOON).lessons
-    words = f"about {about(lesson.causal.more)} more sessions would decide an effect of 0.05"
+    figures = lessons.load_overview(shown.bandit, NOON).for_lesson(shown)
+    words = f"about {about(figures.causal.more)} more sessions would decide an effect of 0.05"
     assert words in main(viewer)
     assert words in main(viewer, one("ask-first"))
     for number in range(20, 30):

@@ -128,7 +128,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "plan a run": lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force()),
     "posterior": lambda site: posterior_of("category", NOW),
     "what if": what_if_all,
-    "lessons": lambda site: lessons.read(Bandit.objects.select_related("baseline").get(name="lesson"), NOW),
+    "lessons": lambda site: lessons.load_lessons(Bandit.objects.select_related("baseline").get(name="lesson"), NOW),
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),
     "recalibration": lambda site: recalibration.proposal("category", NOW),

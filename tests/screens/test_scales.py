@@ -170,7 +170,7 @@ def test_the_card_shows_what_the_version_moves_and_waits_for_an_operator_while_e
     scale_cast.moves_a_lot()
     proposed = one_scale.proposal("category", NOON)
     arm, move = proposed.largest
-    assert abs(move) > one_scale.BY_ITSELF
+    assert abs(move) > one_scale.MAX_AUTOMATIC_MOVE
     shown = card(operator)
     size = f"{abs(move):.2f}".removeprefix("0")
     assert f"Version 2 moves {arm} by {size} since somebody last looked at it: over .05, so it waits for you." in shown
@@ -215,7 +215,7 @@ def test_a_stale_page_changes_nothing(operator):
     seen = hidden(card(operator))
     scale_cast.judged(0.9, 0.1, arm="code")
     (said,) = messages(operator, seen)
-    assert "Verdicts came in since the page was opened" in said
+    assert "New verdicts have changed this calibration since the page was opened" in said
     seen = hidden(card(operator))
     messages(operator, seen)
     (said,) = messages(operator, seen)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from grading.judging.core.sanitise import quoted
-from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Production, Thing, by_kind
+from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Production, Thing, by_kind
 from grading.signals import Commit, Signals, TestRun
 
 HEADING = (
@@ -97,7 +97,7 @@ def write(
 
 def _counts(signals: Signals, production: Production) -> Iterator[str]:
     if production.things:
-        yield f"Confirmed: {production.words}"
+        yield f"Confirmed: {production.summary}"
     if signals.test_runs:
         passed = sum(run.passed for run in signals.test_runs)
         last = {None: "", True: "; the last run of each runner passed", False: "; a last run failed"}
@@ -115,7 +115,7 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
 def _thing(thing: Thing, commit: Commit | None) -> _Block:
     places = " and ".join(SEEN[place] for place in thing.seen_in)
     said = thing.key if commit is None else f"{commit.hash} {commit.subject}"
-    head = f"{_at(thing.at)} {WORDS[thing.kind][0]}, seen in {places}"
+    head = f"{_at(thing.at)} {NAMES[thing.kind][0]}, seen in {places}"
     return _Block(text=f"{head}\n{quoted(said, QUOTED)}", number=thing.at)
 
 

@@ -1,19 +1,20 @@
-"""What each lesson is worth: the effect of giving it, causal from its draws or observational, and which of the two."""
+"""What each lesson is worth: the effect of giving it, causal from its draws or observational, and which of the two.
+
+loading: the queries · figures: what they add up to (pure) · overview: what pages and draws read, stored on large sites
+"""
 
 from grading.reward.lessons.figures import LessonFigures
-from grading.reward.lessons.lesson import Lesson
-from grading.reward.lessons.reading import DAYS, Readings, read, residuals
-from grading.reward.lessons.shown import Overview, decided, overview, read_large
+from grading.reward.lessons.loading import DAYS, LoadedLessons, load_lessons, residuals
+from grading.reward.lessons.overview import Overview, decided, load_overview, store_overviews
 
 __all__ = [
     "DAYS",
-    "Lesson",
     "LessonFigures",
+    "LoadedLessons",
     "Overview",
-    "Readings",
     "decided",
-    "overview",
-    "read",
-    "read_large",
+    "load_lessons",
+    "load_overview",
     "residuals",
+    "store_overviews",
 ]

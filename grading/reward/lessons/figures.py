@@ -1,42 +1,52 @@
-"""What is said of one lesson: figures, without the columns that they were taken from. Pure."""
+"""The figures of one lesson, from columns of its sessions and draws. Pure."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
-from bandit.core.effect import StudyDesign, TreatmentEffect
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit.core.betting import Bets, Draws
+from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational, per_protocol
 from bandit.core.estimate import Estimate
+from bandit.core.table import Flags, Floats, Ints
 
+# With fewer sessions than this there is no match rate.
+MIN_MATCH_RATE_SESSIONS = 20
 # A lesson that matches more often than this describes the work rather than a moment in it.
-OFTEN = 0.30
+BROAD_MATCH_RATE = 0.30
 # Names of lessons that are given when something has gone wrong already.
 TROUBLE = re.compile(
     r"\b(debug|error|exception|fail|fix|recover|rescue|retr[yi]|stuck|timeout|trouble)\w*", re.IGNORECASE
 )
-# Fewer sessions than this on either side say nothing of one category.
-LEAST_IN_CATEGORY = 20
+# A category with fewer sessions than this on either side is too small for a conclusion.
+MIN_CATEGORY_SESSIONS = 20
+NO_CONTEXTS = np.zeros(0, dtype=np.str_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCategory:
-    """The effect in one category alone; `enough` says whether it means anything there."""
+    """The effect in one category alone; `enough`: there are enough sessions for it to mean anything."""
 
     category: str
     effect: TreatmentEffect
 
     @property
     def enough(self) -> bool:
-        return self.effect.difference is not None and min(self.effect.n, self.effect.without) >= LEAST_IN_CATEGORY
+        return self.effect.difference is not None and min(self.effect.n, self.effect.without) >= MIN_CATEGORY_SESSIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonFigures:
-    """How many sessions the lesson `matched`, to how many of them it was `given`, and how many are `without_reward`.
+    """The figures of a lesson.
 
-    It was `drawn` so often, and had by `unheeded` sessions that were drawn to be held out. `match_rate` is the share of
-    its agents' sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in
-    the ledger and count as `credit`, each by its salience. Only who looks closely has what is `per_protocol`, the
-    difference among the draws that were heeded, and the `categories`, with the kind of effect that counts for the
-    whole.
+    It `matched` so many sessions, was `given` to some of them, and so many are `without_reward`. It was `drawn` so
+    often; `unheeded` sessions had it although they were drawn to be held out. `match_rate` is the share of its agents'
+    sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in the ledger and
+    count as `credit`, each by its salience. `per_protocol` (the difference among heeded draws) and `categories` are
+    only computed for a close look; categories have the kind of effect that the whole has.
     """
 
     matched: int
@@ -59,30 +69,142 @@ class LessonFigures:
 
     @property
     def effect(self) -> TreatmentEffect:
-        """The causal effect where there is one, else the observational one, else what the draws still lack."""
+        """The causal effect if there is one, else the observational one, else what the draws still lack."""
         if self.causal.kind is StudyDesign.CAUSAL:
             return self.causal
-        told = self.observational.kind is StudyDesign.OBSERVATIONAL
-        return self.observational if told or not self.drawn else self.causal
+        if self.observational.kind is StudyDesign.OBSERVATIONAL or not self.drawn:
+            return self.observational
+        return self.causal
 
     @property
     def striking(self) -> bool:
-        """Whether a window of either kind is for somebody to look at, whatever the whole says."""
+        """Whether a window of either kind should be looked at, whatever the whole says."""
         return self.causal.striking or self.observational.striking
 
     def cautions(self, name: str) -> list[str]:
-        """Why a difference without a draw may mislead, in words, for a lesson of this name."""
-        found = []
-        if self.match_rate is not None and self.match_rate > OFTEN:
-            share, most = f"{100 * self.match_rate:.0f} %", f"{100 * OFTEN:.0f} %"
-            found.append(f"Matches {share} of sessions, over {most}: that tells what the work was like.")
+        """Why an observational difference of a lesson of this name may mislead, as sentences."""
+        sentences = []
+        if self.match_rate is not None and self.match_rate > BROAD_MATCH_RATE:
+            share, limit = f"{100 * self.match_rate:.0f} %", f"{100 * BROAD_MATCH_RATE:.0f} %"
+            sentences.append(f"Matches {share} of sessions, over {limit}: that tells what the work was like.")
         if word := TROUBLE.search(name.replace("-", " ")):
-            found.append(
+            sentences.append(
                 f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
             )
         if self.unheeded:
-            found.append(
+            sentences.append(
                 f"Given {self.unheeded} × although held out: these count as held out, so the effect of having it may be"
                 " more."
             )
-        return found
+        return sentences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LessonSample:
+    """The sessions of agents that tell their lessons, as columns (n,).
+
+    `agent` is a primary key, `day` an ordinal, `context` the category's name ("" without a reward), and `outcome` the
+    residual of the live reward, NaN if there is none.
+    """
+
+    agent: Ints
+    day: Ints
+    context: NDArray[np.str_]
+    outcome: Floats
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[tuple[int, int, str, float]]) -> Self:
+        """The sample with these (agent, day, context, outcome)."""
+        return cls(
+            agent=np.array([row[0] for row in rows], dtype=np.int64),
+            day=np.array([row[1] for row in rows], dtype=np.int64),
+            context=np.array([row[2] for row in rows], dtype=np.str_),
+            outcome=np.array([row[3] for row in rows], dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lesson:
+    """One lesson: the sessions that it matched, as columns (m,), and all of its draws.
+
+    `at` is each session's index in the `sample`, `taken` whether it had the lesson. `context` (k,) is the category of
+    each draw's session. `bar` is the least e-value for a verdict, `next_chance` the chance that the next draw takes the
+    lesson while it is undecided. `rewards` and `credit` as in `LessonFigures`. `bets` are those on the draws, if known.
+    """
+
+    sample: LessonSample
+    at: Ints
+    taken: Flags
+    draws: Draws
+    context: NDArray[np.str_]
+    bar: float
+    next_chance: float
+    rewards: int
+    credit: float
+    bets: Bets | None = None
+
+    @classmethod
+    def without_sessions(cls, bar: float) -> Self:
+        return cls(
+            sample=LessonSample.from_rows([]),
+            at=np.zeros(0, dtype=np.int64),
+            taken=np.zeros(0, dtype=bool),
+            draws=Draws.none(),
+            context=NO_CONTEXTS,
+            bar=bar,
+            next_chance=0.0,
+            rewards=0,
+            credit=0.0,
+        )
+
+    def figures(self, *, closely: bool = False) -> LessonFigures:
+        """Compute the figures; `closely`: with the effect in each category and among heeded draws."""
+        sample = self.sample
+        is_rewarded = np.isfinite(sample.outcome)
+        # The sessions of the agents that the lesson matched for, since it first did.
+        first_day = sample.day[self.at].min(initial=np.iinfo(np.int64).max)
+        in_scope = np.isin(sample.agent, sample.agent[self.at]) & (sample.day >= first_day)
+        had_lesson = np.zeros(len(sample.outcome), dtype=bool)
+        had_lesson[self.at[self.taken]] = True
+        in_its_categories = np.isin(sample.context, sample.context[self.at])
+        observed = np.flatnonzero(in_scope & in_its_categories & is_rewarded)
+        trials = Trials(present=had_lesson[observed], outcome=sample.outcome[observed], day=sample.day[observed])
+        matched, scope = len(self.at), int(in_scope.sum())
+        figures = LessonFigures(
+            matched=matched,
+            given=int(self.taken.sum()),
+            without_reward=matched - int(is_rewarded[self.at].sum()),
+            drawn=len(self.draws.taken),
+            unheeded=int((~self.draws.heeded).sum()),
+            match_rate=matched / scope if scope >= MIN_MATCH_RATE_SESSIONS else None,
+            # Each session counts in the group that it was drawn for, whether it heeded that or not.
+            causal=causal(self.draws, least=self.bar, chance=self.next_chance, bets=self.bets),
+            # All sessions in scope, however they came to have the lesson or not.
+            observational=observational(trials),
+            per_protocol=per_protocol(self.draws) if closely else None,
+            rewards=self.rewards,
+            credit=self.credit,
+        )
+        if not closely:
+            return figures
+        if figures.effect.kind is StudyDesign.CAUSAL:
+            categories = self._causal_by_category()
+        else:
+            categories = _observational_by_category(trials, sample.context[observed])
+        return replace(figures, categories=tuple(categories))
+
+    def _causal_by_category(self) -> list[InCategory]:
+        categories = []
+        for name in sorted(set(self.context[self.draws.scored].tolist())):
+            draws = self.draws.select(self.context == name)
+            effect = causal(draws, least=self.bar, chance=self.next_chance)
+            categories.append(InCategory(category=name, effect=effect))
+        return categories
+
+
+def _observational_by_category(trials: Trials, contexts: NDArray[np.str_]) -> list[InCategory]:
+    categories = []
+    for name in sorted(set(contexts.tolist())):
+        effect = observational(trials.select(contexts == name))
+        categories.append(InCategory(category=name, effect=effect))
+    return categories

@@ -94,8 +94,8 @@ def index(request: HttpRequest) -> TemplateResponse:
 def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     """Every lesson of a bandit of which many arms are taken, those to be looked at first."""
     now = timezone.now()
-    found, outlook = lessons.overview(bandit, now), posterior_of(bandit.name, now)
-    arms = {arm: found.of(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
+    found, outlook = lessons.load_overview(bandit, now), posterior_of(bandit.name, now)
+    arms = {arm: found.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
     used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _order(arm, arms[arm]))
     far = charts.reach(shown for arm in used if (shown := _difference(arms[arm].effect)))
     rows = [
@@ -128,8 +128,8 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
     if arm is None or arm.bandit.kind != BanditKind.MANY:
         raise Http404(f"there is no lesson {pk}")
     arm, now = arm.current, timezone.now()
-    found = lessons.overview(arm.bandit, now, closely=arm)
-    lesson = found.of(arm)
+    found = lessons.load_overview(arm.bandit, now, closely=arm)
+    lesson = found.for_lesson(arm)
     beside = lesson.per_protocol if lesson.unheeded else None
     shown = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
     far = charts.reach(each for each in shown if each)

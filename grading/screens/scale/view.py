@@ -20,7 +20,7 @@ from bandit.models import Bandit, BanditKind, CalibrationVersion, PolicyVersion
 from bandit.reading import InForce, in_force, version_of, weights_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
-from grading.reward.one_scale import BY_ITSELF, SOURCES, Judgements, Proposed, StoredJudgements
+from grading.reward.one_scale import MAX_AUTOMATIC_MOVE, SOURCES, Judgements, ScaleProposal
 from grading.reward.trajectory import EvidenceView
 from grading.screens import charts
 from grading.screens.moves import in_words
@@ -102,7 +102,7 @@ class BanditScale:
     history: Sequence[Mapping[str, Any]]
 
 
-def parts(judged: Judgements | StoredJudgements, now: dt.datetime) -> list[BanditScale]:
+def parts(judged: Judgements, now: dt.datetime) -> list[BanditScale]:
     """Every bandit that learns."""
     today = timezone.localdate(now)
     found = []
@@ -169,7 +169,7 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
     if scale is not None and scale.is_start:
         return (
             f"{pairs:,} judged sessions say what it could be. It takes effect by itself at night if it moves no arm "
-            f"by more than {number(BY_ITSELF)}; otherwise it waits for an operator."
+            f"by more than {number(MAX_AUTOMATIC_MOVE)}; otherwise it waits for an operator."
         )
     return ""
 
@@ -237,7 +237,7 @@ def _row(
 class ScaleCard:
     """The card on a bandit's page: what is `proposed`, the arms it moves most, `why` it waits or comes by itself."""
 
-    proposed: Proposed
+    proposed: ScaleProposal
     holds: str
     why: str
     moves: Sequence[ArmMove]
@@ -255,24 +255,24 @@ class ScaleCard:
 def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool, held: InForce | None = None) -> ScaleCard:
     """What the card shows of a bandit, fresh from the database; `held` is what it is read by, where that is known."""
     held = held or in_force(bandit)
-    proposed = one_scale.proposal(bandit.name, now, held=held)
+    proposed = one_scale.proposal(bandit.name, now, current=held)
     found = moves(bandit.name, proposed.now, proposed.after)
     chooses = bandit.kind == BanditKind.CHOICE
     return ScaleCard(
         proposed=proposed,
-        holds=what_holds(held.version, proposed.held, timezone.localdate(now)),
+        holds=what_holds(held.version, proposed.last, timezone.localdate(now)),
         why=_why(proposed, who="you" if may_operate else "an operator"),
         moves=found[:SHOWN],
         more=max(len(found) - SHOWN, 0),
         effect=in_words(found, shares=chooses),
         chooses=chooses,
-        is_new=not proposed.is_in_force and (bool(proposed.pairs) or proposed.held is None),
+        is_new=not proposed.is_in_force and (bool(proposed.pairs) or proposed.last is None),
     )
 
 
-def _why(proposed: Proposed, who: str) -> str:
+def _why(proposed: ScaleProposal, who: str) -> str:
     """Whether the proposed version waits for somebody, and why."""
-    held, version = proposed.held, proposed.version
+    held, version = proposed.last, proposed.version
     if proposed.is_in_force:
         return ""
     if held is None:
@@ -287,12 +287,12 @@ def _why(proposed: Proposed, who: str) -> str:
     if proposed.comes_by_itself:
         most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= LEAST_SAID else ""
         return (
-            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it takes "
-            "effect by itself at night."
+            f"It moves no arm by more than {number(MAX_AUTOMATIC_MOVE)} since somebody last looked at it{most}, so it "
+            "takes effect by itself at night."
         )
     return (
         f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
-        f"{number(BY_ITSELF)}, so it waits for {who}."
+        f"{number(MAX_AUTOMATIC_MOVE)}, so it waits for {who}."
     )
 
 

@@ -9,7 +9,7 @@ from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.redaction import redact
 from grading.reward import sources, trajectory
-from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
+from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Thing, by_kind, collect
 from grading.screens import forge
 from grading.signals import Signals
 from grading.signals.patch import parse as parse_patch
@@ -161,7 +161,7 @@ def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: st
         else:
             said.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
     return ActivityRow(
-        kind=WORDS[kind][len(things) != 1].capitalize(),
+        kind=NAMES[kind][len(things) != 1].capitalize(),
         said=tuple(said),
         more=max(len(things) - SHOWN, 0),
         seen=" and ".join(PLACES[place] for place in seen),

@@ -21,10 +21,10 @@ from grading.models.submissions import ProposedField
 from grading.redaction import MARGIN, redact
 from grading.reward import one_scale, rewards, sources
 from grading.reward.decide import (
-    ADDED_AT_MOST,
-    READINGS,
+    MAX_ADDED,
+    MAX_READINGS,
+    CurrentGrades,
     GradeView,
-    Holds,
     contests,
     current,
     gap,
@@ -152,7 +152,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "readings": readings(grades, judge),
         # How far three readings are apart; None where there are not three.
         "spread": None if sampled is None else sampled.spread,
-        "unsteady": sampled is not None and not sampled.is_answered,
+        "unsteady": sampled is not None and not sampled.readings_agree,
         "left_behind": beside_the_verdict(settlement, holds),
         "dimensions": dimensions(judge),
         "citations": citations(judge),
@@ -274,7 +274,7 @@ def calibrated(
     if not held or settlement is None:
         return {}
     found = {
-        grade.pk: reader.of(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
+        grade.pk: reader.calibrate(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
         for grade in grades
         if grade.pk in held
     }
@@ -349,13 +349,13 @@ def held_by(grades: Sequence[Grade], view: GradeView | None) -> Grade | None:
     )
 
 
-def is_contested(settlement: Settlement | None, holds: Holds) -> bool:
+def is_contested(settlement: Settlement | None, holds: CurrentGrades) -> bool:
     """Whether what the session left behind contests its verdict, and nobody has settled it."""
     by = settlement is not None and settlement.source == Source.CONSUMPTION and not settlement.final
     return by and contests(holds)
 
 
-def beside_the_verdict(settlement: Settlement | None, holds: Holds) -> str:
+def beside_the_verdict(settlement: Settlement | None, holds: CurrentGrades) -> str:
     """What becomes of artifacts that are worth more than the judge says, in words; empty where nothing does."""
     left = value_of(holds, Source.CONSUMPTION)
     if is_claimed(holds):
@@ -365,7 +365,7 @@ def beside_the_verdict(settlement: Settlement | None, holds: Holds) -> str:
     if is_contested(settlement, holds):
         said = f"{number(gap(holds))} above the judge, which contests it"
         return f"Together {number(left)}: {said}. Until that is settled it counts {weight(settlement.weight)} of 1."
-    return f"Together {number(left)}. Three readings agree, so it adds at most {number(ADDED_AT_MOST)} to their median."
+    return f"Together {number(left)}. Three readings agree, so it adds at most {number(MAX_ADDED)} to their median."
 
 
 def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any]]:
@@ -374,7 +374,7 @@ def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any
     rows = [grade for grade in grades if first in (grade.pk, grade.sample_of_id)]
     if len(rows) < 2:  # noqa: PLR2004 - once is no comparison
         return []
-    enough = len(rows) == READINGS
+    enough = len(rows) == MAX_READINGS
     return [{"grade": row, "counts": enough and row == judge} for row in rows]
 
 
