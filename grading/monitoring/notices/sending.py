@@ -10,8 +10,7 @@ from django.db.models import Q
 from grading import clock
 from grading.backoff import LONGEST_WAIT, backoff
 from grading.models import Notice
-from grading.models.notice_channels import Webhook
-from grading.models.notices import NoticeState
+from grading.models.notices import NoticeState, Webhook
 from grading.monitoring.notices import channels, email, webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
