@@ -27,12 +27,12 @@ from grading.review import calibration
 from grading.reward import lessons, one_scale
 from grading.wakeup import publish
 from gradingsite import telemetry
-from gradingsite.sqlite.base import durably
+from gradingsite.sqlite.base import use_durable_commits
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def begin(**_said: Any) -> None:
-    durably()  # a verdict that was paid for is a receipt too
+    use_durable_commits()  # verdicts that were paid for must not be lost
     connections.close_all()
     telemetry.start("worker")
     monitoring.attend(Component.WORKER)
