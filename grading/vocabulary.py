@@ -1,10 +1,10 @@
-"""The words of the reward chain: sources, statuses, reasons, outcome classes. One enum each, with its plain words."""
+"""The enums of the reward chain, with labels: sources, statuses, outcomes, kinds of work, and reasons."""
 
 from enum import StrEnum
 
 
 class Source(StrEnum):
-    """Who says how good a session was. `FLOOR` is a display value and never evidence (L2)."""
+    """Where a grade comes from. FLOOR is a value for display and never evidence."""
 
     JUDGE = "judge"
     TRAJECTORY = "trajectory"
@@ -15,7 +15,7 @@ class Source(StrEnum):
 
 
 class Status(StrEnum):
-    """What came of asking a source. Only `SCORED` carries a value (a database constraint says so)."""
+    """The result of grading by a source. Only SCORED grades have a value (a database constraint)."""
 
     SCORED = "scored"
     UNSCORED = "unscored"
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a session ended, in one class. Every class but `COMPLETED` needs a reason (a database constraint says so)."""
+    """How a session ended. Every outcome but COMPLETED needs a reason (a database constraint)."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class WorkKind(StrEnum):
-    """What kind of work a session is, as far as judging it goes: each kind has a rubric of its own."""
+    """The kind of work of a session. Each kind has its own rubric."""
 
     PRODUCTION = "production"
     CONSUMPTION = "consumption"
@@ -45,18 +45,18 @@ class WorkKind(StrEnum):
 
 
 class JudgeChoice(StrEnum):
-    """What whoever hands in history wants of the judge: nothing, or a verdict behind those of new sessions."""
+    """Whether sessions submitted as history are judged: not at all, or after new sessions."""
 
     NONE = "none"
     BACKLOG = "backlog"
 
 
-# A session that ended so says nothing about an arm: it has no reward (L12), and no judge is asked about it.
+# Sessions with these outcomes say nothing about an arm. They have no reward and aren't judged.
 NO_REWARD = frozenset({Outcome.INFRASTRUCTURE, Outcome.REFUSED})
 
 
 class Reason(StrEnum):
-    """Why a source gave no value, in one closed list (L1). `words` is what the screens show."""
+    """Why a source gave no value, or a reward is provisional or missing. `words` is the label on pages."""
 
     NONE = ""
     # the judge
@@ -92,7 +92,7 @@ class Reason(StrEnum):
     NO_ARTIFACTS = "no_artifacts"
     NOT_CONSUMPTION = "not_consumption"
     NO_EVIDENCE = "no_evidence"
-    # people, and sessions that say nothing about an arm
+    # people, and sessions without a reward
     EXCLUDED = "excluded"
     WITHDRAWN = "withdrawn"
     INFRASTRUCTURE = "infrastructure"

@@ -40,8 +40,8 @@ NEED_NO_ROWS = frozenset(
 )
 MIGRATE = frozenset(("migrate", "up"))
 SECRET_KEY_LENGTH = 32  # characters, at least
-# In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database while
-# they have the old file open and cache its rows.
+# In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database
+# while they have the old file open and cache its rows.
 PROGRAMS_LOCK = "programs.lock"
 MAKE_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 

@@ -54,8 +54,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     @contextmanager
-    def gate_for_statement(self) -> Iterator[None]:
-        """Hold the gate for one statement outside of a transaction."""
+    def write_gate(self) -> Iterator[None]:
+        """Hold the gate outside of a transaction."""
         turn = None if self.gate is None else self.gate.enter(self.gate_seconds)
         try:
             yield
@@ -100,13 +100,13 @@ class GatedCursor(base.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
         if self.connection.in_transaction or not WRITES.match(query):
             return super().execute(query, params)
-        with self.wrapper.gate_for_statement():
+        with self.wrapper.write_gate():
             return super().execute(query, params)
 
     def executemany(self, query: str, param_list: Any) -> Any:
         if self.connection.in_transaction:
             return super().executemany(query, param_list)
-        with self.wrapper.gate_for_statement():
+        with self.wrapper.write_gate():
             return super().executemany(query, param_list)
 
 
