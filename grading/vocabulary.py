@@ -1,6 +1,20 @@
 """The enums of the reward chain, with labels: sources, statuses, outcomes, kinds of work, and reasons."""
 
 from enum import StrEnum
+from typing import Self
+
+
+class LabelledEnum(StrEnum):
+    """An enum of strings with labels: `NAME = "value", "label"`. `words` is the label, or else the value."""
+
+    _value_: str
+    words: str
+
+    def __new__(cls, value: str, words: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.words = words or value
+        return member
 
 
 class Source(StrEnum):
@@ -32,16 +46,12 @@ class Outcome(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
-class WorkKind(StrEnum):
+class WorkKind(LabelledEnum):
     """The kind of work of a session. Each kind has its own rubric."""
 
     PRODUCTION = "production"
-    CONSUMPTION = "consumption"
+    CONSUMPTION = "consumption", "reading"
     LOOKING = "looking"
-
-    @property
-    def words(self) -> str:
-        return "reading" if self is WorkKind.CONSUMPTION else self.value
 
 
 class JudgeChoice(StrEnum):
@@ -55,86 +65,44 @@ class JudgeChoice(StrEnum):
 NO_REWARD = frozenset({Outcome.INFRASTRUCTURE, Outcome.REFUSED})
 
 
-class Reason(StrEnum):
+class Reason(LabelledEnum):
     """Why a source gave no value, or a reward is provisional or missing. `words` is the label on pages."""
 
     NONE = ""
     # the judge
-    NOT_CONFIGURED = "not_configured"
-    AWAITING_JUDGE = "awaiting_judge"
-    QUOTA_EXHAUSTED = "quota_exhausted"
-    BUDGET_SPENT = "budget_spent"
-    PAUSED = "paused"
-    RATE_LIMITED = "rate_limited"
-    OVERLOADED = "overloaded"
-    TIMEOUT = "timeout"
-    CONNECTION = "connection"
-    AUTH = "auth"
-    REFUSED = "refused"
-    UNPARSABLE_VERDICT = "unparsable_verdict"
-    INPUT_TOO_LARGE = "input_too_large"
-    NEEDS_ATTENTION = "needs_attention"
-    DECLINED = "declined"
+    NOT_CONFIGURED = "not_configured", "No judge is configured"
+    AWAITING_JUDGE = "awaiting_judge", "Waiting for the judge"
+    QUOTA_EXHAUSTED = "quota_exhausted", "Quota exhausted"
+    BUDGET_SPENT = "budget_spent", "Today's budget is spent"
+    PAUSED = "paused", "An operator paused the judge"
+    RATE_LIMITED = "rate_limited", "Rate limited"
+    OVERLOADED = "overloaded", "The judge's service is overloaded"
+    TIMEOUT = "timeout", "The judge did not answer in time"
+    CONNECTION = "connection", "The judge could not be reached"
+    AUTH = "auth", "The judge's key was refused"
+    REFUSED = "refused", "The judge declined to grade this session"
+    UNPARSABLE_VERDICT = "unparsable_verdict", "The judge's reply was not a verdict"
+    INPUT_TOO_LARGE = "input_too_large", "Too much evidence for one request"
+    NEEDS_ATTENTION = "needs_attention", "An answer nobody expected; a person must look"
+    DECLINED = "declined", "Nobody has asked for a verdict"
     # the transcript
-    NO_TRANSCRIPT = "no_transcript"
-    LOG_TOO_SMALL = "log_too_small"
-    LOG_OVERWRITTEN = "log_overwritten"
-    LOG_SHARED = "log_shared"
-    STUB_NO_TOOL_CALLS = "stub_no_tool_calls"
-    FORMAT_UNKNOWN = "format_unknown"
-    FORMAT_BLIND = "format_blind"
-    UNREADABLE = "unreadable"
-    NOTHING_OBSERVABLE = "nothing_observable"
-    CARRIED = "carried"
+    NO_TRANSCRIPT = "no_transcript", "No transcript was submitted"
+    LOG_TOO_SMALL = "log_too_small", "The log is too small for a session this long"
+    LOG_OVERWRITTEN = "log_overwritten", "The log belongs to another session"
+    LOG_SHARED = "log_shared", "The same log was submitted for another session"
+    STUB_NO_TOOL_CALLS = "stub_no_tool_calls", "Stub transcript: no tool calls in it"
+    FORMAT_UNKNOWN = "format_unknown", "The transcript's format is unknown"
+    FORMAT_BLIND = "format_blind", "Nothing in the transcript was recognised"
+    UNREADABLE = "unreadable", "The evidence could not be read"
+    NOTHING_OBSERVABLE = "nothing_observable", "No effect and no failure to see"
+    CARRIED = "carried", "All of it was carried over from another session"
     # the journal, artifacts
-    NO_JOURNAL = "no_journal"
-    NO_SIGNAL = "no_signal"
-    NO_ARTIFACTS = "no_artifacts"
-    NOT_CONSUMPTION = "not_consumption"
-    NO_EVIDENCE = "no_evidence"
+    NO_JOURNAL = "no_journal", "No journal was submitted"
+    NO_SIGNAL = "no_signal", "The journal names no outcome"
+    NO_ARTIFACTS = "no_artifacts", "No ideas, tasks, posts or notes"
+    NOT_CONSUMPTION = "not_consumption", "Not a reading session, and nothing was left behind"
+    NO_EVIDENCE = "no_evidence", "No source could grade this session"
     # people, and sessions without a reward
-    EXCLUDED = "excluded"
-    WITHDRAWN = "withdrawn"
-    INFRASTRUCTURE = "infrastructure"
-
-    @property
-    def words(self) -> str:
-        return REASON_WORDS[self]
-
-
-REASON_WORDS: dict[Reason, str] = {
-    Reason.NONE: "",
-    Reason.NOT_CONFIGURED: "No judge is configured",
-    Reason.AWAITING_JUDGE: "Waiting for the judge",
-    Reason.QUOTA_EXHAUSTED: "Quota exhausted",
-    Reason.BUDGET_SPENT: "Today's budget is spent",
-    Reason.PAUSED: "An operator paused the judge",
-    Reason.RATE_LIMITED: "Rate limited",
-    Reason.OVERLOADED: "The judge's service is overloaded",
-    Reason.TIMEOUT: "The judge did not answer in time",
-    Reason.CONNECTION: "The judge could not be reached",
-    Reason.AUTH: "The judge's key was refused",
-    Reason.REFUSED: "The judge declined to grade this session",
-    Reason.UNPARSABLE_VERDICT: "The judge's reply was not a verdict",
-    Reason.INPUT_TOO_LARGE: "Too much evidence for one request",
-    Reason.NEEDS_ATTENTION: "An answer nobody expected; a person must look",
-    Reason.DECLINED: "Nobody has asked for a verdict",
-    Reason.NO_TRANSCRIPT: "No transcript was submitted",
-    Reason.LOG_TOO_SMALL: "The log is too small for a session this long",
-    Reason.LOG_OVERWRITTEN: "The log belongs to another session",
-    Reason.LOG_SHARED: "The same log was submitted for another session",
-    Reason.STUB_NO_TOOL_CALLS: "Stub transcript: no tool calls in it",
-    Reason.FORMAT_UNKNOWN: "The transcript's format is unknown",
-    Reason.FORMAT_BLIND: "Nothing in the transcript was recognised",
-    Reason.UNREADABLE: "The evidence could not be read",
-    Reason.NOTHING_OBSERVABLE: "No effect and no failure to see",
-    Reason.CARRIED: "All of it was carried over from another session",
-    Reason.NO_JOURNAL: "No journal was submitted",
-    Reason.NO_SIGNAL: "The journal names no outcome",
-    Reason.NO_ARTIFACTS: "No ideas, tasks, posts or notes",
-    Reason.NOT_CONSUMPTION: "Not a reading session, and nothing was left behind",
-    Reason.NO_EVIDENCE: "No source could grade this session",
-    Reason.EXCLUDED: "A person excluded this session",
-    Reason.WITHDRAWN: "The correction was undone",
-    Reason.INFRASTRUCTURE: "The session died of infrastructure",
-}
+    EXCLUDED = "excluded", "A person excluded this session"
+    WITHDRAWN = "withdrawn", "The correction was undone"
+    INFRASTRUCTURE = "infrastructure", "The session died of infrastructure"

@@ -1,36 +1,26 @@
 """Witnesses: who vouches for a piece of evidence. Pure."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Self
 
+from grading.vocabulary import LabelledEnum
 
-class Witness(StrEnum):
+
+class Witness(LabelledEnum):
     """CLAIMED by the graded agent itself, reported by a HOOK on its machine, OBSERVED by its runner, or VERIFIED by the
     site. UNKNOWN counts like a hook.
     """
 
-    CLAIMED = "claimed"
-    UNKNOWN = "unknown"
-    HOOK = "hook"
-    OBSERVED = "observed"
-    VERIFIED = "verified"
+    CLAIMED = "claimed", "the agent’s own word"
+    UNKNOWN = "unknown", "nobody has said"
+    HOOK = "hook", "the hook on its machine"
+    OBSERVED = "observed", "its runner"
+    VERIFIED = "verified", "this site"
 
     @classmethod
     def parse(cls, value: object) -> Self:
         """The witness with this value, as in a grade's evidence. UNKNOWN if there is none."""
         return cls(value) if isinstance(value, str) and value in set(cls) else cls("unknown")
-
-    @property
-    def words(self) -> str:
-        """A label, to follow "seen by"."""
-        return {
-            Witness.CLAIMED: "the agent’s own word",
-            Witness.UNKNOWN: "nobody has said",
-            Witness.HOOK: "the hook on its machine",
-            Witness.OBSERVED: "its runner",
-            Witness.VERIFIED: "this site",
-        }[self]
 
     @property
     def is_runner(self) -> bool:

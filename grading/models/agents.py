@@ -3,7 +3,6 @@
 import datetime as dt
 import hashlib
 import secrets
-from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
+from grading.vocabulary import LabelledEnum
 from grading.witness import Witness
 
 # How long the old token stays valid after a rotation.
@@ -43,24 +43,14 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-class TokenScope(StrEnum):
+class TokenScope(LabelledEnum):
     """Who has a token, and therefore who vouches for what is sent with it."""
 
-    UNSCOPED = ""
-    AGENT = "agent"
-    HOOK = "hook"
-    RUNNER = "runner"
-    READ = "read"
-
-    @property
-    def words(self) -> str:
-        return {
-            TokenScope.UNSCOPED: "made before scopes",
-            TokenScope.AGENT: "the agent itself",
-            TokenScope.HOOK: "a hook on the agent’s machine",
-            TokenScope.RUNNER: "a runner that the agent cannot read",
-            TokenScope.READ: "reading only",
-        }[self]
+    UNSCOPED = "", "made before scopes"
+    AGENT = "agent", "the agent itself"
+    HOOK = "hook", "a hook on the agent’s machine"
+    RUNNER = "runner", "a runner that the agent cannot read"
+    READ = "read", "reading only"
 
     @property
     def witness(self) -> Witness:

@@ -1,7 +1,5 @@
 """Imports of log folders on the site itself: each run, and the result for each file."""
 
-from enum import StrEnum
-
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
@@ -9,30 +7,19 @@ from django.utils import timezone
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of, redacted_char, redacted_json
 from grading.models.sessions import Session
+from grading.vocabulary import LabelledEnum
 
 
-class Fate(StrEnum):
+class Fate(LabelledEnum):
     """The result for one file, or for a folder that wasn't read."""
 
-    IMPORTED = "imported"
-    ADDED = "added"
-    THERE = "there"
+    IMPORTED = "imported", "imported, a new session each"
+    ADDED = "added", "added to a session that was there"
+    THERE = "there", "already there"
     REFUSED = "refused"
-    OTHER = "other"
-    SKIPPED = "skipped"
-    FOLDER = "folder"
-
-    @property
-    def words(self) -> str:
-        return {
-            Fate.IMPORTED: "imported, a new session each",
-            Fate.ADDED: "added to a session that was there",
-            Fate.THERE: "already there",
-            Fate.REFUSED: "refused",
-            Fate.OTHER: "not a session log",
-            Fate.SKIPPED: "left out: a link, or no regular file",
-            Fate.FOLDER: "folders left out",
-        }[self]
+    OTHER = "other", "not a session log"
+    SKIPPED = "skipped", "left out: a link, or no regular file"
+    FOLDER = "folder", "folders left out"
 
     @property
     def one(self) -> str:

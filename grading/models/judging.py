@@ -14,7 +14,7 @@ from grading.models.agents import ApiToken
 from grading.models.fields import Literal, enum_field, hash_field, one_of, redacted_text
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
-from grading.vocabulary import Reason
+from grading.vocabulary import LabelledEnum, Reason
 
 
 class JudgeRole(StrEnum):
@@ -25,7 +25,7 @@ class JudgeRole(StrEnum):
     SECOND = "second"
 
 
-class Purpose(StrEnum):
+class Purpose(LabelledEnum):
     """What a verdict is for.
 
     VERDICT and SAMPLE (a further reading) enter the reward chain. The others are parallel: REPEAT measures how
@@ -33,20 +33,10 @@ class Purpose(StrEnum):
     """
 
     VERDICT = "verdict"
-    SAMPLE = "sample"
-    REPEAT = "repeat"
-    SECOND = "second"
-    TRIAL = "trial"
-
-    @property
-    def words(self) -> str:
-        return {
-            Purpose.VERDICT: "verdict",
-            Purpose.SAMPLE: "read again",
-            Purpose.REPEAT: "asked twice",
-            Purpose.SECOND: "second opinion",
-            Purpose.TRIAL: "trial of a rubric",
-        }[self]
+    SAMPLE = "sample", "read again"
+    REPEAT = "repeat", "asked twice"
+    SECOND = "second", "second opinion"
+    TRIAL = "trial", "trial of a rubric"
 
 
 class JobState(StrEnum):

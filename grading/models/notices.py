@@ -16,18 +16,15 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of, redacted_char, redacted_text
 from grading.models.monitoring import Alarm
+from grading.vocabulary import LabelledEnum
 from gradingsite import sealing
 
 PURPOSE = "notice channel"
 
 
-class Channel(StrEnum):
-    EMAIL = "email"
+class Channel(LabelledEnum):
+    EMAIL = "email", "e-mail"
     WEBHOOK = "webhook"
-
-    @property
-    def words(self) -> str:
-        return {Channel.EMAIL: "e-mail", Channel.WEBHOOK: "webhook"}[self]
 
 
 class ChannelState(StrEnum):

@@ -11,24 +11,16 @@ from bandit.packed import PackedJSONField
 from grading.models.fields import enum_field, one_of, redacted_text, unit_interval
 from grading.models.grades import Grade, Settlement
 from grading.models.sessions import Session, yours
+from grading.vocabulary import LabelledEnum
 
 
-class QueueEntry(StrEnum):
+class QueueEntry(LabelledEnum):
     """How a session came into the queue."""
 
-    RULE = "rule"
-    SLICE = "slice"
-    PERSON = "person"
-    EVIDENCE = "evidence"
-
-    @property
-    def words(self) -> str:
-        return {
-            QueueEntry.RULE: "raised by a rule",
-            QueueEntry.SLICE: "random slice",
-            QueueEntry.PERSON: "put here by a person",
-            QueueEntry.EVIDENCE: "new evidence after a person's grade",
-        }[self]
+    RULE = "rule", "raised by a rule"
+    SLICE = "slice", "random slice"
+    PERSON = "person", "put here by a person"
+    EVIDENCE = "evidence", "new evidence after a person's grade"
 
 
 class Place(StrEnum):

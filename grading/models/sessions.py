@@ -13,7 +13,7 @@ from django.utils.text import Truncator
 
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of, redacted_char
-from grading.vocabulary import JudgeChoice, Outcome, WorkKind
+from grading.vocabulary import JudgeChoice, LabelledEnum, Outcome, WorkKind
 from grading.witness import Witness
 
 # The bandits identify a session by this prefix and its key: an observation's name.
@@ -21,14 +21,14 @@ OBSERVATION = "session:"
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-class CategoryOrigin(StrEnum):
+class CategoryOrigin(LabelledEnum):
     """Where a session's category came from, in order of precedence."""
 
-    PERSON = "person"
-    RUNNER = "runner"
-    DECISION = "decision"
-    RULE = "rule"
-    AGENT = "agent"
+    PERSON = "person", "set by a person"
+    RUNNER = "runner", "given by its runner"
+    DECISION = "decision", "the arm that was selected"
+    RULE = "rule", "set by a rule"
+    AGENT = "agent", "the agent’s own word"
 
     @property
     def rank(self) -> int:
@@ -39,16 +39,6 @@ class CategoryOrigin(StrEnum):
     def is_inferred(self) -> bool:
         """Whether the category was derived, not set for this session by a person, its runner or its agent."""
         return self in {CategoryOrigin.DECISION, CategoryOrigin.RULE}
-
-    @property
-    def words(self) -> str:
-        return {
-            CategoryOrigin.PERSON: "set by a person",
-            CategoryOrigin.RUNNER: "given by its runner",
-            CategoryOrigin.DECISION: "the arm that was selected",
-            CategoryOrigin.RULE: "set by a rule",
-            CategoryOrigin.AGENT: "the agent’s own word",
-        }[self]
 
 
 class Whose(StrEnum):

@@ -1,7 +1,5 @@
 """Requests about sessions, and proposals: descriptions that an agent sent after the initial one was final."""
 
-from enum import StrEnum
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -11,6 +9,7 @@ from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken, TokenScope
 from grading.models.fields import enum_field, hash_field, one_of, redacted_json, redacted_packed
 from grading.models.sessions import Session
+from grading.vocabulary import LabelledEnum
 from grading.witness import Witness
 
 
@@ -54,24 +53,16 @@ class SubmissionAddress(models.Model):
         return self.address
 
 
-class ProposedField(StrEnum):
+class ProposedField(LabelledEnum):
     OUTCOME = "outcome"
     CATEGORY = "category"
     TITLE = "title"
     DATES = "dates"
-    ENGINE = "engine"
-    RUN = "run"
-    SELECTION = "selection"
+    ENGINE = "engine", "harness or model"
+    RUN = "run", "exit code or cost"
+    SELECTION = "selection", "decision"
     LESSONS = "lessons"
     FACTS = "facts"
-
-    @property
-    def words(self) -> str:
-        return {
-            ProposedField.ENGINE: "harness or model",
-            ProposedField.RUN: "exit code or cost",
-            ProposedField.SELECTION: "decision",
-        }.get(self, self.value)
 
 
 class Proposal(models.Model):
