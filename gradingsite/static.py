@@ -54,7 +54,6 @@ def digest(path: str) -> str:
     return sha256(Path(path).read_bytes()).hexdigest()[:12]
 
 
-@cache
 def compressed_copy(path: str) -> str:
     """The path of a copy of the file that has its compressed forms beside it."""
     source = Path(path)

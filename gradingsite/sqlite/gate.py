@@ -107,9 +107,9 @@ def gate_of(database: Path) -> WriteGate:
     return _gates.setdefault(path, WriteGate(path))
 
 
-def _renew_all() -> None:
+def renew_all() -> None:
     for gate in _gates.values():
         gate.renew()
 
 
-os.register_at_fork(after_in_child=_renew_all)
+os.register_at_fork(after_in_child=renew_all)
