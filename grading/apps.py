@@ -11,18 +11,18 @@ class GradingConfig(AppConfig):
 
     def ready(self) -> None:
         from grading import checks  # noqa: F401 - registers the system checks
-        from grading.access import watching  # noqa: F401 - connects what History is told by
-        from grading.monitoring.notices import checks as notice_checks  # noqa: F401 - the same
+        from grading.access import watching  # noqa: F401 - connects signal handlers that write AuditEvents
+        from grading.monitoring.notices import checks as notice_checks  # noqa: F401 - registers system checks
         from grading.roles import sync_roles
 
-        # Permissions come into being after all migrations have run, so the groups are filled then.
+        # After all migrations, because Django creates the permissions then.
         post_migrate.connect(sync_roles, sender=self)
-        post_migrate.connect(make_cache, sender=self)
-        post_migrate.connect(count_after_upgrade, sender=self)
+        post_migrate.connect(create_cache_table, sender=self)
+        post_migrate.connect(gather_statistics_after_upgrade, sender=self)
 
 
-def count_after_upgrade(using: str, plan: Sequence[object] = (), **_said: object) -> None:
-    """A table that was made anew, and an index that is new, have not been counted."""
+def gather_statistics_after_upgrade(using: str, plan: Sequence[object] = (), **_kwargs: object) -> None:
+    """The query planner has no statistics of new or rebuilt tables and indexes."""
     from grading.health import planner
     from grading.models import Session
 
@@ -30,6 +30,6 @@ def count_after_upgrade(using: str, plan: Sequence[object] = (), **_said: object
         planner.gather_statistics(using)
 
 
-def make_cache(using: str, **_said: object) -> None:
-    """The table of Django's cache, which no migration makes."""
+def create_cache_table(using: str, **_kwargs: object) -> None:
+    """Create the table of Django's cache, for which there is no migration."""
     call_command("createcachetable", database=using, verbosity=0)

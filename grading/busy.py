@@ -1,6 +1,4 @@
-"""Errors that are over by themselves, or once an operator has made room: others were writing, the database was away,
-the disk is full. No bug, and nothing that was sent was wrong; the same again goes well later.
-"""
+"""Temporary errors: the database is busy or away, or the disk is full. The same request works later."""
 
 import errno
 import logging
@@ -21,7 +19,7 @@ T = TypeVar("T")
 
 
 class Unavailable(Enum):
-    """What is in the way: a title, what it means to whoever was turned away, and the seconds to wait before trying."""
+    """Why the site can't write now: a title, and the seconds to wait before trying again."""
 
     BUSY = "The site is busy writing", 5
     AWAY = "The database is away", 10
@@ -44,15 +42,14 @@ class Unavailable(Enum):
         return "The disk is full, or cannot be written to. See how much room is left for the site and its database."
 
 
-# What a database that is busy for longer than this is waited for between two attempts.
-LONGEST_PAUSE = 5
+MAX_PAUSE = 5  # seconds between two attempts
 SQLITE = {
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL), Unavailable.BUSY),
     sqlite3.SQLITE_CANTOPEN: Unavailable.AWAY,
     **dict.fromkeys((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY), Unavailable.FULL),
 }
-# Classes of SQLSTATE: connection lost, transaction rolled back (a deadlock), out of resources, lock not to be had,
-# stopped by an operator, trouble outside of the server. https://www.postgresql.org/docs/current/errcodes-appendix.html
+# Classes of SQLSTATE: connection lost, transaction rolled back (a deadlock), out of resources, lock not available,
+# operator intervention, system error. https://www.postgresql.org/docs/current/errcodes-appendix.html
 POSTGRESQL = {
     "08": Unavailable.AWAY,
     "40": Unavailable.BUSY,
@@ -64,28 +61,28 @@ POSTGRESQL = {
 DISK_FULL = "53100"
 DEADLOCK = "40P01"
 DEADLOCK_TRIES = 4
-FILES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
+FILE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
 def trouble(error: BaseException | None) -> Unavailable | None:
-    """What is in the way where an error is over by itself or by room; None for a bug."""
+    """Why the site is unavailable, if `error` is a temporary error. None for any other error."""
     if isinstance(error, OSError):
-        return Unavailable.FULL if error.errno in FILES else None
+        return Unavailable.FULL if error.errno in FILE_ERRORS else None
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
-    for each in (error, error.__cause__):
-        code = getattr(each, "sqlite_errorcode", None)
+    for cause in (error, error.__cause__):
+        code = getattr(cause, "sqlite_errorcode", None)
         if code is not None:
-            return SQLITE.get(code & 0xFF)  # the rest is why in particular
+            return SQLITE.get(code & 0xFF)  # the primary code, without the extended part
     state = sqlstate(error)
-    if state is None:  # without one where no server answered
+    if state is None:  # no server answered
         is_lost = isinstance(error, OperationalError | InterfaceError) and hasattr(error.__cause__, "sqlstate")
         return Unavailable.AWAY if is_lost else None
     return Unavailable.FULL if state == DISK_FULL else POSTGRESQL.get(state[:2])
 
 
 def is_busy(error: BaseException | None) -> bool:
-    """Whether an error is no bug, and the same goes well later."""
+    """Whether the error is temporary."""
     return trouble(error) is not None
 
 
@@ -117,15 +114,15 @@ def retry_on_deadlock(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """What PostgreSQL calls an error of its own."""
-    said: str | None = getattr(error.__cause__, "sqlstate", None)
-    return said
+    """The SQLSTATE of an error that PostgreSQL reported, or None."""
+    state: str | None = getattr(error.__cause__, "sqlstate", None)
+    return state
 
 
 def patiently(work: Callable[[], T], *, seconds: float) -> T:
-    """What `work` returns, which is begun anew while the database is busy, for so many seconds.
+    """Call `work` and return its result. After a temporary error, call it again, until `seconds` are over.
 
-    Within a transaction there is nothing to begin anew: whoever opened that does it.
+    Inside a transaction the error is raised: the caller must repeat the whole transaction.
     """
     until, wait = time.monotonic() + seconds, 0.1
     while True:
@@ -134,7 +131,7 @@ def patiently(work: Callable[[], T], *, seconds: float) -> T:
         except (DatabaseError, InterfaceError) as error:
             if connection.in_atomic_block or not is_busy(error) or time.monotonic() > until:
                 raise
-            logger.warning("the database is busy, so that is done in %g s: %s", wait, error)
+            logger.warning("the database is busy; trying again in %g s: %s", wait, error)
         time.sleep(wait)
         connection.close_if_unusable_or_obsolete()
-        wait = min(2 * wait, LONGEST_PAUSE)
+        wait = min(2 * wait, MAX_PAUSE)

@@ -1,4 +1,4 @@
-"""System checks: a policy that cannot be right stops the site before it teaches anything."""
+"""System checks of the settings: an invalid policy stops the site before it grades anything."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from grading.vocabulary import Source
 
 @register()
 def judge_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
-    """A lease outlasts the call that it protects."""
+    """A job's lease must last longer than the call to the judge."""
     lease, timeout = settings.JUDGE_LEASE_SECONDS, settings.JUDGE_TIMEOUT
     if lease > timeout:
         return []
-    said = f"JUDGE_LEASE_SECONDS is {lease:g}, JUDGE_TIMEOUT {timeout:g}: a slow answer would come after its lease"
-    return [Warning(said, hint="Set JUDGE_LEASE_SECONDS well above JUDGE_TIMEOUT", id="grading.W001")]
+    problem = f"JUDGE_LEASE_SECONDS is {lease:g}, JUDGE_TIMEOUT {timeout:g}: a slow answer would come after its lease"
+    return [Warning(problem, hint="Set JUDGE_LEASE_SECONDS well above JUDGE_TIMEOUT", id="grading.W001")]
 
 
 @register()
 def chain_policy(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
-    """Every source has an evidence weight in [0, 1]."""
+    """Every source must have an evidence weight from 0 to 1."""
     weights = settings.EVIDENCE_WEIGHTS
     problems: list[CheckMessage] = []
     for source in Source:

@@ -1,4 +1,4 @@
-"""Days as the site counts them: from midnight to midnight in its own time zone."""
+"""The site's days: from midnight to midnight in SITE_TIME_ZONE."""
 
 import datetime as dt
 
@@ -6,7 +6,7 @@ from django.utils import timezone
 
 
 def start_of_day(now: dt.datetime) -> dt.datetime:
-    """The midnight that began the day of `now`."""
+    """The last midnight before `now`."""
     return midnight(timezone.localdate(now))
 
 
@@ -16,5 +16,5 @@ def tomorrow(now: dt.datetime) -> dt.datetime:
 
 
 def midnight(day: dt.date, zone: dt.tzinfo | None = None) -> dt.datetime:
-    """The midnight that begins `day`, in the site's zone or in `zone`."""
+    """The start of `day`, in the site's zone or in `zone`."""
     return timezone.make_aware(dt.datetime.combine(day, dt.time()), zone)

@@ -1,15 +1,15 @@
-"""Hostile text made storable: what a transcript says may hold characters that a database or JSON refuses."""
+"""Cleans untrusted text: transcripts may contain characters that databases, JSON or terminals can't take."""
 
 import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
-# NUL, which PostgreSQL refuses in text and JSON, and lone surrogates, which are no UTF-8.
+# NUL, which PostgreSQL rejects in text and JSON, and lone surrogates, which UTF-8 can't encode.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "�"
-# What changes how other text looks, or cannot be seen itself: controls (terminals obey them), marks of direction, other
-# formatting, tags, and separators of lines. Not the joiners and selectors that scripts and emoji are written with.
+# Invisible characters and those that change how other text looks: controls (which terminals obey), direction marks,
+# other formatting, tags, and line separators. Not the joiners and selectors that scripts and emoji need.
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -18,27 +18,27 @@ BREAKS = re.compile("[\t\n]")
 
 
 def plain_text(text: str, limit: int | None = None) -> str:
-    """`text` without NUL and lone surrogates, cut to `limit` characters with an ellipsis for the last."""
+    """`text` without NUL and lone surrogates. Cut to `limit` characters, the last of which is then an ellipsis."""
     clean = UNSTORABLE.sub(REPLACEMENT, text)
     return clean if limit is None or len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def visible_text(text: str, limit: int | None = None, *, lines: bool = False) -> str:
-    """`text` as people can trust it to look: each character that hides or moves others is named, as ⟨U+202E⟩.
+    """`text` with invisible and reordering characters replaced by names, such as ⟨U+202E⟩.
 
-    Cut to `limit` characters. With `lines`, tabs and line feeds stay what they are.
+    Cut to `limit` characters. With `lines`, tabs and line feeds stay.
     """
-    # The start is enough: naming only lengthens.
+    # Replacing never shortens the text, so the first `limit` characters are enough.
     named = UNSEEN.sub(_name, text if limit is None else text[: limit + 1])
     return plain_text(named if lines else BREAKS.sub(_name, named), limit)
 
 
-def _name(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"
+def _name(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
 def plain_json(value: Any) -> Any:
-    """`value` as JSON that every database takes: clean text, numbers that JSON has, plain dicts and lists."""
+    """`value` as JSON that every database accepts: clean text, finite numbers, plain dicts and lists."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -51,7 +51,7 @@ def plain_json(value: Any) -> Any:
 
 
 def plain_row(limits: Mapping[str, int], **columns: Any) -> dict[str, Any]:
-    """The columns of a row as every database takes them: text cut to the limit of its column, anything else as JSON."""
+    """A row's columns as every database accepts them: text cut to its column's limit, everything else as JSON."""
     return {
         name: plain_text(value, limits.get(name)) if isinstance(value, str) else plain_json(value)
         for name, value in columns.items()

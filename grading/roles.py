@@ -1,10 +1,10 @@
-"""The three roles, as groups: viewer reads, reviewer corrects, operator also runs the site."""
+"""The three roles, which are groups: viewers read, reviewers correct, operators also run the site."""
 
 from typing import Any
 
 VIEWER, REVIEWER, OPERATOR = "viewer", "reviewer", "operator"
 
-_EVERYTHING = [
+_GRADING_MODELS = [
     "agent",
     "artifact",
     "artifactrule",
@@ -25,7 +25,7 @@ _EVERYTHING = [
     "comment",
     "sessionlesson",
 ]
-_BANDIT = [
+_BANDIT_MODELS = [
     "bandit",
     "arm",
     "armalias",
@@ -41,11 +41,11 @@ _BANDIT = [
     "assignment",
 ]
 
-# Codenames by role; a role holds those of the roles before it.
+# App label and codename by role. Each role also has the permissions of the roles before it.
 PERMISSIONS: dict[str, list[tuple[str, str]]] = {
     VIEWER: [
-        *[("grading", f"view_{name}") for name in _EVERYTHING],
-        *[("bandit", f"view_{name}") for name in _BANDIT],
+        *[("grading", f"view_{name}") for name in _GRADING_MODELS],
+        *[("bandit", f"view_{name}") for name in _BANDIT_MODELS],
         ("grading", "add_savedview"),
     ],
     REVIEWER: [
@@ -68,16 +68,12 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
 
 
 def sync_roles(sender: Any, **kwargs: Any) -> None:  # noqa: ARG001 - Django's signature
-    """Make the groups hold exactly their permissions. Runs after each migrate, when the permissions exist."""
+    """Give each group exactly its permissions. Runs after each migrate, when the permissions exist."""
     from django.contrib.auth.models import Group, Permission
 
-    held: list[tuple[str, str]] = []
+    permissions = list(Permission.objects.select_related("content_type"))
+    names: set[tuple[str, str]] = set()
     for role in (VIEWER, REVIEWER, OPERATOR):
-        held += PERMISSIONS[role]
+        names.update(PERMISSIONS[role])
         group, _created = Group.objects.get_or_create(name=role)
-        wanted = set(held)
-        group.permissions.set(
-            permission
-            for permission in Permission.objects.select_related("content_type")
-            if (permission.content_type.app_label, permission.codename) in wanted
-        )
+        group.permissions.set(row for row in permissions if (row.content_type.app_label, row.codename) in names)

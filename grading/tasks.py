@@ -1,4 +1,4 @@
-"""Celery's view of the work: one function called. Messages expire; the rows are the queue (L7)."""
+"""Celery tasks and periodic jobs. Each calls one function. The queue is in the database: messages only wake workers."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -27,25 +27,25 @@ from grading.review import calibration
 from grading.reward import lessons, one_scale
 from grading.wakeup import publish
 from gradingsite import telemetry
-from gradingsite.sqlite.base import durably
+from gradingsite.sqlite.base import use_durable_commits
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
-def begin(**_said: Any) -> None:
-    durably()  # a verdict that was paid for is a receipt too
+def begin(**_kwargs: Any) -> None:
+    use_durable_commits()  # verdicts that were paid for must not be lost
     connections.close_all()
     telemetry.start("worker")
     monitoring.attend(Component.WORKER)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
-def stop(**_said: Any) -> None:
+def stop(**_kwargs: Any) -> None:
     judging.stop_pumping()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def judge() -> None:
-    # Where as many are at it as may be, those look for the next job themselves.
+    # If all slots are taken, the threads in them take the next job anyway.
     if calling().acquire(blocking=False):
         try:
             judging.pump()
@@ -55,7 +55,7 @@ def judge() -> None:
 
 @cache
 def calling() -> BoundedSemaphore:
-    """As many of the worker's threads as may ask the judge at a time."""
+    """Limits the worker's threads that call the judge to WORKER_CONCURRENCY."""
     return BoundedSemaphore(settings.WORKER_CONCURRENCY)
 
 
@@ -126,7 +126,7 @@ def backup() -> None:
     making.at_night()
 
 
-# What `take_turn` does, by the names in CELERY_BEAT_SCHEDULE.
+# The jobs of CELERY_BEAT_SCHEDULE, by name. `take_turn` runs them.
 PERIODIC: Mapping[str, Callable[[], object]] = {
     "sweep": sweep,
     "judge again": judge_again,

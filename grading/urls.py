@@ -1,4 +1,4 @@
-"""The addresses of programs: the API, the hook file, and what watches the site."""
+"""URLs for programs: the API, the hook file, health checks and metrics."""
 
 from django.urls import path
 

@@ -1,61 +1,50 @@
-"""Who vouches for what a grade rests on. Pure."""
+"""Witnesses: who vouches for a piece of evidence. Pure."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Self
 
+from grading.vocabulary import LabelledEnum
 
-class Witness(StrEnum):
-    """Who saw it: the graded agent alone, a hook on its machine, nobody has said, whoever ran it, or the site itself.
 
-    In the order of their strength; what nobody has said counts as seen by a hook.
+class Witness(LabelledEnum):
+    """CLAIMED by the graded agent itself, reported by a HOOK on its machine, OBSERVED by its runner, or VERIFIED by the
+    site. UNKNOWN counts like a hook.
     """
 
-    CLAIMED = "claimed"
-    UNKNOWN = "unknown"
-    HOOK = "hook"
-    OBSERVED = "observed"
-    VERIFIED = "verified"
+    CLAIMED = "claimed", "the agent’s own word"
+    UNKNOWN = "unknown", "nobody has said"
+    HOOK = "hook", "the hook on its machine"
+    OBSERVED = "observed", "its runner"
+    VERIFIED = "verified", "this site"
 
     @classmethod
-    def of(cls, said: object) -> Self:
-        """The witness that a grade's evidence names; unknown for none, and for a word that is not one of these."""
-        return cls(said) if isinstance(said, str) and said in set(cls) else cls("unknown")
-
-    @property
-    def words(self) -> str:
-        """Who it is, for a screen: "seen by …"."""
-        return {
-            Witness.CLAIMED: "the agent’s own word",
-            Witness.UNKNOWN: "nobody has said",
-            Witness.HOOK: "the hook on its machine",
-            Witness.OBSERVED: "its runner",
-            Witness.VERIFIED: "this site",
-        }[self]
+    def parse(cls, value: object) -> Self:
+        """The witness with this value, as in a grade's evidence. UNKNOWN if there is none."""
+        return cls(value) if isinstance(value, str) and value in set(cls) else cls("unknown")
 
     @property
     def is_runner(self) -> bool:
-        """Whether it saw the agent from outside, so that the agent cannot speak for it."""
+        """Whether it observes the agent from outside, so that the agent can't impersonate it."""
         return self.strength >= Witness.OBSERVED.strength
 
     @property
     def binds(self) -> bool:
-        """Whether its first word on a session binds it. A token from before scopes keeps the rights that it had."""
+        """Whether its initial description of a session is final for it. UNKNOWN keeps the rights of older tokens."""
         return self in {Witness.CLAIMED, Witness.HOOK}
 
     @property
     def alone(self) -> "Witness":
-        """What it amounts to where no log bears it out: a hook runs as the agent's user, who can write its files."""
+        """The witness without a log to confirm it: a hook counts as CLAIMED, because the agent can change its files."""
         return Witness.CLAIMED if self is Witness.HOOK else self
 
     @property
     def strength(self) -> int:
-        """From 0, the word of the graded, to 3."""
+        """From 0 (the graded agent) to 3."""
         return {Witness.CLAIMED: 0, Witness.UNKNOWN: 1, Witness.HOOK: 1, Witness.OBSERVED: 2, Witness.VERIFIED: 3}[self]
 
 
 def weakest(witnesses: Iterable[Witness]) -> Witness:
-    """What a grade that rests on all of these is vouched for by; unknown where there is none.
+    """The witness of a grade that rests on all of these: the weakest one. UNKNOWN if there are none.
 
     >>> weakest([Witness.VERIFIED, Witness.CLAIMED, Witness.HOOK]), weakest([Witness.HOOK, Witness.UNKNOWN])
     (<Witness.CLAIMED: 'claimed'>, <Witness.UNKNOWN: 'unknown'>)

@@ -1,6 +1,7 @@
-"""In which zone a person reads times. Days that are counted stay the site's: see `grading.days`.
+"""The time zone in which the current reader sees times.
 
-Django's own zone is left alone: by it days begin and end in ledger, budgets and charts, whoever asks.
+Django's current zone stays the site's, because days in the ledger, budgets and charts are the site's days
+(`grading.days`) for every reader.
 """
 
 import datetime as dt
@@ -13,13 +14,13 @@ from zoneinfo import ZoneInfo, available_timezones
 from django.utils import timezone
 
 Reader = Callable[[], str]
-# Asked once, when the first time is written: what the reader has chosen, empty for the site's zone.
+# Returns the reader's zone, or an empty string for the site's. Called once, when the first time is formatted.
 _reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 
 @contextmanager
 def reading(reader: Reader) -> Iterator[None]:
-    """Times are written in the zone whose name `reader` returns, for as long as the block lasts."""
+    """Within the block, format times in the zone whose name `reader` returns."""
     token = _reader.set(cache(reader))
     try:
         yield
@@ -28,7 +29,7 @@ def reading(reader: Reader) -> Iterator[None]:
 
 
 def current() -> dt.tzinfo:
-    """The zone of whoever reads the page; the site's where they chose none, or where nobody reads."""
+    """The reader's zone, or the site's if they chose none or there is no reader."""
     reader = _reader.get()
     return named("" if reader is None else reader())
 
@@ -39,25 +40,25 @@ def names() -> frozenset[str]:
 
 
 def named(name: str) -> dt.tzinfo:
-    """The zone of that name, or the site's where there is none."""
+    """The zone with that name, or the site's if there is none."""
     return ZoneInfo(name) if name in names() else timezone.get_default_timezone()
 
 
 def local(moment: dt.datetime) -> dt.datetime:
-    """The moment on the reader's clock."""
+    """`moment` in the reader's zone."""
     return timezone.localtime(moment, current())
 
 
 def today() -> dt.date:
-    """The reader's day: to say whether a time is of today, never to count by."""
+    """The reader's current day, for display only: counts use the site's days."""
     return local(timezone.now()).date()
 
 
 def midnight(day: dt.date) -> dt.datetime:
-    """When a day begins for the reader."""
+    """The start of `day` in the reader's zone."""
     return timezone.make_aware(dt.datetime.combine(day, dt.time()), current())
 
 
 def abbreviation(moment: dt.datetime) -> str:
-    """UTC, CEST, +0530: how the reader's zone is called at that moment."""
+    """The abbreviation of the reader's zone at that moment, such as UTC, CEST or +0530."""
     return f"{local(moment):%Z}"

@@ -1,4 +1,4 @@
-"""Celery's scheduler without a file of its own: when a job ran last stands in its row, whoever ran it and wherever."""
+"""Celery's scheduler without a file: when a job ran last is in its row, whichever process ran it."""
 
 import logging
 import time
@@ -15,14 +15,14 @@ from grading.models import PeriodicJob
 
 logger = logging.getLogger(__name__)
 
-# How often it looks whether what it sent was done. A message that went astray is sent again then.
-LOOKS_SECONDS = 60.0
+# How often the schedule is compared with the rows. A message that got lost is then sent again.
+SYNC_SECONDS = 60.0
 
 
 class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
-    """Sends a message for every job that is due, and has a heartbeat of its own while it does so."""
+    """Sends a message for each job that is due, and a heartbeat."""
 
-    _beat_at = _looked_at = float("-inf")
+    _beat_at = _synced_at = float("-inf")
 
     def tick(self, *args: Any, **options: Any) -> float:
         now = time.monotonic()
@@ -30,20 +30,22 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
             if settings.HEARTBEAT_SECONDS and now - self._beat_at >= settings.HEARTBEAT_SECONDS:
                 self._beat_at = now
                 pulse.beat([Component.SCHEDULER])
-            if now - self._looked_at >= LOOKS_SECONDS:
-                self.look()
-                self._looked_at = now
-        except Exception as error:  # noqa: BLE001  whatever ails the database, messages go on
+            if now - self._synced_at >= SYNC_SECONDS:
+                self.sync_with_rows()
+                self._synced_at = now
+        except Exception as error:  # noqa: BLE001  messages are sent whatever is wrong with the database
             logger.warning("the scheduler cannot use the database: %s", error)
             connection.close()
         wait: float = super().tick(*args, **options)
         return min(wait, settings.HEARTBEAT_SECONDS or wait)
 
-    def look(self) -> None:
-        """Make due what the rows say is due, though a message was sent. A clock that was put back since then would let
-        nothing be due until it has caught up.
+    def sync_with_rows(self) -> None:
+        """Make jobs due that are due according to their rows, even if a message was sent.
+
+        Times in the future are replaced by now: after the clock was set back, no job would be due until then.
         """
-        rows, now = {row.name: row for row in PeriodicJob.objects.all()}, timezone.now()
+        rows = {row.name: row for row in PeriodicJob.objects.all()}
+        now = timezone.now()
         for name, entry in self.schedule.items():
             row = rows.get(name)
             sent = min(entry.last_run_at, now)
@@ -51,7 +53,8 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
                 entry.last_run_at = sent
             elif not periodic.is_due(entry.schedule, row, now):
                 entry.last_run_at = max(sent, min(row.started_at, now))
+            elif row.started_at > now:
+                entry.last_run_at = now - periodic.interval(entry.schedule)
             else:
-                is_ahead = row.started_at > now
-                entry.last_run_at = now - periodic.interval(entry.schedule) if is_ahead else row.started_at
+                entry.last_run_at = row.started_at
         self._heap = None

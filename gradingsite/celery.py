@@ -1,4 +1,4 @@
-"""The Celery application. Its messages only wake workers up: the database is the queue (L7)."""
+"""The Celery application. Its messages only wake workers: the queue is in the database."""
 
 import logging
 import os
@@ -16,29 +16,29 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
 
 logger = logging.getLogger(__name__)
 
-# The scheduler looks so often whether it is to end.
-LOOKS_SECONDS = 1.0
+# How often the scheduler checks whether it has been stopped.
+STOP_CHECK_SECONDS = 1.0
 
 app = Celery("gradingsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# A worker that loses its broker must not give its messages back to it: kombu does so through a connection that it may
-# have let go already, and the AttributeError ends the worker. What a lost message was about, the sweep finds.
+# A worker that loses its broker must not return its messages: kombu does that through a connection that it may have
+# closed already, and the AttributeError ends the worker. The sweep finds the work of lost messages.
 Channel.do_restore = False
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 @beat_init.connect  # type: ignore[untyped-decorator]
-def begin(**_said: Any) -> None:
-    from gradingsite.running import begin_program
+def begin(**_kwargs: Any) -> None:
+    from gradingsite.schema import begin_program
 
     begin_program()
 
 
 class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery ships no types
-    """Celery's beat as a thread of the worker, where that is asked for: a process of its own would be a whole site in
-    memory, to send a message now and then. One that falls takes its worker along, and is started again with it.
+    """Celery's beat as a thread of the worker, with --with-scheduler. A separate process would hold the whole site in
+    memory to send a few messages. If the thread fails, the worker ends and both are started again.
     """
 
     def __init__(self, worker: Any, *, with_scheduler: bool = False, **options: Any) -> None:
@@ -46,7 +46,9 @@ class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery sh
         self.enabled = with_scheduler
 
     def create(self, worker: Any) -> None:
-        self.service = Service(worker.app, max_interval=LOOKS_SECONDS, scheduler_cls=worker.app.conf.beat_scheduler)
+        self.service = Service(
+            worker.app, max_interval=STOP_CHECK_SECONDS, scheduler_cls=worker.app.conf.beat_scheduler
+        )
         self.thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self, _worker: Any) -> None:
@@ -54,13 +56,13 @@ class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery sh
 
     def stop(self, _worker: Any) -> None:
         self.service.stop()
-        self.thread.join(2 * LOOKS_SECONDS)
+        self.thread.join(2 * STOP_CHECK_SECONDS)
 
     def _run(self) -> None:
         try:
             self.service.start()
         except Exception:
-            logger.exception("the scheduler fell; this worker ends, to be started again with a new one")
+            logger.exception("the scheduler failed; this worker ends, to be started again with a new one")
             os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -1,4 +1,4 @@
-"""Where a request comes from: its socket's address, or what a proxy that is trusted says."""
+"""The address that a request comes from: the socket's, or the one that a trusted proxy reports."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -8,27 +8,26 @@ from django.conf import settings
 
 
 def client_address(environ: Mapping[str, Any]) -> str:
-    """The address of the client in its usual spelling; empty where there is none, as on a Unix socket.
+    """The client's normalized address, or an empty string if there is none, as on a Unix socket.
 
-    X-Forwarded-For is read from its end, as far as TRUSTED_PROXIES wrote it: whatever stands before that anybody may
-    have written.
+    X-Forwarded-For is read from its end, as far as TRUSTED_PROXIES wrote it. Anybody may have written the rest.
     """
-    address = usual(environ.get("REMOTE_ADDR", ""))
+    address = normalize_address(environ.get("REMOTE_ADDR", ""))
     for part in reversed(str(environ.get("HTTP_X_FORWARDED_FOR", "")).split(",")):
-        before = usual(part)
-        if not (address and before and is_proxy(address)):
+        previous = normalize_address(part)
+        if not (address and previous and is_proxy(address)):
             break
-        address = before
+        address = previous
     return address
 
 
 def is_proxy(address: str) -> bool:
-    """Whether an address, in its usual spelling, is one of TRUSTED_PROXIES."""
-    return any(ip_address(address) in ip_network(each) for each in settings.TRUSTED_PROXIES)
+    """Whether a normalized address is one of TRUSTED_PROXIES."""
+    return any(ip_address(address) in ip_network(network) for network in settings.TRUSTED_PROXIES)
 
 
-def usual(text: str) -> str:
-    """An address in its usual spelling, an IPv4 one in IPv6's clothes as what it is; empty for what is none."""
+def normalize_address(text: str) -> str:
+    """An IP address in canonical form, an IPv4-mapped IPv6 address as IPv4. Empty if `text` isn't an address."""
     try:
         address = ip_address(text.strip())
     except ValueError:

@@ -1,18 +1,18 @@
-"""Who listens where: to tell a person which program holds the port that the site wants."""
+"""Finds the program that uses the port that the site needs."""
 
 import os
 from pathlib import Path
 
-LISTENING = "0A"
+LISTENING = "0A"  # a socket's state in /proc/net
 
 
-def taken(port: int) -> str:
-    """What to say where the port is wanted and taken."""
+def port_taken(port: int) -> str:
+    """A message that says which program uses the port, and what to do."""
     return f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} make run"
 
 
 def listener(port: int) -> str:
-    """The process that listens on the port, as "name (pid)"; "another program" where the system does not tell."""
+    """The process that listens on the port, as "name (process 7)", or "another program" if the system hides it."""
     sockets = {f"socket:[{inode}]" for inode in listening_inodes(port)}
     for folder in Path("/proc").glob("[0-9]*"):
         if sockets & open_files(folder):
@@ -21,18 +21,21 @@ def listener(port: int) -> str:
 
 
 def listening_inodes(port: int) -> set[str]:
-    """Inodes of the sockets that listen on the port, from Linux' /proc/net (columns: address, state, …, inode)."""
-    found = set()
+    """Inodes of the sockets that listen on the port, from Linux' /proc/net (columns: number, local address, remote
+    address, state, …, inode).
+    """
+    inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         lines = Path(table).read_text().splitlines()[1:] if Path(table).exists() else []
-        for words in map(str.split, lines):
-            if words[3] == LISTENING and int(words[1].rpartition(":")[2], 16) == port:
-                found.add(words[9])
-    return found
+        for line in lines:
+            columns = line.split()
+            if columns[3] == LISTENING and int(columns[1].rpartition(":")[2], 16) == port:
+                inodes.add(columns[9])
+    return inodes
 
 
 def open_files(process: Path) -> set[str]:
     try:
         return {os.readlink(file) for file in (process / "fd").iterdir()}  # noqa: PTH115  no path: "socket:[7]"
-    except OSError:  # it ended meanwhile, or belongs to someone else
+    except OSError:  # the process has ended, or is another user's
         return set()

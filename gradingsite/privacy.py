@@ -1,6 +1,7 @@
-"""The state folder is for the user who runs the site alone: with its database anybody could log in as an admin."""
+"""Keeps the state folder private (with the database anybody could sign in as an admin), and creates its secret keys."""
 
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -9,18 +10,19 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# What the site itself writes there. Anything else in the folder keeps its mode, and is out of reach all the same.
-OURS = (
+CHANCE_KEY_SIZE = 32  # bytes
+# What the site writes in the state folder. Other files keep their modes: the folder's own mode protects them.
+SITE_FILES = (
     *("db.sqlite3*", "secret_key", "chance.key", "site.lock", "programs.lock", "write.gate", "beat-schedule*"),
     *("broker", "cache", "evidence", "tmp"),
 )
 
 
 def keep_private(folder: Path) -> None:
-    """Let this process and those it starts write for their own user alone, and close the state folder to others.
+    """Make the state folder, and files that this process and its children create, accessible to their owner only.
 
-    A folder that was open is closed with all that the site keeps in it, and that is said in one line. Raises
-    ImproperlyConfigured for a folder that many users write to, such as /tmp: closing that would shut them out.
+    If other users could read the folder, its files get private modes too, and a line is printed. Raises
+    ImproperlyConfigured for a folder that other users need, such as /tmp.
     """
     os.umask(OTHERS)
     if not folder.is_dir():
@@ -31,8 +33,8 @@ def keep_private(folder: Path) -> None:
             f"use a folder of the site's own, such as {folder / 'gradingsite'}"
         )
     try:
-        # The folder first: nobody can put a link into the way after that.
-        closed = [path for path in (folder, *_kept(folder)) if close(path)]
+        # The folder first: after that, nobody else can create a symbolic link in it.
+        closed = [path for path in (folder, *_site_files(folder)) if make_private(path)]
     except PermissionError as error:
         say(f"{error.filename} can be read by other users of this machine: let its owner close it with chmod go=")
         return
@@ -41,23 +43,24 @@ def keep_private(folder: Path) -> None:
         say(f"{folder} could be read by other users of this machine: closed it ({counted}).")
 
 
-def _kept(folder: Path) -> Iterator[Path]:
-    """What the site keeps in the folder; all of a subfolder only where that is open itself."""
-    for path in (found for name in OURS for found in folder.glob(name)):
-        is_open = _is_open(path)
-        yield path
-        if is_open and path.is_dir() and not path.is_symlink():
-            yield from path.rglob("*")
+def _site_files(folder: Path) -> Iterator[Path]:
+    """The site's files in the folder, with the content of each subfolder that others may access."""
+    for name in SITE_FILES:
+        for path in folder.glob(name):
+            is_open = _is_open(path)
+            yield path
+            if is_open and path.is_dir() and not path.is_symlink():
+                yield from path.rglob("*")
 
 
 def _is_open(path: Path) -> bool:
-    """Whether others than the owner may do anything with it. A link's own mode means nothing, and is not followed."""
+    """Whether users other than the owner have any permission. False for a symbolic link, whose mode means nothing."""
     mode = path.lstat().st_mode
     return not stat.S_ISLNK(mode) and bool(mode & OTHERS)
 
 
-def close(path: Path) -> bool:
-    """Take from others what they may do with it; False where that was nothing, or it is gone meanwhile."""
+def make_private(path: Path) -> bool:
+    """Remove all permissions of other users. Returns whether there were any."""
     try:
         if not _is_open(path):
             return False
@@ -65,6 +68,66 @@ def close(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def chance_key(path: Path) -> bytes:
+    """The site's 32 random bytes for draws, in a file of their own so that nobody outside can foresee a draw.
+
+    Creates the file on first use; processes that do so at the same time get the same key. If other users could read the
+    file, makes it private and prints a warning. Raises ImproperlyConfigured if the file can't be read or made private,
+    or isn't exactly one key.
+    """
+    try:
+        if not path.is_symlink() and not path.exists():
+            _create_chance_key(path)
+        status = path.stat()
+        is_file = stat.S_ISREG(status.st_mode)
+        if not is_file or status.st_size != CHANCE_KEY_SIZE:
+            content = f"{status.st_size:,} bytes" if is_file else "no regular file"
+            raise ImproperlyConfigured(
+                f"Unexpected content of CHANCE_KEY_FILE={str(path)!r}, which holds a key of {CHANCE_KEY_SIZE} random "
+                f"bytes and nothing else (found {content}); put it back from a backup, or move it away: a new one is "
+                "then made, and what was drawn with the old one stays as it is"
+            )
+        if make_private(path.resolve()):
+            say(
+                f"{path} could be read by other users of this machine: closed it. Whoever has read it can foresee what "
+                "the site draws: where that may be, move it away and start again, and a new one is made."
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"Cannot use CHANCE_KEY_FILE={str(path)!r} ({error}); expected a file that only the user who runs the site "
+            f"can read: let its owner run chmod 600, or name another file"
+        ) from error
+
+
+def _create_chance_key(path: Path) -> None:
+    """Write the key to a temporary file and link it, so that the file is always complete and the first one stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(CHANCE_KEY_SIZE))
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def secret_key(path: Path) -> str:
+    """The site's generated SECRET_KEY. Creates the file, readable by its owner only, on first use."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(50))
+        except FileExistsError:
+            pass
+    return path.read_text().strip()
 
 
 def say(text: str) -> None:

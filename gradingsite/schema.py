@@ -1,9 +1,11 @@
-"""Checks that the code and the database are of the same version, before anything reads or writes rows.
+"""Checks before a program starts: that code and database have the same version, and that no restore is running.
 
-Code that is older than its database would fail half-way through something, or skip what it does not know.
+Code that is older than its database would fail half-way, or skip what it does not know.
 """
 
+import fcntl
 import logging
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -18,7 +20,7 @@ from django.db.migrations.recorder import MigrationRecorder
 logger = logging.getLogger(__name__)
 
 OUR_APPS = ("bandit", "grading")
-NAMES_SHOWN = 3
+MAX_NAMES = 3  # in a message
 # The last commit that has every migration which the first migrations of this code replace.
 LAST_WITH_OLDER_MIGRATIONS = "dd0a3880"
 # Commands that read no rows of the site, or that create them.
@@ -38,6 +40,9 @@ NEED_NO_ROWS = frozenset(
 )
 MIGRATE = frozenset(("migrate", "up"))
 SECRET_KEY_LENGTH = 32  # characters, at least
+# In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database
+# while they have the old file open and cache its rows.
+PROGRAMS_LOCK = "programs.lock"
 MAKE_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
 Migration = tuple[str, str]
@@ -51,23 +56,39 @@ class SchemaMismatch(ImproperlyConfigured):
     """The code and the database are of different versions. The message says which is older and what to do."""
 
 
-def require_for(words: Sequence[str]) -> None:
-    """Exit with an explanation if that command of manage.py cannot work on this database."""
-    command = next((word for word in words if not word.startswith("-")), "")
-    if command in NEED_NO_ROWS or {"-h", "--help"} & {*words}:
+def require_for(arguments: Sequence[str]) -> None:
+    """Exit with an explanation if this command of manage.py can't work on the database."""
+    command = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if command in NEED_NO_ROWS or {"-h", "--help"} & {*arguments}:
         return
     django.setup()
     require_or_exit(require_can_migrate if command in MIGRATE else require_current)
 
 
+def begin_program() -> None:
+    """Acquire a shared lock of PROGRAMS_LOCK until this process and its forks have ended.
+
+    Exits with a message if a restore or move is running, or if code and database have different versions. Logs a
+    warning if SECRET_KEY is short.
+    """
+    # Never closed: the lock is released when the last process that has the file open ends.
+    lock = os.open(settings.STATE_DIR / PROGRAMS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("This site is being restored or moved: start this program again once that is done.")
+    require_or_exit(require_current)
+    warn_of_short_key()
+
+
 def require_or_exit(require: Callable[[], None]) -> None:
-    """Call `require`; where it raises SchemaMismatch or WeakSecretKey, exit with the message."""
+    """Call `require`. If it raises SchemaMismatch or WeakSecretKey, exit with the message."""
     try:
         require()
     except (SchemaMismatch, WeakSecretKey) as error:
         sys.exit(str(error))
     finally:
-        connection.close()  # nothing that is forked later shares it
+        connection.close()  # so that no forked process shares it
 
 
 def require_current() -> None:
@@ -172,12 +193,13 @@ def _refuse_newer(executor: MigrationExecutor) -> None:
 
 
 def _unknown(loader: MigrationLoader, names: Iterable[Migration]) -> list[Migration]:
-    known = {*loader.disk_migrations}
-    known.update(name for migration in loader.disk_migrations.values() for name in migration.replaces)
-    return sorted(name for name in names if name[0] in OUR_APPS and name not in known)
+    current = {*loader.disk_migrations}
+    for migration in loader.disk_migrations.values():
+        current.update(migration.replaces)
+    return sorted(name for name in names if name[0] in OUR_APPS and name not in current)
 
 
 def _list_names(migrations: Sequence[Migration]) -> str:
-    names = ", ".join(f"{app}.{name}" for app, name in migrations[:NAMES_SHOWN])
-    more = len(migrations) - NAMES_SHOWN
+    names = ", ".join(f"{app}.{name}" for app, name in migrations[:MAX_NAMES])
+    more = len(migrations) - MAX_NAMES
     return f"{names} and {more} more migrations" if more > 0 else f"the migration{'s' * (len(migrations) > 1)} {names}"

@@ -1,4 +1,4 @@
-"""Texts that only this site can read: encrypted with a key made of SECRET_KEY, another one for each purpose."""
+"""Encrypts texts that only this site can read, with a key derived from SECRET_KEY and a purpose."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class CannotBeRead(ValueError):
-    """The text was sealed with another SECRET_KEY, or changed since. What was sealed has to be entered again."""
+    """The text was encrypted with another SECRET_KEY, or changed. It has to be entered again."""
 
 
 def seal(text: str, *, purpose: str) -> str:
@@ -19,7 +19,7 @@ def seal(text: str, *, purpose: str) -> str:
 
 
 def unseal(sealed: str, *, purpose: str) -> str:
-    """The text that `seal` was given for this purpose. Raises CannotBeRead."""
+    """Decrypt a text from `seal` with the same purpose. Raises CannotBeRead."""
     from cryptography.fernet import InvalidToken
 
     try:
@@ -29,9 +29,9 @@ def unseal(sealed: str, *, purpose: str) -> str:
 
 
 def keys(purpose: str) -> "MultiFernet":
-    """SECRET_KEY's, and those of SECRET_KEY_FALLBACKS for what was sealed before it was changed."""
+    """The keys for a purpose: of SECRET_KEY, and of SECRET_KEY_FALLBACKS for texts from before it was changed."""
     from cryptography.fernet import Fernet, MultiFernet
 
-    used = [str(settings.SECRET_KEY), *map(str, settings.SECRET_KEY_FALLBACKS)]
-    digests = [hashlib.sha256(f"{purpose}/{key}".encode()).digest() for key in used]
+    secrets = [str(settings.SECRET_KEY), *map(str, settings.SECRET_KEY_FALLBACKS)]
+    digests = [hashlib.sha256(f"{purpose}/{secret}".encode()).digest() for secret in secrets]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

@@ -1,8 +1,8 @@
-"""The web server: waitress, with deadlines for slow clients and a gate that is asked before a body is read.
+"""The web server: waitress, with deadlines for slow clients and a gate that runs before a request's body is read.
 
-One thread (`WebServer.run`) reads and writes all connections, so that a client that takes its time costs a connection,
-and no thread. A request whose headers are complete goes to a thread. If it has a body, the gate is asked first: what it
-refuses is answered there and then, and its body is never read. Half of the threads are the API's, so that pages answer
+One thread (`WebServer.run`) reads and writes all connections, so that a slow client takes a connection but no thread. A
+request with complete headers goes to a thread. If it has a body, the thread calls the gate first: a request that the
+gate refuses is answered at once, and its body is never read. Half of the threads serve the API, so that pages answer
 however many agents send.
 """
 
@@ -24,7 +24,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import InternalServerError
 
-from gradingsite.clients import is_proxy, usual
+from gradingsite.clients import is_proxy, normalize_address
 
 logger = logging.getLogger(__name__)
 
@@ -32,46 +32,46 @@ Environ = dict[str, Any]
 
 API = "/api/"
 THREADS = 8  # of one process
-CONNECTIONS = 1000  # of all processes
-CONNECTIONS_EACH = 32  # of one address, in all processes
-LARGEST_HEADERS = 32 * 1024
-HEADER_SECONDS = 10.0  # from the first byte (of a new connection: from its beginning) to the end of the headers
+MAX_CONNECTIONS = 1000  # of all processes
+MAX_CONNECTIONS_PER_ADDRESS = 32  # in all processes
+MAX_HEADER_BYTES = 32 * 1024
+HEADER_SECONDS = 10.0  # from the first byte (of a new connection, from its start) to the end of the headers
 IDLE_SECONDS = 60.0  # between two requests
-SLOWEST = 8_000.0  # bytes a second, of a body that comes or a reply that goes
-GRACE_SECONDS = 10.0  # before a body's or a reply's pace counts
+MIN_BYTES_PER_SECOND = 8_000.0  # of a body that comes or a reply that goes
+GRACE_SECONDS = 10.0  # before that minimum applies
 LINGER_SECONDS, LINGER_BYTES = 2.0, 256 * 1024  # what a refused client may still send before it is cut off
-STOP_SECONDS = 5.0  # for what is under way when the server is to end
-TICK = 0.5  # seconds between two looks at the deadlines
-TOO_SLOW = b"The request came too slowly. Send it again over a faster connection.\n"
-SAID_TOO_SLOW = (
+STOP_SECONDS = 5.0  # to answer pending requests when the server stops
+TICK = 0.5  # seconds between two checks of the deadlines
+TIMEOUT_TEXT = b"The request came too slowly. Send it again over a faster connection.\n"
+TIMEOUT_REPLY = (
     b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s"
-    % (len(TOO_SLOW), TOO_SLOW)
+    % (len(TIMEOUT_TEXT), TIMEOUT_TEXT)
 )
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# The key under which the application finds whether the gate let a request's body in. No client can set it.
+# A key of the WSGI environment: whether the gate admitted the request's body. No client can set it.
 ADMITTED = "gradingsite.admitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyReply:
-    """A reply instead of reading a request's body. `status` as it goes out, such as "413 Content Too Large"."""
+    """A reply that is sent without reading the request's body. `status` is like "413 Content Too Large"."""
 
     status: str
     headers: Sequence[tuple[str, str]]
     body: bytes
 
     def to_response(self, _ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
-        """What waitress asks of whatever is wrong with a request."""
+        """The method that waitress calls on a request's `error`."""
         return self.status, list(self.headers), self.body
 
 
-# Asked, in a thread, about a request with a body, once its headers are there. Of the API's it lets in those alone that
-# brought a live token.
+# Called in a thread with the headers of a request that has a body. Returns a reply, or None to admit the body. Requests
+# of the API are admitted only with a valid token.
 Gate = Callable[[Environ], "EarlyReply | None"]
 
 
 class Phase(Enum):
-    """What a connection is doing, and so which deadline it has."""
+    """The phase of a connection, which determines its deadline."""
 
     IDLE = auto()
     HEADERS = auto()
@@ -82,27 +82,27 @@ class Phase(Enum):
 
 
 class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
-    """A request as it comes in. `admitted`: the gate lets its body in."""
+    """A request that is being received."""
 
-    admitted = False
+    admitted = False  # whether the gate admitted its body
 
     def parse_header(self, header_plus: bytes) -> None:
         try:
             super().parse_header(header_plus)
         except ValueError as error:  # a length of thousands of digits
             raise ParsingError("Content-Length is invalid") from error
-        # Two lengths, or one that HTTP/1.0 does not know: another server on the way may read another request.
+        # With two lengths, or one that HTTP/1.0 does not have, a proxy might see another request (request smuggling).
         if (self.chunked and "CONTENT_LENGTH" in self.headers) or "TRANSFER_ENCODING" in self.headers:
             raise ParsingError("A body has one length: Content-Length, or Transfer-Encoding of HTTP/1.1")
 
     @property
-    def awaits_the_gate(self) -> bool:
+    def awaits_gate(self) -> bool:
         has_body = self.chunked or self.content_length > 0
         return self.headers_finished and has_body and not self.admitted and self.error is None
 
 
 class Task(WSGITask):  # type: ignore[misc]
-    """A reply of the application. One to HEAD has no body, whatever the application gives."""
+    """The application's reply. A reply to HEAD has no body, even if the application returns one."""
 
     logged_write_no_body = True
 
@@ -117,7 +117,7 @@ class Task(WSGITask):  # type: ignore[misc]
 
 
 class ClientConnection(HTTPChannel):  # type: ignore[misc]
-    """One connection: one request at a time, the bytes behind it held until it is answered."""
+    """One connection. It handles one request at a time, and keeps the bytes of the next ones until it is answered."""
 
     parser_class = RequestParser
     task_class = Task
@@ -133,15 +133,15 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         adj: Adjustments,
         map: dict[int, Any] | None = None,  # noqa: A002
     ) -> None:
-        self.held = b""
+        self.pending = b""  # received and not parsed yet
         self.has_served = False
-        self.is_known = False  # it has sent a live token
+        self.is_authenticated = False  # whether it has sent a valid token
         self.was_refused = False
-        self.lingers = False
+        self.is_lingering = False
         self.phase: Phase | None = None
-        self.since = time.monotonic()
-        self.moved = 0  # bytes that went out, or of refused ones that came in, in this phase
-        self.counted: int | None = None
+        self.since = time.monotonic()  # the start of the phase
+        self.transferred = 0  # bytes sent in this phase; while lingering, bytes received
+        self.table_row: int | None = None  # its row in SharedCounts, if it is counted
         super().__init__(server, sock, addr, adj, map=map)
 
     # --- reading, mostly in the server's thread
@@ -150,11 +150,11 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         with self.requests_lock:
             if self.will_close or self.close_when_flushed:
                 return False
-            self.held += data
-            while self.held and not self.requests:
+            self.pending += data
+            while self.pending and not self.requests:
                 request = self.request = self.request or self.parser_class(self.adj)
-                self.held = self.held[request.received(self.held) :]
-                if request.completed or request.awaits_the_gate:
+                self.pending = self.pending[request.received(self.pending) :]
+                if request.completed or request.awaits_gate:
                     self.request = None
                     if not request.empty:
                         self.requests.append(request)
@@ -162,14 +162,14 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         return True
 
     def service(self) -> None:
-        """In a thread: answer the request in hand; or, where that has a body to come, ask whether to read it."""
+        """Answer the request or, if its body hasn't been received, call the gate. Runs in a thread."""
         request = self.requests[0]
-        if request.awaits_the_gate:
+        if request.awaits_gate:
             try:
                 request.error = self.server.gate(self.task_class(self, request).get_environment())
             except Exception:
                 logger.exception("the gate failed")
-                request.error = InternalServerError("The server cannot look at the request")
+                request.error = InternalServerError("The server cannot check the request")
             if request.error is None:
                 self._read_body(request)
                 return
@@ -183,9 +183,9 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         with self.requests_lock:
             self.requests.pop(0)
             self.request, request.admitted = request, True
-            self.is_known |= request.path.startswith(API)
+            self.is_authenticated |= request.path.startswith(API)
             self._begin_phase()
-            if request.expect_continue and not self.held:
+            if request.expect_continue and not self.pending:
                 with self.outbuf_lock:
                     self.outbufs[-1].append(CONTINUE)
                     self.current_outbuf_count += len(CONTINUE)
@@ -196,11 +196,11 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
     # --- deadlines
 
     def _begin_phase(self) -> None:
-        """Whatever it is doing next, it begins now, also where it did the same before."""
+        """Start the next phase now, even if it is the same one again."""
         self.phase, self.since = None, time.monotonic()
 
-    def doing(self) -> Phase:
-        if self.lingers:
+    def current_phase(self) -> Phase:
+        if self.is_lingering:
             return Phase.LINGERING
         if self.total_outbufs_len:
             return Phase.SENDING
@@ -211,14 +211,14 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         return Phase.IDLE if self.has_served else Phase.HEADERS
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the client takes longer than it may for what it is doing. Looked at every TICK."""
-        doing = self.doing()
-        if doing is not self.phase:
+        """Whether the client is too slow in the current phase. Called every TICK."""
+        phase = self.current_phase()
+        if phase is not self.phase:
             if self.phase is not None:
                 self.since = now
-            self.phase, self.moved = doing, 0
+            self.phase, self.transferred = phase, 0
         waited = now - self.since
-        match doing:
+        match phase:
             case Phase.WORKING:
                 return False
             case Phase.IDLE:
@@ -228,29 +228,32 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
             case Phase.LINGERING:
                 return waited > LINGER_SECONDS
             case Phase.BODY:
-                came = 0 if self.request is None else self.request.body_bytes_received
-                return came < SLOWEST * (waited - GRACE_SECONDS)
+                received = 0 if self.request is None else self.request.body_bytes_received
+                return received < MIN_BYTES_PER_SECOND * (waited - GRACE_SECONDS)
             case Phase.SENDING:
-                return self.moved < SLOWEST * (waited - GRACE_SECONDS)
+                return self.transferred < MIN_BYTES_PER_SECOND * (waited - GRACE_SECONDS)
 
     def hang_up(self) -> None:
-        """Close, with a word where one can be said without waiting."""
-        if self.phase is Phase.SENDING:  # waitress closes once it can write, and to who does not read it never can
+        """Close the connection, with a reply if one can be sent without waiting."""
+        if self.phase is Phase.SENDING:  # waitress would close once it can write, which never happens if nobody reads
             self.handle_close()
             return
         if self.phase in {Phase.HEADERS, Phase.BODY} and self.request is not None:
-            self.send(SAID_TOO_SLOW)
+            self.send(TIMEOUT_REPLY)
         self.will_close = True
 
     def send(self, data: bytes, do_close: bool = True) -> int:  # noqa: FBT001, FBT002  as waitress calls it
         sent: int = super().send(data, do_close)
-        self.moved += sent
+        self.transferred += sent
         return sent
 
     # --- closing
 
     def handle_write(self) -> None:
-        """A refused client may still be sending. To close on it would reset the connection, and the reply with it."""
+        """Send. To a refused client, shut down only this direction once the reply is sent.
+
+        The client may still be sending: closing would reset the connection, and the reply would be lost.
+        """
         if not (self.was_refused and self.close_when_flushed):
             super().handle_write()
             return
@@ -258,20 +261,20 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         if self.will_close:
             self.handle_close()
         elif self.connected and not self.total_outbufs_len:
-            self.close_when_flushed, self.lingers, self.moved = False, True, 0
+            self.close_when_flushed, self.is_lingering, self.transferred = False, True, 0
             try:
                 self.socket.shutdown(socket.SHUT_WR)
             except OSError:
                 self.handle_close()
 
     def readable(self) -> bool:
-        if self.lingers:
-            return self.moved < LINGER_BYTES
+        if self.is_lingering:
+            return self.transferred < LINGER_BYTES
         return bool(super().readable())
 
     def handle_read(self) -> None:
-        if self.lingers:
-            self.moved += len(self.recv(self.adj.recv_bytes))
+        if self.is_lingering:
+            self.transferred += len(self.recv(self.adj.recv_bytes))
         else:
             super().handle_read()
 
@@ -281,10 +284,10 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
 
 
 class SharedCounts:
-    """How many connections each address has, in a table of memory that all processes share.
+    """The number of connections of each address, in memory that all processes share.
 
-    Each process writes a column of its own and reads all, so that none waits for another; who is to take the place of
-    one that died clears its column. Addresses that fall into the same of the many rows are counted together.
+    Each process writes its own column and reads all of them, without locks. A process that replaces a dead one clears
+    its column. Addresses whose hashes fall into the same row are counted together.
     """
 
     ROWS = 8192
@@ -305,7 +308,7 @@ class SharedCounts:
 
 
 class WebServer(TcpWSGIServer):  # type: ignore[misc]
-    """One process's server on a socket that is bound already and may be shared with other processes."""
+    """One process's server, on a bound socket that other processes may share."""
 
     channel_class = ClientConnection
     active_channels: dict[int, ClientConnection]
@@ -321,35 +324,35 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
     ) -> None:
         self.gate = gate
         self.counts, self.process = counts, process
-        self.stops_by: float | None = None
-        self.looked = time.monotonic()
-        self.lanes = {}
-        for lane in (True, False):
-            self.lanes[lane] = ThreadedTaskDispatcher()
-            self.lanes[lane].set_thread_count(THREADS // 2)
+        self.stop_deadline: float | None = None
+        self.checked_at = time.monotonic()
+        self.pools = {}
+        for pool in (True, False):
+            self.pools[pool] = ThreadedTaskDispatcher()
+            self.pools[pool].set_thread_count(THREADS // 2)
         adjustments = Adjustments(
             sockets=[sock],
             ident=None,
             recv_bytes=64 * 1024,
-            connection_limit=CONNECTIONS // counts.processes,
-            max_request_header_size=LARGEST_HEADERS,
-            max_request_body_size=2**62,  # what a body may be, the gate says
-            clear_untrusted_proxy_headers=False,  # the application asks `client_address`
+            connection_limit=MAX_CONNECTIONS // counts.processes,
+            max_request_header_size=MAX_HEADER_BYTES,
+            max_request_body_size=2**62,  # the gate limits bodies
+            clear_untrusted_proxy_headers=False,  # the application calls `client_address`
             log_socket_errors=False,
         )
         super().__init__(
             application,
             map={},
             _sock=sock,
-            dispatcher=self.lanes[False],
+            dispatcher=self.pools[False],
             adj=adjustments,
             sockinfo=(sock.family, sock.type, sock.proto, sock.getsockname()),
             bind_socket=False,
         )
 
     def add_task(self, task: ClientConnection) -> None:
-        # What cannot be parsed has no path.
-        self.lanes[getattr(task.requests[0], "path", "").startswith(API)].add_task(task)
+        path = getattr(task.requests[0], "path", "")  # missing if the request can't be parsed
+        self.pools[path.startswith(API)].add_task(task)
 
     # --- who may connect
 
@@ -365,71 +368,72 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
                 return
             connection, address = accepted
             self.set_socket_options(connection)
-        except OSError:  # it is gone already
+        except OSError:  # the client has gone
             return
         row = self.row_of(address[0])
-        if row is not None and self.counts.total(row) >= CONNECTIONS_EACH:
-            same = [channel for channel in self.active_channels.values() if channel.counted == row]
+        if row is not None and self.counts.total(row) >= MAX_CONNECTIONS_PER_ADDRESS:
+            same = [channel for channel in self.active_channels.values() if channel.table_row == row]
             if not self.make_room(same):
                 connection.close()
                 return
         channel = self.channel_class(self, connection, address, self.adj, map=self._map)
         if row is not None:
-            channel.counted = row
+            channel.table_row = row
             self.counts.add(self.process, row, 1)
 
     def row_of(self, address: str) -> int | None:
-        """Where connections of this address are counted: an IPv6 network of 64 bits is one.
+        """The row in SharedCounts for an address. The addresses of an IPv6 /64 network share one.
 
-        None for the machine itself and for trusted proxies: many people may be behind them.
+        None for this machine and for trusted proxies, which many people share.
         """
-        known = usual(address)
-        if not known or ip_address(known).is_loopback or is_proxy(known):
+        address = normalize_address(address)
+        if not address or ip_address(address).is_loopback or is_proxy(address):
             return None
-        return hash(ip_address(known).packed[:8]) % SharedCounts.ROWS
+        return hash(ip_address(address).packed[:8]) % SharedCounts.ROWS
 
     def uncount(self, channel: ClientConnection) -> None:
-        if channel.counted is not None:
-            self.counts.add(self.process, channel.counted, -1)
-            channel.counted = None
+        if channel.table_row is not None:
+            self.counts.add(self.process, channel.table_row, -1)
+            channel.table_row = None
 
     def make_room(self, channels: Iterable[ClientConnection]) -> bool:
-        """Close, of these, the connection that has asked for nothing for longest; False where all ask for something."""
-        waiting = [each for each in channels if each.doing() in {Phase.IDLE, Phase.HEADERS}]
+        """Close the connection that has been without a request the longest. False if all have requests."""
+        waiting = [channel for channel in channels if channel.current_phase() in {Phase.IDLE, Phase.HEADERS}]
         if not waiting:
             return False
-        min(waiting, key=lambda each: each.since).handle_close()
+        min(waiting, key=lambda channel: channel.since).handle_close()
         return True
 
     # --- running
 
     def run(self) -> None:
-        """Serve until `stop`, and then until everything under way is answered, for STOP_SECONDS at most."""
-        while self.stops_by is None or (self.active_channels and time.monotonic() < self.stops_by):
+        """Serve until `stop` is called, then until pending requests are answered, for at most STOP_SECONDS."""
+        while self.stop_deadline is None or (self.active_channels and time.monotonic() < self.stop_deadline):
             wasyncore.loop(timeout=TICK, use_poll=True, map=self._map, count=1)
             now = time.monotonic()
-            if now - self.looked >= TICK or self.stops_by is not None:
-                self.look(now)
-        for lane in self.lanes.values():
-            lane.set_thread_count(0)
+            if now - self.checked_at >= TICK or self.stop_deadline is not None:
+                self.check_deadlines(now)
+        for pool in self.pools.values():
+            pool.set_thread_count(0)
         wasyncore.close_all(self._map, ignore_all=True)
 
-    def look(self, now: float) -> None:
-        """Close the connections whose client is too slow, and those that ask for nothing when the server is to end."""
-        # What this process was late itself is held against nobody.
-        late, self.looked = max(0.0, now - self.looked - 2 * TICK), now
-        stops = self.stops_by is not None
-        if stops and self.accepting:
+    def check_deadlines(self, now: float) -> None:
+        """Close the connections of slow clients and, once the server stops, those without a request."""
+        # If this process itself was delayed, clients get that time on top.
+        delay = max(0.0, now - self.checked_at - 2 * TICK)
+        self.checked_at = now
+        is_stopping = self.stop_deadline is not None
+        if is_stopping and self.accepting:
             wasyncore.dispatcher.close(self)
         for channel in list(self.active_channels.values()):
-            channel.since += late
-            if channel.is_known:
+            channel.since += delay
+            if channel.is_authenticated:
                 self.uncount(channel)
-            if channel.is_overdue(now) or (stops and channel.phase in {Phase.IDLE, Phase.HEADERS}):
+            if channel.is_overdue(now) or (is_stopping and channel.phase in {Phase.IDLE, Phase.HEADERS}):
                 channel.hang_up()
 
     def stop(self) -> None:
-        """Take no more connections, answer what is under way, and let `run` return. May be called by a signal."""
-        if self.stops_by is None:
-            self.pull_trigger()  # first: a loop in another thread closes the trigger as soon as it is to stop
-            self.stops_by = time.monotonic() + STOP_SECONDS
+        """Accept no more connections, answer pending requests and let `run` return. Safe in a signal handler."""
+        if self.stop_deadline is None:
+            self.pull_trigger()  # first, because a loop in another thread closes the trigger once the deadline is set
+            self.stop_deadline = time.monotonic() + STOP_SECONDS

@@ -1,11 +1,10 @@
-"""Keeps several programs running as one: their output under one clock with a name before each line, a fallen one
-started again, and all of them ended together.
+"""Runs several programs together: prints their output with time and name, restarts those that fall, and ends them all.
 
-`python -m gradingsite.supervisor 5` runs those that are written, as JSON, to the pipe that it has got as file 5: it is
-to stay small, so it loads nothing of the site.
+`python -m gradingsite.supervisor 5` reads the programs, as JSON, from the pipe with file descriptor 5. The process is
+to stay small, so it imports nothing of the site.
 
-One thread, no locks. Every program leads a process group of its own, so that a Ctrl-C reaches the supervisor alone and
-ending a program ends its children too. On Linux the kernel ends the programs if the supervisor itself is killed.
+One thread, no locks. Each program leads its own process group: Ctrl-C reaches only the supervisor, and ending a program
+ends its children too. On Linux the kernel ends the programs if the supervisor itself is killed.
 """
 
 import contextlib
@@ -19,40 +18,41 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-GRACE = 8.0  # seconds from asking a program to end to killing it
-LONGEST_WAIT = 30.0  # seconds before a program that keeps falling is started again
-HEALTHY = 60.0  # a program that ran this many seconds is forgiven its earlier falls
+GRACE_SECONDS = 8.0  # from asking a program to end to killing it
+MAX_RESTART_WAIT = 30.0  # seconds before a program that keeps falling is started again
+HEALTHY_SECONDS = 60.0  # after running this long, a program's earlier falls no longer count
 PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)  # loaded here, because between fork and exec little is safe
+LIBC = ctypes.CDLL(None)  # loaded here, because little is safe between fork and exec
 COLOURS = (36, 32, 35, 33, 34)
-# Bits of /proc's signal sets.
-MAKE_WAITS_IN = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGHUP - 1)
+# Bits of the signal sets in /proc.
+INTERRUPT_SIGNALS = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGHUP - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     name: str
     command: Sequence[str]
-    once: bool = False  # done when it ends; the others are kept running
-    ends_last: bool = False  # the others need it until they have ended
+    once: bool = False  # not started again when it ends
+    ends_last: bool = False  # ended only once the others have ended, because they need it
 
 
 def wait_before_restart(falls: int) -> float:
-    """Seconds to wait after so many falls in a row: 1, 2, 4, … up to LONGEST_WAIT."""
-    return min(LONGEST_WAIT, 2.0 ** (min(falls, 10) - 1))
+    """Seconds to wait after this many falls in a row: 1, 2, 4, … up to MAX_RESTART_WAIT."""
+    return min(MAX_RESTART_WAIT, 2.0 ** (min(falls, 10) - 1))
 
 
 def die_with_parent(last: int = signal.SIGKILL) -> None:
-    """Asks the kernel for a signal when the parent dies. Does nothing on other systems than Linux."""
+    """Let the kernel send this process the signal `last` when its parent dies. Does nothing except on Linux."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, last)
 
 
 def write_line(name: str, text: str, colour: int = 0) -> None:
-    """Prints a line with the time and its program's name. A terminal that went away is no reason to fall."""
+    """Print a line with the time and the program's name. Does nothing if the terminal has gone."""
     prefix = f"{time.strftime('%H:%M:%S')} {name:8}|"
     if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
@@ -61,13 +61,13 @@ def write_line(name: str, text: str, colour: int = 0) -> None:
 
 
 class Child:
-    """A program, the process that runs it now, and when to start the next one."""
+    """A program, its current process, and when to start the next one."""
 
     def __init__(self, program: Program, say: Callable[[str], None]) -> None:
         self.program = program
         self.say = say
         self.process: subprocess.Popen[bytes] | None = None
-        self.due: float | None = 0.0  # None: it runs, or it is done
+        self.due: float | None = 0.0  # when to start it; None if it is running or done
         self.started = 0.0
         self.falls = 0
         self.unfinished_line = b""
@@ -87,7 +87,7 @@ class Child:
         selector.register(self.output, selectors.EVENT_READ, self)
 
     def show_output(self) -> bool:
-        """Passes on the whole lines that can be read now; returns whether there was anything."""
+        """Print the complete lines that can be read without waiting. Returns whether there was any output."""
         try:
             chunk = os.read(self.output, 65_536)
         except BlockingIOError:
@@ -101,13 +101,13 @@ class Child:
         return self.process is not None and self.process.poll() is not None
 
     def signal(self, number: int) -> None:
-        """Sends a signal to the process and its children."""
+        """Send a signal to the process and its children."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
     def reap(self, selector: selectors.BaseSelector) -> int:
-        """Ends the children that the ended process left, shows its last words and returns its exit status."""
+        """Kill the children that the ended process left, print the rest of its output and return its exit status."""
         self.signal(signal.SIGKILL)
         while self.show_output():
             pass
@@ -122,36 +122,32 @@ class Child:
         return process.returncode
 
     def plan_restart(self, status: int) -> None:
-        """Says how the program ended and sets when it starts again, unless it was to run once."""
+        """Print how the program ended and, unless it runs once, set when it starts again."""
         how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         if self.program.once:
             self.say("done" if status == 0 else f"FAILED: {how}; not started again")
             return
-        self.falls = 1 if time.monotonic() - self.started > HEALTHY else self.falls + 1
+        self.falls = 1 if time.monotonic() - self.started > HEALTHY_SECONDS else self.falls + 1
         wait = wait_before_restart(self.falls)
         self.due = time.monotonic() + wait
         self.say(f"FELL: {how}; starting again in {wait:g} s")
 
 
 class Supervisor:
-    """Runs programs together. It stops at a signal, or once `is_over`, asked ten times a second, says so."""
+    """Runs programs together until a signal, or until `is_over` (called about ten times a second) returns true."""
 
     def __init__(self, programs: Iterable[Program], is_over: Callable[[], bool] = lambda: False) -> None:
         self.is_over = is_over
         self.selector = selectors.DefaultSelector()
         self.signals = 0
         self.children = [
-            Child(program, self.teller(program.name, COLOURS[index % len(COLOURS)]))
+            Child(program, partial(write_line, program.name, colour=COLOURS[index % len(COLOURS)]))
             for index, program in enumerate(programs)
         ]
-        self.say = self.teller("site", 0)
-
-    @staticmethod
-    def teller(name: str, colour: int) -> Callable[[str], None]:
-        return lambda text: write_line(name, text, colour)
+        self.say = partial(write_line, "site")
 
     def run(self) -> None:
-        """Runs the programs until SIGINT, SIGTERM, SIGHUP or `is_over`, then ends them; a second signal kills them."""
+        """Run the programs until SIGINT, SIGTERM, SIGHUP or `is_over`, then end them. A second signal kills them."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.on_signal)
         try:
@@ -175,7 +171,7 @@ class Supervisor:
     def show_output(self, seconds: float = 0.1) -> None:
         for key, _ in self.selector.select(seconds):
             if not key.data.show_output():
-                time.sleep(0.01)  # its output is closed, and it is about to end
+                time.sleep(0.01)  # it has closed its output and is about to end
 
     def stop(self) -> None:
         self.say("stopping (once more to stop at once) …")
@@ -184,8 +180,8 @@ class Supervisor:
         self.say("stopped")
 
     def end(self, children: Sequence[Child]) -> None:
-        """Asks the children to end, kills those that have not within GRACE, and returns when all have."""
-        deadline = time.monotonic() + GRACE
+        """Ask the children to end, kill those that haven't within GRACE_SECONDS, and return when all have."""
+        deadline = time.monotonic() + GRACE_SECONDS
         for child in children:
             child.signal(signal.SIGTERM)
         while any(child.process for child in children):
@@ -199,20 +195,22 @@ class Supervisor:
 
 
 def make_was_interrupted() -> bool:
-    """Whether make alone got a SIGINT or SIGHUP (a Ctrl-C reaches us too): it then waits for us and tells us nothing.
+    """Whether only make got a SIGINT or SIGHUP (a Ctrl-C reaches this process too).
 
-    It waits inside its signal handler, so the signal is blocked in it meanwhile; Linux shows that.
+    Make then waits for this process without passing the signal on. It waits inside its signal handler, so the signal is
+    blocked in the meantime, which Linux shows in /proc.
     """
     if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
         return False
     lines = Path(f"/proc/{os.getppid()}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    return status["Name"] == "make" and bool(int(status["SigBlk"], 16) & MAKE_WAITS_IN)
+    return status["Name"] == "make" and bool(int(status["SigBlk"], 16) & INTERRUPT_SIGNALS)
 
 
 def become(programs: Iterable[Program]) -> NoReturn:
-    """Turn this process, whatever it has loaded, into the supervisor of these programs. Its id and its environment stay
-    the same, and the files that may be inherited stay open.
+    """Replace this process by the supervisor of these programs, to free the memory of what it has loaded.
+
+    Its id, its environment and its inheritable files stay.
     """
     reading, writing = os.pipe()
     os.set_inheritable(reading, True)  # noqa: FBT003  as the os module has it
@@ -225,7 +223,7 @@ def become(programs: Iterable[Program]) -> NoReturn:
 def main() -> None:
     with contextlib.suppress(KeyboardInterrupt):
         with os.fdopen(int(sys.argv[1])) as file:
-            programs = [Program(**given) for given in json.load(file)]
+            programs = [Program(**fields) for fields in json.load(file)]
         Supervisor(programs, is_over=make_was_interrupted).run()
 
 

@@ -1,31 +1,36 @@
-"""What logs and traces say of the work that is under way: which request, session, job and attempt it is about.
+"""Logs and traces, which name the request, session, job and attempt that they are about.
 
-Logs are lines for people, or JSON with LOG_FORMAT=json. Traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT names a
-collector, by OpenTelemetry's SDK (requirements-otel.txt), which nothing imports otherwise.
+Logs are lines for people, or JSON with LOG_FORMAT=json. Traces are sent if OTEL_EXPORTER_OTLP_ENDPOINT names a
+collector, by OpenTelemetry's SDK (requirements-otel.txt), which is imported only then.
 """
 
 import logging
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
 from pythonjsonlogger.json import JsonFormatter
 
 from grading.plain import visible_text
 
-# Of the GenAI conventions, https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events/
+# From the GenAI conventions, https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events/
 EVALUATION = "gen_ai.evaluation.result"
 _ids: ContextVar[Mapping[str, str]] = ContextVar("ids", default=MappingProxyType({}))
 _tracer: Any = None
 
 
+class LineFormatter(logging.Formatter):
+    """Log lines for a terminal, which must not obey control characters in a name that an agent chose."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible_text(super().format(record), lines=True)
+
+
 class JsonLines(JsonFormatter):
-    """A log line as an object: time, level, logger, message, and the ids of what it is about."""
+    """Log lines as objects: time, level, logger, message, and the current ids."""
 
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
         super().add_fields(log_data, record, message_dict)
@@ -34,9 +39,9 @@ class JsonLines(JsonFormatter):
 
 @contextmanager
 def about(name: str, **ids: object) -> Iterator[None]:
-    """Whatever is logged meanwhile is about these; so is a span of that name, where traces are sent."""
-    said = {key: visible_text(str(value), 200) for key, value in ids.items()}
-    token = _ids.set({**_ids.get(), **said})
+    """Add these ids to log lines within the block. If traces are sent, the block is a span with this name and ids."""
+    texts = {key: visible_text(str(value), 200) for key, value in ids.items()}
+    token = _ids.set({**_ids.get(), **texts})
     try:
         if _tracer is None:
             yield
@@ -49,7 +54,7 @@ def about(name: str, **ids: object) -> Iterator[None]:
 
 
 def also(**ids: object) -> None:
-    """More that is known now of what is under way."""
+    """Add ids to the block of `about` that is running."""
     _ids.set({**_ids.get(), **{key: visible_text(str(value), 200) for key, value in ids.items()}})
     if _tracer is not None:
         from opentelemetry import trace
@@ -57,34 +62,26 @@ def also(**ids: object) -> None:
         trace.get_current_span().set_attributes({f"gradingsite.{key}": str(value) for key, value in ids.items()})
 
 
-def name_requests(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: gives each request an id, which its reply has too (X-Request-Id)."""
-
-    def answer(request: HttpRequest) -> HttpResponse:
-        name = uuid.uuid4().hex[:16]
-        with about(f"{request.method}", request=name):
-            response = get_response(request)
-        response.headers["X-Request-Id"] = name
-        return response
-
-    return answer
-
-
 def evaluated(*, session: str, name: str, value: float | None, label: str, why: str) -> None:
-    """Publish a grade as an evaluation of the session, as the conventions for generative AI have it."""
+    """Trace a grade as an evaluation of the session, by the conventions for generative AI."""
     if _tracer is None:
         return
-    found: dict[str, Any] = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.label": label}
-    found |= {"gen_ai.conversation.id": session, "gen_ai.evaluation.explanation": visible_text(why, 500)}
+    attributes: dict[str, Any] = {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.label": label,
+        "gen_ai.conversation.id": session,
+        "gen_ai.evaluation.explanation": visible_text(why, 500),
+    }
     if value is not None:
-        found["gen_ai.evaluation.score.value"] = value
+        attributes["gen_ai.evaluation.score.value"] = value
     with _tracer.start_as_current_span("grade") as span:
-        span.add_event(EVALUATION, attributes=found)
+        span.add_event(EVALUATION, attributes=attributes)
 
 
 def start(program: str) -> None:
-    """Begin to send traces, after the process was forked, where a collector is named. Raises ImportError where that is
-    so and the SDK is missing: pip install -r requirements-otel.txt.
+    """Send traces from now on, if a collector is named. Call it after forking.
+
+    Raises ImportError if the SDK is missing: pip install -r requirements-otel.txt.
     """
     global _tracer  # noqa: PLW0603 - a process has one
     if not settings.OTEL_ENDPOINT or _tracer is not None:

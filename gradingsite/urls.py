@@ -4,7 +4,7 @@ from django.urls import include, path
 
 from grading.screens.site import site
 
-handler500 = "gradingsite.unavailable.server_error"
+handler500 = "gradingsite.middleware.server_error"
 urlpatterns = [
     path("", include("grading.urls")),
     path("", include("grading.screens.signin.urls")),

@@ -1,7 +1,7 @@
-"""Serves the site: `python -m gradingsite.web`. Loads it once, binds a socket, keeps WEB_CONCURRENCY processes on it.
+"""Serves the site: `python -m gradingsite.web`. Loads the code once, binds a socket, forks WEB_CONCURRENCY processes.
 
-With `--with-worker` it keeps a worker, too, the same that `celery worker --with-scheduler` runs: what all of them have
-loaded is in memory once. The parent serves nothing. It starts a process again that died, and ends all at a signal.
+With `--with-worker` it also forks a worker, like `celery worker --with-scheduler`: the code is then in memory only
+once. The parent serves nothing. It restarts processes that die, and ends all of them at a signal.
 """
 
 import argparse
@@ -20,31 +20,30 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
-from gradingsite.ports import taken
+from gradingsite.ports import port_taken
 from gradingsite.server import STOP_SECONDS, EarlyReply, Environ, SharedCounts, WebServer
 from gradingsite.supervisor import die_with_parent
 
 BACKLOG = 1024
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# A process that dies at once is started again no more often than this.
-PAUSE_SECONDS = 1.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PAUSE_SECONDS = 1.0  # before a process that died is started again
 
 
 def main() -> None:
-    """Serve until a signal. Exits with 1 and a line that says why where the site cannot start or the port is taken."""
+    """Serve until a signal. If the site can't start or the port is taken, exits with 1 and a line that says why."""
     parser = argparse.ArgumentParser(prog="python -m gradingsite.web", description="Serves the site.")
-    parser.add_argument("--with-worker", action="store_true", help="keep a worker with the scheduler, too")
+    parser.add_argument("--with-worker", action="store_true", help="run a worker with the scheduler, too")
     with_worker = parser.parse_args().with_worker
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
     from django.conf import settings
     from django.db import connections
     from django.urls import get_resolver
 
-    from gradingsite import celery, running, telemetry
-    from gradingsite.sqlite.base import durably
+    from gradingsite import celery, schema, telemetry
+    from gradingsite.sqlite.base import use_durable_commits
     from gradingsite.wsgi import application
 
-    # All of the site's code now: what is wrong with it is said before anything is served, and the processes share it.
+    # Load all code now: errors show before anything is served, and the forks share the memory.
     _ = get_resolver().url_patterns
     from grading import monitoring
     from grading.api.gate import refusal_of
@@ -57,9 +56,9 @@ def main() -> None:
         status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
         return EarlyReply(status=status, headers=list(response.items()), body=response.content)
 
-    running.begin_program()
-    durably()
-    celery.app.finalize()  # workers are woken by it
+    schema.begin_program()
+    use_durable_commits()
+    celery.app.finalize()  # requests send messages to workers
     connections.close_all()
     logging.getLogger("waitress").setLevel(logging.WARNING)
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -73,21 +72,20 @@ def main() -> None:
     def serve(process: int) -> None:
         counts.clear(process)
         server = WebServer(application, gate, sock, counts=counts, process=process)
-        for number in STOPS:
+        for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: server.stop())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
         telemetry.start("web")
         monitoring.attend(Component.WEB)
         server.run()
 
     def work() -> None:
         sock.close()
-        for number in (*STOPS, signal.SIGCHLD):
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
-        warnings.filterwarnings(
-            "ignore", "You're running the worker"
-        )  # as root: meant for brokers that strangers reach
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
+        # As root: the warning is for brokers that others can reach.
+        warnings.filterwarnings("ignore", "You're running the worker")
         options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
         worker = celery.app.Worker(loglevel=logging.WARNING, quiet=True, with_scheduler=True, **options)
         worker.start()
@@ -98,32 +96,34 @@ def main() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Ends the program with a line that says why where there is none to be had."""
+    """A listening socket. If that is impossible, exits with a line that says why."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()
+    is_dual_stack = host == "::" and socket.has_dualstack_ipv6()
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dual_stack)
     except OSError as error:
-        sys.exit(taken(port) if error.errno == errno.EADDRINUSE else f"Cannot listen at {host}, port {port}: {error}")
+        if error.errno == errno.EADDRINUSE:
+            sys.exit(port_taken(port))
+        sys.exit(f"Cannot listen at {host}, port {port}: {error}")
 
 
 def keep_running(programs: Mapping[str, Callable[[], None]]) -> None:
-    """Fork a process for each of these, by name; start one again that ends; at a signal, end all."""
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # one that is ignored would not be waited for everywhere
-    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
+    """Fork a process for each program, by name. Restart those that end, and end all at a signal."""
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # on some systems sigwait misses a signal that is ignored
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
     running = {fork(run): name for name, run in programs.items()}
-    while signal.sigwait({*STOPS, signal.SIGCHLD}) == signal.SIGCHLD:
-        for process, status in ended():
+    while signal.sigwait({*STOP_SIGNALS, signal.SIGCHLD}) == signal.SIGCHLD:
+        for process, status in reap_children():
             name = running.pop(process)
-            how = os.waitstatus_to_exitcode(status)
-            print(f"{name} FELL (status {how}); starting it again", flush=True)  # noqa: T201
+            exit_code = os.waitstatus_to_exitcode(status)
+            print(f"{name} FELL (status {exit_code}); starting it again", flush=True)  # noqa: T201
             time.sleep(PAUSE_SECONDS)
             running[fork(programs[name])] = name
     for process in running:
         os.kill(process, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS + 1
     while running:
-        for process, _ in ended():
+        for process, _ in reap_children():
             del running[process]
         if time.monotonic() > deadline:
             for process in running:
@@ -132,7 +132,7 @@ def keep_running(programs: Mapping[str, Callable[[], None]]) -> None:
 
 
 def fork(run: Callable[[], None]) -> int:
-    """A new process that runs this and ends with it; its id."""
+    """Fork a process that calls `run` and exits. Returns its id."""
     parent = os.getpid()
     process = os.fork()
     if process:
@@ -143,8 +143,8 @@ def fork(run: Callable[[], None]) -> int:
         if os.getppid() == parent:
             run()
             status = 0
-    except BaseException as error:  # noqa: BLE001  nothing of the parent's may run on in the child
-        if isinstance(error, SystemExit) and isinstance(error.code, int):  # a worker that was asked to end
+    except BaseException as error:  # noqa: BLE001  the child must not return into the parent's code
+        if isinstance(error, SystemExit) and isinstance(error.code, int):  # a worker that was stopped
             status = error.code
         else:
             traceback.print_exc()
@@ -154,17 +154,17 @@ def fork(run: Callable[[], None]) -> int:
         os._exit(status)
 
 
-def ended() -> list[tuple[int, int]]:
-    """The processes that ended since, each with its status."""
-    found: list[tuple[int, int]] = []
+def reap_children() -> list[tuple[int, int]]:
+    """The id and wait status of each child that has ended since the last call."""
+    children: list[tuple[int, int]] = []
     while True:
         try:
             process, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return found
+        except ChildProcessError:  # there are no children left
+            return children
         if not process:
-            return found
-        found.append((process, status))
+            return children
+        children.append((process, status))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from grading.models import (
     SubmissionAddress,
 )
 from grading.models.imports import Fate
-from grading.models.notice_channels import Webhook
+from grading.models.notices import Webhook
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
 from grading.review import bulk

@@ -175,7 +175,7 @@ def call_since(moment: dt.datetime) -> Script:
 def broker_flushed(scene: Scene) -> Script:
     for _ in range(5):
         yield scene.pause(scene.rng.uniform(0.3, 1.5))
-        scene.site.broker.ask("FLUSHALL")
+        scene.site.broker.execute("FLUSHALL")
     scene.remarks.append("5 flushes")
 
 

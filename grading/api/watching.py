@@ -13,7 +13,7 @@ from grading.health.readiness import metrics, readiness
 from grading.judging.outlook.standing import standings
 from grading.models import ApiToken
 from grading.models.agents import TokenScope
-from gradingsite.clients import usual
+from gradingsite.clients import normalize_address
 
 # What a proxy says of whom it speaks for. A request that has any of them comes from elsewhere.
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via")
@@ -68,7 +68,7 @@ def is_local(request: HttpRequest) -> bool:
     """
     if settings.HTTPS or settings.SITE_URL or settings.TRUSTED_PROXIES:
         return False
-    address = usual(request.META.get("REMOTE_ADDR", ""))
+    address = normalize_address(request.META.get("REMOTE_ADDR", ""))
     host = request.get_host().rpartition(":")[0] or request.get_host()
     is_here = bool(address) and ip_address(address).is_loopback and host in {"localhost", "127.0.0.1", "[::1]"}
     return is_here and not any(name in request.headers for name in FORWARDED)

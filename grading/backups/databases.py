@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection, connections, transaction
 
 from grading.backups.manifest import DATABASES
-from gradingsite.running import PROGRAMS_LOCK
+from gradingsite.schema import PROGRAMS_LOCK
 
 # Reads a copy, and changes nothing about it: not even what SQLite writes into a file's head.
 READ_ONLY = {

@@ -56,7 +56,7 @@ def move_to(url: str, say: Say) -> None:
         raise BackupProblem("expected the address of a PostgreSQL database, such as postgres://user:password@host/name")
     connection.ensure_connection()
     # Stopped, and nothing else writes either: a command that was started before, say.
-    with stopped(), connection.alone(), beside("target", **{"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}) as target:  # type: ignore[attr-defined]  # of our own backend
+    with stopped(), connection.write_gate(), beside("target", **{"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}) as target:  # type: ignore[attr-defined]  # of our own backend
         require_empty(target)
         migrate(url)
         with transaction.atomic(using=target), closing(opened()) as source:

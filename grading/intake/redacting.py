@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, models, transaction
 from django.utils import timezone
 
 from grading.models import Redaction, SessionSignals
-from grading.models.redacted import RedactedField
+from grading.models.fields import RedactedField
 from grading.reward.sources import without_secrets
 
 BATCH = 500

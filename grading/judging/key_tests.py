@@ -11,7 +11,7 @@ from grading.judging.allowance import quota
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.judges import Judge
 from grading.models import JudgeKeyTest
-from grading.models.judge_keys import HINT
+from grading.models.judge_keys import HINT_LENGTH
 
 # Nobody waits longer than this for a page.
 SECONDS = 20.0
@@ -32,7 +32,9 @@ class KeyTest:
 
 def test(judge: Judge, by: User) -> KeyTest:
     """Ask once. The row is written first, so that nothing is sent unrecorded; of the key it holds the end alone."""
-    row = JudgeKeyTest.objects.create(hint=judge.api_key[-HINT:], model=judge.model, by=by, started_at=clock.now())
+    row = JudgeKeyTest.objects.create(
+        hint=judge.api_key[-HINT_LENGTH:], model=judge.model, by=by, started_at=clock.now()
+    )
     said = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
     row.finished_at = clock.now()
     if said.trouble is not None:

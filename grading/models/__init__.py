@@ -1,13 +1,12 @@
-"""The rows of a reward: who submitted what, what each source said of it, what was settled, and what people did.
+"""The models: who submitted what, how each source graded it, which reward was settled, and what people did.
 
-In: nothing; every door above writes them. Out: tables, most of them append-only, with what may never be as constraints.
-Start with `sessions`, then `grades`: what one source said, and what the chain made of it.
+In: rows from every other package of `grading`. Out: tables, most of them append-only, with invariants as constraints.
+Start with `sessions`, then `grades`: what each source found, and the reward that followed.
 """
 
-from grading.models.agents import Agent, ApiToken
-from grading.models.audit import AuditEvent
+from grading.models.agents import Agent, ApiToken, TokenUsage
+from grading.models.audit import AuditEvent, Redaction
 from grading.models.categories import CategoryChange, CategoryRule, CategoryWord, SessionTraits
-from grading.models.checklist import HiddenChecklist
 from grading.models.evidence import (
     Artifact,
     ArtifactMark,
@@ -22,22 +21,18 @@ from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
-from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
-from grading.models.notice_channels import NoticeChannel
-from grading.models.notices import Notice
-from grading.models.person_zones import PersonZone
+from grading.models.notices import Notice, NoticeChannel
+from grading.models.people import HiddenChecklist, PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
-from grading.models.redaction import Redaction
-from grading.models.reserving import AbstentionDraw, SessionShares
 from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
-from grading.models.sessions import Session
+from grading.models.sampling import AbstentionDraw, SessionShares
+from grading.models.sessions import Session, SessionLesson
 from grading.models.state import SessionSignals, SessionState
 from grading.models.submissions import Proposal, Submission, SubmissionAddress
-from grading.models.usage import TokenUsage
 
 __all__ = [
     "AbstentionDraw",

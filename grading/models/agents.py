@@ -1,9 +1,8 @@
-"""Agents (the programs that submit sessions) and their bearer tokens."""
+"""Agents (the programs that submit sessions), their bearer tokens, and what each token used per day."""
 
 import datetime as dt
 import hashlib
 import secrets
-from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,15 +12,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
+from grading.vocabulary import LabelledEnum
 from grading.witness import Witness
 
-# How long the token before it still opens after a rotation.
-OVERLAP = dt.timedelta(days=1)
-TOKEN_PREFIX = "gs_"  # noqa: S105 - a prefix, so that a leaked token is recognisable
+# How long the old token stays valid after a rotation.
+ROTATION_OVERLAP = dt.timedelta(days=1)
+TOKEN_PREFIX = "gs_"  # noqa: S105 - no secret, but what makes a leaked token recognisable
 
 
 class Agent(models.Model):
-    """A program that runs sessions and submits them. Session ids are unique within an agent."""
+    """A program that submits sessions. Session ids are unique within an agent."""
 
     name = models.SlugField(max_length=80, unique=True)
     title = models.CharField(max_length=120, blank=True)
@@ -43,28 +43,18 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-class TokenScope(StrEnum):
-    """Who holds a token, and so who vouches for what is sent with it."""
+class TokenScope(LabelledEnum):
+    """Who has a token, and therefore who vouches for what is sent with it."""
 
-    UNSCOPED = ""
-    AGENT = "agent"
-    HOOK = "hook"
-    RUNNER = "runner"
-    READ = "read"
-
-    @property
-    def words(self) -> str:
-        return {
-            TokenScope.UNSCOPED: "made before scopes",
-            TokenScope.AGENT: "the agent itself",
-            TokenScope.HOOK: "a hook on the agent’s machine",
-            TokenScope.RUNNER: "a runner that the agent cannot read",
-            TokenScope.READ: "reading only",
-        }[self]
+    UNSCOPED = "", "made before scopes"
+    AGENT = "agent", "the agent itself"
+    HOOK = "hook", "a hook on the agent’s machine"
+    RUNNER = "runner", "a runner that the agent cannot read"
+    READ = "read", "reading only"
 
     @property
     def witness(self) -> Witness:
-        """Who vouches for what comes with such a token."""
+        """Who vouches for what is sent with such a token."""
         return {
             TokenScope.UNSCOPED: Witness.UNKNOWN,
             TokenScope.HOOK: Witness.HOOK,
@@ -73,7 +63,7 @@ class TokenScope(StrEnum):
 
     @property
     def narrower(self) -> "tuple[TokenScope, ...]":
-        """The scopes that a token of this one may be narrowed to, the widest first. None is ever widened."""
+        """The scopes that a token of this scope may be changed to, the widest first. A token is never widened."""
         order = (TokenScope.RUNNER, TokenScope.HOOK, TokenScope.AGENT, TokenScope.READ)
         return order if self is TokenScope.UNSCOPED else order[order.index(self) + 1 :]
 
@@ -82,7 +72,7 @@ class ApiTokenManager(models.Manager["ApiToken"]):
     def issue(
         self, agent: Agent, *, scope: TokenScope = TokenScope.HOOK, note: str = "", created_by: User | None = None
     ) -> tuple["ApiToken", str]:
-        """A new token for `agent`: the row, and the secret, which is shown once and kept nowhere."""
+        """Create a token for `agent`. Returns the row and the secret, which is stored nowhere: show it once."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         row = self.create(
             agent=agent,
@@ -95,31 +85,27 @@ class ApiTokenManager(models.Manager["ApiToken"]):
         return row, secret
 
     def authenticate(self, secret: str, now: dt.datetime | None = None) -> "ApiToken | None":
-        """The live token with this secret, or None; it says what was used of it on this day."""
+        """The valid token with this secret, or None. Its `used` is loaded in the same query."""
         if not secret.startswith(TOKEN_PREFIX):
             return None
         now = now or timezone.now()
         today = timezone.localdate(now)
-        held = self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None)
-        held = held.filter(Q(expires_at=None) | Q(expires_at__gt=now)).order_by()
+        tokens = self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None)
+        tokens = tokens.filter(Q(expires_at=None) | Q(expires_at__gt=now)).order_by()
         spent = FilteredRelation("usage", condition=Q(usage__day=today))
-        held = held.annotate(spent=spent, requests=F("spent__requests"), bytes=F("spent__bytes"))
-        row = held.first()
+        row = tokens.annotate(spent=spent, requests=F("spent__requests"), bytes=F("spent__bytes")).first()
         if row is not None and row.requests is not None:
             row.used = (today, {"requests": row.requests, "bytes": row.bytes})
         return row
 
 
 class ApiToken(models.Model):
-    """A bearer token of one agent. Only its hash is stored; `hint` is its last four characters.
-
-    `scope` says who holds it; empty for one that was made before there were scopes. One that is revoked stays so.
-    """
+    """A bearer token of one agent. Only its hash is stored."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tokens")
     scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    hint = models.CharField(max_length=4, editable=False)
+    hint = models.CharField(max_length=4, editable=False)  # the secret's last four characters
     note = models.CharField(max_length=120, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, editable=False
@@ -129,7 +115,7 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    # A day, and how much was used of the token on it, as they were read with it.
+    # Set by `authenticate`: a day, and the requests and bytes that the token used on that day.
     used: tuple[dt.date, dict[str, int]] | None = None
 
     objects = ApiTokenManager()
@@ -150,21 +136,38 @@ class ApiToken(models.Model):
         return self.scope != TokenScope.READ
 
     def narrow(self, scope: TokenScope) -> None:
-        """Let it do less from now on. Raises ValueError for a scope that is no narrower."""
+        """Change the scope to a narrower one. Raises ValueError if `scope` isn't narrower."""
         if scope not in TokenScope(self.scope).narrower:
             raise ValueError(f"a token is never widened: {self.get_scope_display()} to {scope.words}; make a new one")
         self.scope = scope
         self.save(update_fields=["scope"])
 
     def rotate(self, by: User | None) -> tuple["ApiToken", str]:
-        """A new token like this one, which goes on opening for a day, so that nothing is refused meanwhile."""
-        ends = timezone.now() + OVERLAP
+        """Issue a token like this one, which itself expires in a day. Returns the new row and its secret."""
+        ends = timezone.now() + ROTATION_OVERLAP
         if self.expires_at is None or self.expires_at > ends:
             self.expires_at = ends
             self.save(update_fields=["expires_at"])
-        scope = TokenScope(self.scope)
-        return ApiToken.objects.issue(self.agent, scope=scope, note=self.note, created_by=by)
+        return ApiToken.objects.issue(self.agent, scope=TokenScope(self.scope), note=self.note, created_by=by)
 
     def revoke(self) -> None:
-        """Let it open nothing, for good."""
+        """Make the token invalid, for good."""
         ApiToken.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+class TokenUsage(models.Model):
+    """How many requests a token made on one day of the site, and how many bytes their bodies announced.
+
+    The daily quotas limit both.
+    """
+
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="usage")
+    day = models.DateField()
+    requests = models.PositiveIntegerField(default=0)
+    bytes = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["token", "day"], name="token_usage_once_a_day")]
+
+    def __str__(self) -> str:
+        return f"{self.token} on {self.day}"

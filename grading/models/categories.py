@@ -1,4 +1,4 @@
-"""How sessions get their category: what was said of each and by whom, the rules that say it, and what people did."""
+"""How sessions get their category: statements about each session, rules, and what people changed."""
 
 import uuid
 from enum import StrEnum
@@ -9,14 +9,13 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_char, redacted_packed, redacted_text
+from grading.models.fields import enum_field, one_of, redacted_char, redacted_packed, redacted_text
 from grading.models.sessions import CategoryOrigin, Session
 from grading.signals import conditions
 
 
 class RuleAct(StrEnum):
-    """What somebody does to one rule of the list."""
+    """What a person does to one rule of the list."""
 
     ADD = "add"
     CHANGE = "change"
@@ -40,29 +39,27 @@ class RuleAct(StrEnum):
 
 
 class ListedRules(models.Manager["CategoryRule"]):
-    """The rules that were not deleted."""
+    """Rules that weren't deleted."""
 
     def get_queryset(self) -> "models.QuerySet[CategoryRule]":
         return super().get_queryset().filter(is_deleted=False)
 
     def enabled(self) -> "models.QuerySet[CategoryRule]":
-        """The rules that are on, in their order, with their categories."""
+        """Rules that are on, in their order, with their categories."""
         return self.filter(is_on=True).select_related("category__merged_into")
 
 
 class CategoryRule(models.Model):
-    """Sessions whose log meets every condition get the category. The first of the rules that are on wins.
+    """Sessions whose log meets every condition get the category. The first matching rule that is on wins."""
 
-    `conditions` is a list of {"field", "test", "values"}, as `grading.signals.conditions` reads them. `position` counts
-    from 1. Since `changed_at` it is as it is: it says nothing by itself of a session from before that has a category.
-    One that was deleted is kept, as words of it and an undo refer to it.
-    """
-
-    position = models.PositiveIntegerField(default=1)
+    position = models.PositiveIntegerField(default=1)  # from 1
+    # A list of {"field", "test", "values"}, which `grading.signals.conditions` reads.
     conditions = models.JSONField(default=list)
     category = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+")
     is_on = models.BooleanField(default=True)
+    # A rule isn't applied by itself to a session that was received before this time and has a category.
     changed_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The row stays, because category words and an undo refer to it.
     is_deleted = models.BooleanField(default=False, editable=False)
 
     everything = models.Manager["CategoryRule"]()
@@ -82,21 +79,22 @@ class CategoryRule(models.Model):
 
 
 class CategoryChange(models.Model):
-    """What a person did to the categories of one session or many: set by hand, or by the rules that were on; or to the
-    list of rules, which is its `edit` (else empty) and changes no session.
+    """What a person changed: the categories of sessions (by hand, or by applying the rules), or the list of rules.
 
-    `name` tells a form sent twice from two. `todo` are [session, arm, rule or null, why] that a worker has not done
-    yet; `total` were there at the start. Undone by `undone_by`; until all of it is, `undone_at` is set and words of it
-    still hold. Of an edit that was undone `todo` are the sessions of which the rules are still to be asked again.
-    `edit` has the act, the rule's key, number and words, what it is to be, and the list `before`.
+    A worker carries it out and undoes it. While it undoes a change, `undone_at` is set and some words are still
+    effective.
     """
 
+    # An idempotency key: the same form sent twice is one change.
     name = models.UUIDField(default=uuid.uuid4, unique=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     origin = enum_field(CategoryOrigin)
     reason = redacted_text(blank=True)
-    total = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)  # of `todo` at the start
+    # What the worker has still to do: a list of [session, arm, rule or null, why]. For an undone edit of the list, the
+    # sessions to which the rules must be applied again.
     todo = models.JSONField(default=list, blank=True)
+    # For a change of the list of rules: the act, the rule's key, number, text and new state, and the list `before`.
     edit = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)
@@ -121,38 +119,37 @@ class CategoryChange(models.Model):
 
     @property
     def is_edit(self) -> bool:
-        """Whether it was done to the list of rules."""
+        """Whether the list of rules was changed, rather than sessions."""
         return bool(self.edit)
 
     @property
-    def did(self) -> str:
-        """What was done, as of "somebody did"."""
+    def summary(self) -> str:
+        """What the person did, to follow "somebody"."""
         if self.is_edit:
             return f"{RuleAct(self.edit['act']).done} rule {self.edit['number']}: {self.edit['words']}"
         return f"set the {self} {'by the rules' if self.origin == CategoryOrigin.RULE else 'by hand'}"
 
 
 class CategoryWordQuerySet(models.QuerySet["CategoryWord"]):
-    def standing(self) -> "CategoryWordQuerySet":
-        """Those that were not taken back."""
+    def not_undone(self) -> "CategoryWordQuerySet":
         return self.filter(undone_at=None)
 
 
 class CategoryWord(models.Model):
-    """That somebody said of which category a session is. The strongest that stands holds; of equals, the latest.
+    """A statement about a session's category, by a person, a runner, a rule, etc. Only `undone_at` is ever updated.
 
-    `why` is in words; of a rule, what it matched. `by` is the person, `change` what they did. Never changed but for
-    `undone_at`.
+    The session gets the category of the first statement by CategoryOrigin that isn't undone; among equals, of the
+    latest (`grading.intake.categories.provenance.effective_word`).
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="category_words")
     origin = enum_field(CategoryOrigin)
     category = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+", db_index=False)
-    why = redacted_char(max_length=400, blank=True)
+    why = redacted_char(max_length=400, blank=True)  # for a rule, what it matched
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    # Few words have either, and an index of their own.
+    # Few rows have a rule or a change: partial indexes find them.
     rule = models.ForeignKey(
         CategoryRule, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
@@ -166,9 +163,7 @@ class CategoryWord(models.Model):
 
     class Meta:
         ordering = ["pk"]
-        constraints = [
-            one_of("category_word", "origin", CategoryOrigin),
-        ]
+        constraints = [one_of("category_word", "origin", CategoryOrigin)]
         indexes = [
             models.Index(fields=["rule"], condition=Q(rule__isnull=False), name="category_word_rules"),
             models.Index(fields=["change"], condition=Q(change__isnull=False), name="category_word_changes"),
@@ -179,9 +174,9 @@ class CategoryWord(models.Model):
 
 
 class SessionTraits(models.Model):
-    """What a session's log shows of its work, for rules to go by: a `grading.signals.traits.Traits`, without secrets.
+    """Properties of a session's work that category rules match: a redacted `grading.signals.traits.Traits`.
 
-    Derived from the log and from nothing that anybody said besides.
+    Derived from the log alone.
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="traits")

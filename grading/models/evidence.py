@@ -1,4 +1,4 @@
-"""What a session left behind: evidence (bytes, by hash), artifacts found in it, and the rules that find them."""
+"""What a session left behind: evidence files, artifacts, the rules that detect artifacts, and facts about its logs."""
 
 from enum import StrEnum
 
@@ -8,8 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.packed import PackedJSONField
-from grading.models.fields import HashListField, enum_field, hash_field, one_of
-from grading.models.redacted import redacted_char, redacted_text
+from grading.models.fields import HashListField, enum_field, hash_field, one_of, redacted_char, redacted_text
 from grading.models.sessions import Session
 from grading.redaction import redact
 from grading.signals.artifacts import MAX_LEAST_CHARACTERS, MIN_CHARACTERS, RULE_FIELDS, ArtifactDefinition, InvalidRule
@@ -26,31 +25,29 @@ class EvidenceKind(StrEnum):
 
 
 class Evidence(models.Model):
-    """One piece of evidence: the hash and size of its bytes, never the bytes (`grading.evidence.store` has them).
-
-    `witness` vouches for it; the same bytes from another one are another row.
-    `problem` is set where it must not be used for grading (log_overwritten, log_shared, format_unknown, ...) and
-    `detail` says what was expected and what came. `coverage` = recognised lines / lines of a transcript, in [0, 1].
-    """
+    """One file of evidence, whose bytes are in `grading.evidence.store`. Another witness's copy is another row."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="evidence", db_index=False)
     kind = enum_field(EvidenceKind)
     sha256 = hash_field()
     size = models.BigIntegerField()
+    # Not redacted, because parsers read the format from it. Show people `shown_name`.
     filename = models.CharField(max_length=255, blank=True)
     format = models.CharField(max_length=40, blank=True)
+    # The share of a transcript's lines that was recognised, from 0 to 1.
     coverage = models.FloatField(null=True, blank=True)
     report = PackedJSONField(default=dict, blank=True)
+    # Why it must not be used for grading (log_overwritten, format_unknown, ...), and what was expected and what came.
     problem = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = redacted_text(blank=True)
-    witness = enum_field(Witness, default=Witness.UNKNOWN)
+    witness = enum_field(Witness, default=Witness.UNKNOWN)  # who vouches for it
     received_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["pk"]
         verbose_name_plural = "evidence"
         constraints = [
-            # In this order its index also finds the same bytes of other sessions.
+            # In this order, its index also finds other sessions with the same bytes.
             models.UniqueConstraint(fields=["sha256", "kind", "witness", "session"], name="evidence_once"),
             one_of("evidence", "witness", Witness),
             one_of("evidence", "kind", EvidenceKind),
@@ -64,7 +61,7 @@ class Evidence(models.Model):
 
     @property
     def shown_name(self) -> str:
-        """Its file's name for people; `filename` tells parsers what it may be, so that nothing in it is hidden."""
+        """The redacted file name, for people."""
         return redact(self.filename)
 
 
@@ -79,7 +76,7 @@ class ArtifactKind(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where an artifact was seen. `FACTS` is what the caller observed itself: independent of the transcript (L11)."""
+    """Where an artifact was detected. FACTS are what the caller observed itself, independent of the transcript."""
 
     FACTS = "facts"
     PATCH = "patch"
@@ -87,7 +84,7 @@ class Origin(StrEnum):
 
 
 class ArtifactRule(models.Model):
-    """A rule that finds artifacts and says what they are worth. A new site begins with the founding table."""
+    """A rule that detects artifacts of one kind and gives their worth. Migrations create the initial rules."""
 
     kind = models.SlugField(max_length=32, unique=True)
     path_glob = models.CharField(max_length=200, blank=True)
@@ -119,53 +116,49 @@ class ArtifactRule(models.Model):
             raise ValidationError(problem)
 
     def problem(self) -> str:
-        """Why the rule cannot work, in words; empty where it can."""
+        """Why the rule is invalid, or an empty string."""
         try:
             ArtifactDefinition(**{name: getattr(self, name) for name in RULE_FIELDS})
         except InvalidRule as error:
             return str(error)
-        except TypeError:  # a number that was not given, which the form says
-            return ""
+        except TypeError:  # a number is missing, which the form reports
+            pass
         return ""
 
 
-# What several sessions may claim, and one owns.
+# Several sessions may claim the same one of these, and one of them owns it.
 LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
 
 
 class ArtifactQuerySet(models.QuerySet["Artifact"]):
     def owned(self) -> "ArtifactQuerySet":
-        """All but the commits and pull requests that belong to another session."""
+        """Artifacts other than commits and pull requests that belong to another session."""
         return self.filter(owned_by=None)
 
 
 class Artifact(models.Model):
-    """Something a session left behind: an idea, a task, a post, a note; or a mandatory check that failed, as the latest
-    facts that name it say; or its claim of a commit or pull request: from facts, or because a confirmed call in its log
-    made it.
-
-    `key` is what it is (path, URL, commit hash, line, name of the check). Several sessions may claim one commit or pull
-    request, and one owns it (`grading.evidence.ownership` decides and keeps `owned_by`): None means this session, as
-    for everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
-    hashes apart, and `receipt` is the key of the first evidence that showed it.
-
-    `left_out` says in words why it does not count for the consumption grade; empty where it does. `witness` vouches for
-    it: whoever sent the facts, the patch or the log that shows it.
+    """Something that a session left behind (an idea, a task, a post, a note), a mandatory check that failed according
+    to the latest facts, or a claim of a commit or pull request by the facts or a confirmed call in the log.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts", db_index=False)
     kind = enum_field(ArtifactKind)
-    key = models.CharField(max_length=500)
+    key = models.CharField(max_length=500)  # path, URL, commit hash, line, or name of the check
     origin = enum_field(Origin)
     seen_at = redacted_char(max_length=300, blank=True)
     rule = models.CharField(max_length=64, blank=True)
+    # For a claim: what tells equal short hashes apart, what equal claims have in common, and the key of the first
+    # evidence that shows it.
     subject = models.CharField(max_length=100, blank=True)
     lookup = models.CharField(max_length=40, blank=True)
     receipt = models.BigIntegerField(default=0)
+    # The session that owns the commit or pull request, if it is another one. Set by `grading.evidence.ownership`.
     owned_by = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
+    # Why it doesn't count for the consumption grade. Empty if it counts.
     left_out = redacted_char(max_length=400, blank=True)
+    # Who vouches for it: who sent the facts, the patch or the log.
     witness = enum_field(Witness, default=Witness.UNKNOWN)
 
     objects = ArtifactQuerySet.as_manager()
@@ -191,33 +184,28 @@ class Artifact(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
 
-    @property
-    def is_independent(self) -> bool:
-        return self.origin == Origin.FACTS
-
 
 class SessionLog(models.Model):
-    """What a session's logs amount to, as `grading.evidence.ownership` derives it: which count, and what is its own.
-
-    `files` are the hashes of the logs that count, its own first and then those of its subagents. `size` are the records
-    in the first of them, `total` those in all and in its subagents' sessions; `resumed`: one begins with what it says
-    is another session's. `receipt` is the key of the first of its logs that the site received. `carried` says how many
-    of the records belong to which other session (by key). `parent` is the agent's own id of the session that started
-    this one, and `part_of` the session that has its work and its reward, where the site knows it. `digest` changes
-    whenever other records are left out or other logs are read.
-    """
+    """Which of a session's logs count and which of their records are its own (from `grading.evidence.ownership`)."""
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="log")
+    # The hashes of the logs that count: its own first, then those of its subagents.
     files = HashListField(default=list)
+    # The records in the first of these, and those in all of them and in its subagents' sessions.
     size = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
+    # Whether one of the logs begins with records that name another session.
     resumed = models.BooleanField(default=False)
+    # The key of the first of its logs that the site received.
     receipt = models.BigIntegerField(default=0)
+    # How many of the records belong to other sessions, by session key.
     carried = models.JSONField(default=dict)
+    # The agent's id for the session that started this one, and the session that gets this one's work and reward.
     parent = models.CharField(max_length=200, blank=True)
     part_of = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="parts", db_index=False
     )
+    # Changes whenever other records are left out or other logs are read.
     digest = models.CharField(max_length=16, blank=True)
 
     class Meta:
@@ -231,36 +219,33 @@ class SessionLog(models.Model):
 
 
 class RecordAnchor(models.Model):
-    """A record by which the copies of a session's log are found: its first, and those that a confirmed effect or change
-    of a file came from (a bounded number of them). `record` is a hash of the record's id.
+    """A log record by which copies of a session's log are detected: the first record, and a bounded number of those
+    with a confirmed effect or file change.
     """
 
     pk = models.CompositePrimaryKey("record", "session_id")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="anchors")
-    record = models.BigIntegerField()
+    record = models.BigIntegerField()  # a hash of the record's id
 
     def __str__(self) -> str:
         return f"record {self.record:x} of {self.session}"
 
 
 class ArtifactSketch(models.Model):
-    """What an artifact says, as the hashes that `grading.signals.substance` sketches a text by, eight bytes each.
-
-    `ended_at` is its session's. `received_at` is when the site first received the artifact with this text.
-    """
+    """An artifact's text as a set of hashes (`grading.signals.substance`), to detect near copies."""
 
     artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="sketch")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="sketches")
-    shingles = models.BinaryField()
-    ended_at = models.DateTimeField()
-    received_at = models.DateTimeField()
+    shingles = models.BinaryField()  # eight bytes each
+    ended_at = models.DateTimeField()  # when its session ended
+    received_at = models.DateTimeField()  # when the site first received the artifact with this text
 
     def __str__(self) -> str:
         return f"sketch of {self.artifact_id}"
 
 
 class ArtifactMark(models.Model):
-    """One of the few smallest hashes of a sketch: two near copies share some, so that one is found by the other's."""
+    """One of the smallest hashes of a sketch. Near copies share some of them, and are looked up by them."""
 
     sketch = models.ForeignKey(ArtifactSketch, on_delete=models.CASCADE, related_name="marks")
     mark = models.BigIntegerField()

@@ -1,4 +1,10 @@
-"""Columns that several models share."""
+"""Columns and constraints that several models share.
+
+Columns whose name begins with "redacted" hold text from sessions and people. They replace secrets when a row is
+written by save, update, bulk_create or bulk_update, never when it is read. `grading.intake.redacting` redacts older
+rows again. Nothing is graded from such a column, so a new rule for secrets moves no reward. Compare a stored row only
+with what `redacted` returns.
+"""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -9,26 +15,38 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
-from bandit.packed import BytesField
+from bandit.packed import BytesField, PackedJSONField, PackedTextField
+from grading.plain import plain_text
+from grading.redaction import redact, redact_json, redact_line
+
+# Keys of a grade's evidence that are not redacted: hashes of what the grade was given. They are compared with later
+# ones, and a hash may look like a secret.
+NOT_REDACTED = frozenset({"shown"})
 
 
 def enum_field(enum: type[StrEnum], **options: Any) -> "models.CharField[str, str]":
-    """A text column that holds one value of `enum`. Pair it with `one_of` in Meta.constraints."""
+    """A text column that holds one value of `enum`. Add `one_of` to the model's constraints."""
     longest = max(len(member.value) for member in enum)
     choices = [(member.value, getattr(member, "words", member.value)) for member in enum]
     return models.CharField(max_length=max(longest, 32), choices=choices, **options)
 
 
 def one_of(model: str, field: str, enum: type[StrEnum]) -> models.CheckConstraint:
-    """The database's half of `enum_field`: nothing outside the enum is ever stored."""
+    """The constraint that an `enum_field` has one of the enum's values."""
     return models.CheckConstraint(
         condition=Q(**{f"{field}__in": [member.value for member in enum]}), name=f"{model}_{field}_known"
     )
 
 
+def unit_interval(field: str, name: str, *, null: bool = False) -> models.CheckConstraint:
+    """The constraint that `field` is from 0 to 1 or, with `null`, empty."""
+    condition = Q(**{f"{field}__gte": 0, f"{field}__lte": 1})
+    return models.CheckConstraint(condition=Q(**{field: None}) | condition if null else condition, name=name)
+
+
 class Literal(models.Value):
-    """A word of an enum, written into the statement itself. With a parameter in its place SQLite plans before it knows
-    the word: it takes a rare one for usual, and never uses an index that holds rows with that word alone.
+    """A value of an enum, written into the SQL text. Given a parameter, SQLite plans the query before it knows the
+    value, and never uses a partial index on that value.
     """
 
     def as_sql(self, *_: Any, **__: Any) -> tuple[str, tuple[str | int, ...]]:
@@ -38,8 +56,8 @@ class Literal(models.Value):
 
 
 class Keys(RawSQL):
-    """Thousands of keys for `__in`, written into the statement itself: to hand over as many parameters takes Django and
-    the driver longer than the database needs for its answer.
+    """Thousands of keys for `__in`, written into the SQL text. As parameters they take Django and the driver longer
+    than the database needs for its answer.
     """
 
     def __init__(self, keys: Iterable[int]) -> None:
@@ -47,9 +65,9 @@ class Keys(RawSQL):
 
 
 class HashField(BytesField, models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
-    """A SHA-256 as its 64 hexadecimal digits, empty where there is none; the database has the 32 bytes that they say.
+    """A SHA-256 as 64 hexadecimal digits, or empty. The database stores the 32 bytes.
 
-    Storing anything but such digits raises ValueError.
+    Storing anything else raises ValueError.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -66,10 +84,10 @@ class HashField(BytesField, models.CharField):  # type: ignore[type-arg]  # gene
 
 
 class HashListField(BytesField):
-    """A list of such hashes; the database has their bytes one after the other."""
+    """A list of SHA-256 hashes in hexadecimal digits. The database stores their bytes one after the other."""
 
     def from_db_value(self, value: Any, *_: Any) -> list[str] | None:
-        if value is None:  # of a row that an outer join did not find
+        if value is None:  # an outer join without a row
             return None
         digits = bytes(value).hex()
         return [digits[start : start + 64] for start in range(0, len(digits), 64)]
@@ -78,38 +96,87 @@ class HashListField(BytesField):
         return b"".join(map(bytes.fromhex, value))
 
 
-def hash_field(**options: Any) -> "models.CharField[str, str]":
-    """A column of SHA-256 hashes: `HashField`."""
-    return HashField(**options)
-
-
-def short_hash(*said: object) -> int:
-    """64 bits, signed as the databases' whole numbers are, that tell apart what is said; the same in every process."""
-    digest = sha256("\x1f".join(map(str, said)).encode()).digest()
+def short_hash(*parts: object) -> int:
+    """A signed 64-bit hash of the parts' text, the same in every process."""
+    digest = sha256("\x1f".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-class CopiedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
-    """Mixed into a column for queries: it repeats what the packed JSON of `packed` says under its own name."""
+class RedactedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """Mixed into a text or JSON column. To migrations it is the plain column."""
 
-    def __init__(self, *args: Any, packed: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.packed = packed
-
-    def deconstruct(self) -> Any:
-        name, _path, args, kwargs = super().deconstruct()
-        return name, f"django.db.models.{type(self).__bases__[1].__name__}", args, kwargs
-
-    def pre_save(self, instance: models.Model, add: bool) -> Any:  # noqa: ARG002, FBT001 - Django's signature
-        said = getattr(instance, self.packed).get(self.name)
-        value = said if isinstance(said, str if self.null is False else (int, float)) else self.get_default()
+    def pre_save(self, instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
+        """The redacted value, which the instance gets too."""
+        value = self.redacted(super().pre_save(instance, add))
         setattr(instance, self.attname, value)
         return value
 
+    def get_db_prep_save(self, value: Any, connection: Any) -> Any:
+        return super().get_db_prep_save(self.redacted(value), connection)
 
-class CopiedTextField(CopiedField, models.CharField):  # type: ignore[type-arg]  # as above
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, f"django.db.models.{self.get_internal_type()}", args, kwargs
+
+    def redacted(self, value: Any) -> Any:
+        """What the column stores for `value`."""
+        return plain_text(redact(value), self.max_length) if isinstance(value, str) else value
+
+
+class RedactedCharField(RedactedField, models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
+    """One line, which may have been cut in the middle of a secret."""
+
+    def redacted(self, value: Any) -> Any:
+        return plain_text(redact_line(value), self.max_length) if isinstance(value, str) else value
+
+
+class RedactedTextField(RedactedField, models.TextField):  # type: ignore[type-arg]  # generic in the stubs only
     pass
 
 
-class CopiedNumberField(CopiedField, models.FloatField):  # type: ignore[type-arg]  # as above
+class RedactedJSON(RedactedField):
+    """Mixed into a column of JSON, plain or packed."""
+
+    def redacted(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: item if key in NOT_REDACTED else redact_json(item) for key, item in value.items()}
+        return redact_json(value)
+
+
+class RedactedJSONField(RedactedJSON, models.JSONField):
     pass
+
+
+class RedactedPackedField(RedactedJSON, PackedJSONField):
+    pass
+
+
+class RedactedPackedTextField(RedactedField, PackedTextField):
+    pass
+
+
+# Models call these functions rather than the classes: the type checker then knows the type of a column's values.
+
+
+def hash_field(**options: Any) -> "models.CharField[str, str]":
+    return HashField(**options)
+
+
+def redacted_char(**options: Any) -> "models.CharField[str, str]":
+    return RedactedCharField(**options)
+
+
+def redacted_text(**options: Any) -> "models.TextField[str, str]":
+    return RedactedTextField(**options)
+
+
+def redacted_json(**options: Any) -> "models.JSONField[Any, Any]":
+    return RedactedJSONField(**options)
+
+
+def redacted_packed(**options: Any) -> "models.JSONField[Any, Any]":
+    return RedactedPackedField(**options)
+
+
+def redacted_packed_text(**options: Any) -> "models.TextField[str, str]":
+    return RedactedPackedTextField(**options)

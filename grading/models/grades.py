@@ -1,5 +1,6 @@
-"""Grades (what each source said) and settlements (what the chain made of it): append-only, in the database too."""
+"""Grades (what each source found) and settlements (the reward that follows). Both are append-only in the database."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -7,83 +8,82 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, hash_field, one_of, short_hash
+from grading.models.fields import (
+    enum_field,
+    hash_field,
+    one_of,
+    redacted_packed,
+    redacted_packed_text,
+    short_hash,
+    unit_interval,
+)
 from grading.models.judging import Purpose
-from grading.models.redacted import redacted_packed, redacted_packed_text
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
-
-class GradeQuerySet(models.QuerySet["Grade"]):
-    def chain(self) -> "GradeQuerySet":
-        """Those that the chain reads: all but parallel verdicts."""
-        return self.filter(parallel=False)
-
-    def first_readings(self) -> "GradeQuerySet":
-        """All but the further readings of a session that the judge had read already."""
-        return self.filter(sample=1)
-
-    def verdicts(self) -> "GradeQuerySet":
-        """The scored grades of judges, parallel ones too."""
-        return self.filter(source=Source.JUDGE, status=Status.SCORED)
-
-    def without_judge(self) -> "GradeQuerySet":
-        """What is written on sessions that come in while there is no judge; on those that have a job it is FAILED."""
-        return self.filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
-
-    def answering(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> "GradeQuerySet":
-        """The verdicts on the same question: evidence, rubric, digest, and a model whose dated names count too."""
-        same = {"inputs_sha256": inputs_sha256, "rubric": rubric, "version": version}
-        return self.verdicts().filter(**same, model__startswith=model)
-
-
-# What makes a scored grade of a machine the same as another of its session.
+# Two scored grades of a session by machines must differ in one of these columns.
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric", "sample", "replicate")
 
 
-class IdentityField(models.BigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
-    """The `short_hash` of a grade's IDENTITY; None where there may be any number of the same."""
+class GradeQuerySet(models.QuerySet["Grade"]):
+    def bulk_create(self, objs: Iterable["Grade"], *args: Any, **kwargs: Any) -> "list[Grade]":
+        grades = list(objs)
+        for grade in grades:
+            grade.set_derived_columns()
+        return super().bulk_create(grades, *args, **kwargs)
 
-    def deconstruct(self) -> Any:
-        name, _path, args, kwargs = super().deconstruct()
-        return name, "django.db.models.BigIntegerField", args, kwargs
+    def chain(self) -> "GradeQuerySet":
+        """Grades that the reward chain reads: all but parallel verdicts."""
+        return self.filter(parallel=False)
 
-    def pre_save(self, instance: Any, add: bool) -> int | None:  # noqa: ARG002, FBT001 - Django's signature
-        is_once = instance.status == Status.SCORED and instance.source != Source.HUMAN
-        value = short_hash(*(getattr(instance, name) for name in IDENTITY)) if is_once else None
-        setattr(instance, self.attname, value)
-        return value
+    def first_readings(self) -> "GradeQuerySet":
+        """Grades that aren't a judge's second or third reading of a session."""
+        return self.filter(sample=1)
+
+    def verdicts(self) -> "GradeQuerySet":
+        """Scored grades by judges, including parallel ones."""
+        return self.filter(source=Source.JUDGE, status=Status.SCORED)
+
+    def without_judge(self) -> "GradeQuerySet":
+        """Grades of sessions that came in while no judge was configured. If such a session has a job, the grade's
+        status is FAILED, and it isn't among these.
+        """
+        return self.filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
+
+    def answering(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> "GradeQuerySet":
+        """Verdicts on the same inputs, rubric and digest version, by `model` or a dated release of it."""
+        question = {"inputs_sha256": inputs_sha256, "rubric": rubric, "version": version}
+        return self.verdicts().filter(**question, model__startswith=model)
 
 
 class Grade(models.Model):
-    """What one source said of one session, once. Never updated, never deleted (L3).
+    """What one source found about one session. Never updated or deleted; an undo is a row that `withdraws` another."""
 
-    `value` in [0, 1] iff scored. `evidence` is the JSON of the sum; what queries read of it is in columns too. L8 and
-    L14: `version` names the rule set, `model`, `route` and `rubric` who answered, `inputs_sha256` what was read. A
-    person's undo is a row that `withdraws` another. `parallel` verdicts (a repeat, a second judge's opinion) stand
-    beside the chain and never enter it. `sample` numbers the readings of one session by one judge from 1; a further one
-    names the first as `sample_of`, and the chain takes the median of three. `identity` is what no two grades of a
-    session have in common: the same source asked the same says it once, or counts as another `replicate`.
-    """
-
-    # Indexes: `grade_once` begins with the session, and few rows have a sample or an author.
+    # The index of grade_once begins with the session.
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades", db_index=False)
     source = enum_field(Source)
     status = enum_field(Status)
-    value = models.FloatField(null=True, blank=True)
+    value = models.FloatField(null=True, blank=True)  # in [0, 1] if scored, otherwise None
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = redacted_packed_text(blank=True)
+    # How the value was computed. `view`, `mean` and `purpose` repeat some of its keys for queries.
     evidence = redacted_packed(default=dict, blank=True)
-    view = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
-    mean = CopiedNumberField(packed="evidence", null=True, editable=False)
-    purpose = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
+    view = models.CharField(max_length=16, blank=True, editable=False)
+    mean = models.FloatField(null=True, editable=False)
+    purpose = models.CharField(max_length=16, blank=True, editable=False)
+    # Of the source's rules; for a judge, of its digest and prompt.
     version = models.CharField(max_length=80, blank=True)
+    # Which judge answered, how it was reached, and the rubric's hash.
     model = models.CharField(max_length=120, blank=True)
     route = models.CharField(max_length=120, blank=True)
     rubric = models.CharField(max_length=64, blank=True)
     inputs_sha256 = hash_field(blank=True)
+    # Tells repeated grades of the same inputs apart.
     replicate = models.PositiveSmallIntegerField(default=0)
+    # A repeat or a second judge's opinion. The reward chain ignores it.
     parallel = models.BooleanField(default=False)
+    # Numbers a judge's readings of a session from 1. Later readings refer to the first; the chain takes the median of
+    # three.
     sample = models.PositiveSmallIntegerField(default=1)
     sample_of = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="read_again", db_index=False
@@ -97,7 +97,8 @@ class Grade(models.Model):
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by", db_index=False
     )
     created_at = models.DateTimeField(default=timezone.now)
-    identity = IdentityField(null=True, editable=False)
+    # A hash of the columns in IDENTITY. None for a person's grade and one without a value, which may be repeated.
+    identity = models.BigIntegerField(null=True, editable=False)
 
     objects = GradeQuerySet.as_manager()
 
@@ -111,7 +112,7 @@ class Grade(models.Model):
                 condition=Q(status=Status.SCORED, value__isnull=False) | (~Q(status=Status.SCORED) & Q(value=None)),
                 name="grade_value_iff_scored",
             ),
-            models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="grade_value_range"),
+            unit_interval("value", "grade_value_range", null=True),
             models.CheckConstraint(
                 condition=Q(status=Status.SCORED) | ~Q(reason=Reason.NONE), name="grade_unscored_has_reason"
             ),
@@ -126,10 +127,10 @@ class Grade(models.Model):
                 | Q(sample__gt=1, sample_of__isnull=False, source=Source.JUDGE, status=Status.SCORED, parallel=False),
                 name="grade_further_readings_are_verdicts",
             ),
-            # Of hashes: what they are of would take ten times the room. In one session no two are alike by chance.
+            # An index on the hash takes a tenth of the room of one on the columns.
             models.UniqueConstraint(fields=["session", "identity"], name="grade_once"),
-            # Of the few that withdraw one: SQLite takes the NULLs of a unique column for as many equal values, and
-            # would rather read the whole table.
+            # With a condition, because SQLite counts the NULLs of a unique column as equal values and would then
+            # rather read the whole table.
             models.UniqueConstraint(
                 fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"
             ),
@@ -142,7 +143,6 @@ class Grade(models.Model):
                 condition=Q(source=Source.JUDGE, status=Status.SCORED, parallel=False),
                 name="grade_verdicts",
             ),
-            # Those of which nobody could be asked.
             models.Index(
                 fields=["session"],
                 condition=Q(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED, parallel=False),
@@ -153,14 +153,29 @@ class Grade(models.Model):
     def __str__(self) -> str:
         return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.set_derived_columns()
+        super().save(*args, **kwargs)
+
+    def set_derived_columns(self) -> None:
+        """Set the columns that are computed from others: `view`, `mean`, `purpose` and `identity`."""
+        view, mean, purpose = (self.evidence.get(name) for name in ("view", "mean", "purpose"))
+        self.view = view if isinstance(view, str) else ""
+        self.mean = mean if isinstance(mean, int | float) else None
+        self.purpose = purpose if isinstance(purpose, str) else ""
+        self.identity = None
+        if self.status == Status.SCORED and self.source != Source.HUMAN:
+            self.identity = short_hash(*(getattr(self, name) for name in IDENTITY))
+
     def answers(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> bool:
-        """Whether it is of those that `GradeQuerySet.answering` finds."""
-        said = (self.source, self.status, self.inputs_sha256, self.rubric, self.version)
-        return said == (Source.JUDGE, Status.SCORED, inputs_sha256, rubric, version) and self.model.startswith(model)
+        """Whether `GradeQuerySet.answering` would find this grade."""
+        question = (self.source, self.status, self.inputs_sha256, self.rubric, self.version)
+        expected = (Source.JUDGE, Status.SCORED, inputs_sha256, rubric, version)
+        return question == expected and self.model.startswith(model)
 
     @property
     def beside(self) -> str:
-        """What a parallel opinion was asked for, in words; empty for what the chain reads."""
+        """What a parallel verdict was requested for, as text. Empty for a grade of the reward chain."""
         if not self.parallel:
             return ""
         purpose = self.evidence.get("purpose")
@@ -168,29 +183,28 @@ class Grade(models.Model):
 
 
 class Settlement(models.Model):
-    """One resolution of the chain for one session; the highest revision is what holds. Never updated (L3).
-
-    `value` is None for "no reward". `steps` is the whole explanation; `sentence` sums it up. `reason` is set where the
-    reward is provisional, excluded or not graded, and says why. `policy` is the chain's policy. `basis` is
-    `Resolution.basis`, None in rows of earlier versions.
-    """
+    """A reward of one session, computed from its grades. Never updated: the highest revision is the current one."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements", db_index=False)
     revision = models.PositiveIntegerField()
-    value = models.FloatField(null=True)
+    value = models.FloatField(null=True)  # None: no reward
     source = models.CharField(max_length=32, blank=True)
     final = models.BooleanField()
     weight = models.FloatField()
+    # Why the reward is provisional, excluded or missing. Empty for a final one.
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
+    # The whole explanation, and its summary.
     sentence = redacted_packed_text(blank=True)
     steps = redacted_packed()
-    # Without an index or a constraint: nobody looks a settlement up by it, and an erasure takes both.
+    # Without index and constraint: no query filters by it, and an erasure deletes both rows.
     grade = models.ForeignKey(
         Grade, null=True, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
     )
+    # The policy of the reward chain that was applied.
     policy = models.ForeignKey(
         "bandit.PolicyText", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    # `Resolution.basis`. None in rows of earlier versions.
     basis = models.CharField(max_length=16, null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -198,8 +212,8 @@ class Settlement(models.Model):
         ordering = ["session", "revision"]
         constraints = [
             models.UniqueConstraint(fields=["session", "revision"], name="settlement_revision_once"),
-            models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="settlement_range"),
-            models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="settlement_weight_range"),
+            unit_interval("value", "settlement_range", null=True),
+            unit_interval("weight", "settlement_weight_range"),
             models.CheckConstraint(condition=Q(revision__gte=1), name="settlement_revision_from_one"),
             models.CheckConstraint(
                 condition=Q(value__isnull=False) | Q(weight=0), name="settlement_no_reward_no_weight"

@@ -1,43 +1,29 @@
-"""What was imported from folders at the site itself: each run, and what became of every file that it found."""
-
-from enum import StrEnum
+"""Imports of log folders on the site itself: each run, and the result for each file."""
 
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
 from grading.models.agents import Agent
-from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_char, redacted_json
+from grading.models.fields import enum_field, one_of, redacted_char, redacted_json
 from grading.models.sessions import Session
+from grading.vocabulary import LabelledEnum
 
 
-class Fate(StrEnum):
-    """What became of one file; or of a folder that was not looked into."""
+class Fate(LabelledEnum):
+    """The result for one file, or for a folder that wasn't read."""
 
-    IMPORTED = "imported"
-    ADDED = "added"
-    THERE = "there"
+    IMPORTED = "imported", "imported, a new session each"
+    ADDED = "added", "added to a session that was there"
+    THERE = "there", "already there"
     REFUSED = "refused"
-    OTHER = "other"
-    SKIPPED = "skipped"
-    FOLDER = "folder"
-
-    @property
-    def words(self) -> str:
-        return {
-            Fate.IMPORTED: "imported, a new session each",
-            Fate.ADDED: "added to a session that was there",
-            Fate.THERE: "already there",
-            Fate.REFUSED: "refused",
-            Fate.OTHER: "not a session log",
-            Fate.SKIPPED: "left out: a link, or no regular file",
-            Fate.FOLDER: "folders left out",
-        }[self]
+    OTHER = "other", "not a session log"
+    SKIPPED = "skipped", "left out: a link, or no regular file"
+    FOLDER = "folder", "folders left out"
 
     @property
     def one(self) -> str:
-        """The same of one file."""
+        """The same, for one file."""
         return {
             Fate.IMPORTED: "imported",
             Fate.ADDED: "added",
@@ -47,19 +33,16 @@ class Fate(StrEnum):
 
 
 class LogImport(models.Model):
-    """One run of an import. `by` is who ran it, `folders` what was named; `counts` says how many met which fate, and
-    stays when the rows of its files are gone. `ended_at` is None while it runs, and where it was killed; `stopped` says
-    why it ended early.
-    """
+    """One run of an import."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="imports")
-    by = models.CharField(max_length=150)
+    by = models.CharField(max_length=150)  # the user who ran it
     folders = redacted_json(default=list)
     category = models.CharField(max_length=200, blank=True)
-    counts = models.JSONField(default=dict, blank=True)
+    counts = models.JSONField(default=dict, blank=True)  # files by fate; outlasts the rows of the files
     started_at = models.DateTimeField(default=timezone.now, db_index=True)
-    ended_at = models.DateTimeField(null=True, blank=True)
-    stopped = models.CharField(max_length=200, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)  # None while it runs, and if it was killed
+    stopped = models.CharField(max_length=200, blank=True)  # why it ended early
 
     class Meta:
         ordering = ["-pk"]
@@ -73,31 +56,28 @@ class LogImport(models.Model):
 
     @property
     def counted(self) -> dict[str, int]:
-        """How many met each fate, 0 for none."""
+        """The number of files for each fate, including 0."""
         return {fate.value: self.counts.get(fate, 0) for fate in Fate}
 
     @property
     def tally(self) -> list[tuple[Fate, int]]:
-        """How many met each fate that any met, in the order of the fates."""
+        """Each fate that occurred, with its number of files, in the order of Fate."""
         return [(fate, self.counts[fate]) for fate in Fate if self.counts.get(fate)]
 
     @property
     def files(self) -> int:
-        """How many files were found, whatever became of them."""
+        """The number of files, whatever their fate."""
         return sum(count for fate, count in self.tally if fate is not Fate.FOLDER)
 
 
 class ImportedFile(models.Model):
-    """One file of an import, and what became of it. `why` is the same for many files, `detail` about this one.
-
-    A session that is erased takes its files' rows along.
-    """
+    """One file of an import. The row is deleted with its session."""
 
     log_import = models.ForeignKey(LogImport, on_delete=models.CASCADE, related_name="found", db_index=False)
     path = redacted_char(max_length=1000)
     fate = enum_field(Fate)
-    why = models.CharField(max_length=200, blank=True)
-    detail = redacted_char(max_length=500, blank=True)
+    why = models.CharField(max_length=200, blank=True)  # the same for many files
+    detail = redacted_char(max_length=500, blank=True)  # about this file
     session = models.ForeignKey(Session, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
@@ -109,11 +89,10 @@ class ImportedFile(models.Model):
         return self.path
 
     @property
-    def became(self) -> str:
-        """Its fate in words."""
+    def result(self) -> str:
         return Fate(self.fate).one
 
     @property
-    def said(self) -> str:
-        """Why, in half a line; empty where nothing is to be said."""
+    def explanation(self) -> str:
+        """Why the file has this fate. May be empty."""
         return ": ".join(filter(None, (self.why, self.detail)))

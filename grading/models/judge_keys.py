@@ -1,4 +1,4 @@
-"""The judge's key: from the environment, or typed in the browser and kept sealed; and the calls that tested it."""
+"""The judge's API key, from the environment or entered in the browser and encrypted, and calls that tested it."""
 
 import re
 from dataclasses import dataclass
@@ -8,23 +8,20 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 
-from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_text
+from grading.models.fields import enum_field, one_of, redacted_text
 from grading.vocabulary import Reason
 from gradingsite import sealing
 
 PURPOSE = "judge key"
-LONGEST, HINT = 500, 4
-# What a header can carry, and nothing that a person pasted by mistake.
-KEY = re.compile(rf"[!-~]{{8,{LONGEST}}}")
+MAX_KEY_LENGTH = 500
+HINT_LENGTH = 4
+# Visible ASCII: what a header can carry.
+KEY = re.compile(rf"[!-~]{{8,{MAX_KEY_LENGTH}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeAccess:
-    """The key that the first judge is asked with and where it is sent; an empty key where there is none.
-
-    `trouble` says why a stored key cannot be used, in words.
-    """
+    """The first judge's API key (empty if there is none) and address. `trouble` says why a stored key is unusable."""
 
     api_key: str = ""
     base_url: str = ""
@@ -32,13 +29,13 @@ class JudgeAccess:
     trouble: str = ""
 
     def key_for(self, base_url: str) -> str:
-        """The key, if it may go to that address: a stored one goes nowhere but where it was typed for."""
+        """The key, if it may be sent to that address. A stored key is only for the address it was entered with."""
         return self.api_key if self.from_environment or base_url == self.base_url else ""
 
 
 class JudgeKeyManager(models.Manager["JudgeKey"]):
     def access(self) -> JudgeAccess:
-        """The key in force: the environment's, which takes no query, else the stored one."""
+        """The current key: the environment's (without a query), otherwise the stored one."""
         if settings.ANTHROPIC_API_KEY:
             return JudgeAccess(
                 api_key=settings.ANTHROPIC_API_KEY, base_url=settings.ANTHROPIC_BASE_URL, from_environment=True
@@ -46,19 +43,19 @@ class JudgeKeyManager(models.Manager["JudgeKey"]):
         row = self.first()
         if row is None:
             return JudgeAccess(base_url=settings.ANTHROPIC_BASE_URL)
-        return row.opened()
+        return row.unseal()
 
     def put(self, api_key: str, base_url: str, by: User) -> "JudgeKey":
-        """Keep this key in place of any other. ValueError where it cannot be one, or is for another address."""
+        """Replace the stored key. Raises ValueError if it isn't a valid key, or is for another address."""
         if not KEY.fullmatch(api_key):
-            raise ValueError(f"Expected 8 to {LONGEST} letters, digits and signs without spaces.")
+            raise ValueError(f"Expected 8 to {MAX_KEY_LENGTH} letters, digits and signs without spaces.")
         if settings.ANTHROPIC_BASE_URL and base_url != settings.ANTHROPIC_BASE_URL:
             raise ValueError("ANTHROPIC_BASE_URL names another address.")
-        # Sealed with its address: whoever writes another one into the row gets a key that cannot be read.
+        # The key is encrypted together with its address, so that nobody can send it elsewhere by changing the row.
         columns = {
             "sealed": sealing.seal(f"{base_url}\n{api_key}", purpose=PURPOSE),
             "base_url": base_url,
-            "hint": api_key[-HINT:],
+            "hint": api_key[-HINT_LENGTH:],
             "by": by,
             "at": timezone.now(),
         }
@@ -66,15 +63,12 @@ class JudgeKeyManager(models.Manager["JudgeKey"]):
 
 
 class JudgeKey(models.Model):
-    """The key typed in the browser, encrypted together with the address it was typed for: one row, or none.
-
-    `hint` are its last characters, all that is ever shown.
-    """
+    """The key that was entered in the browser, encrypted together with its address. At most one row."""
 
     only = models.BooleanField(default=True, unique=True, editable=False)
     sealed = models.TextField()
     base_url = models.CharField(max_length=500, blank=True)
-    hint = models.CharField(max_length=HINT)
+    hint = models.CharField(max_length=HINT_LENGTH)  # the key's last characters, which pages show
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     at = models.DateTimeField(default=timezone.now)
 
@@ -86,8 +80,8 @@ class JudgeKey(models.Model):
     def __str__(self) -> str:
         return f"judge key …{self.hint}"
 
-    def opened(self) -> JudgeAccess:
-        """The key, or why it cannot be used."""
+    def unseal(self) -> JudgeAccess:
+        """The decrypted key, or why it can't be used."""
         if settings.ANTHROPIC_BASE_URL not in {"", self.base_url}:
             return JudgeAccess(
                 base_url=settings.ANTHROPIC_BASE_URL,
@@ -106,16 +100,13 @@ class JudgeKey(models.Model):
 
 
 class JudgeKeyTest(models.Model):
-    """One call that tested a key: written before it is made, appended. It counts against the daily budget.
+    """One call that tested a key. Written before the call, which counts against the daily budget."""
 
-    `reason` is empty where the judge answered, and `finished_at` None where nobody knows what became of the call.
-    """
-
-    hint = models.CharField(max_length=HINT)
+    hint = models.CharField(max_length=HINT_LENGTH)
     model = models.CharField(max_length=120)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     started_at = models.DateTimeField(default=timezone.now)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)  # None if the result is unknown
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = redacted_text(blank=True)
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -136,5 +127,5 @@ class JudgeKeyTest(models.Model):
 
     @property
     def seconds(self) -> float | None:
-        """How long the answer took."""
+        """How long the answer took, in seconds. None if the result is unknown."""
         return None if self.finished_at is None else (self.finished_at - self.started_at).total_seconds()

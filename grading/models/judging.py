@@ -1,4 +1,4 @@
-"""The judge's work: job rows (the queue, L7), attempt rows (nothing silent, L1), batches, runs of judging again."""
+"""The judge's queue of jobs, its attempts (one row for each call), batches, and runs that judge sessions again."""
 
 from enum import StrEnum
 from typing import Any
@@ -11,51 +11,39 @@ from django.utils import timezone
 
 from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken
-from grading.models.fields import Literal, enum_field, hash_field, one_of
-from grading.models.redacted import redacted_text
+from grading.models.fields import Literal, enum_field, hash_field, one_of, redacted_text
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
-from grading.vocabulary import Reason
+from grading.vocabulary import LabelledEnum, Reason
 
 
 class JudgeRole(StrEnum):
-    """Which judge: the first; the one asked while the first's service is in trouble; another family's, for a share."""
+    """FALLBACK judges while FIRST is out of service. SECOND, of another model family, judges a share of sessions."""
 
     FIRST = "first"
     FALLBACK = "fallback"
     SECOND = "second"
 
 
-class Purpose(StrEnum):
-    """What a verdict is for: the chain, as the first or a further reading of a session; or, beside it, to see how
-    repeatable the judge is, what another one says, or what the judge would say under a rubric that is not in force.
+class Purpose(LabelledEnum):
+    """What a verdict is for.
+
+    VERDICT and SAMPLE (a further reading) enter the reward chain. The others are parallel: REPEAT measures how
+    repeatable the judge is, SECOND is another judge's opinion, and TRIAL tries out an inactive rubric.
     """
 
     VERDICT = "verdict"
-    SAMPLE = "sample"
-    REPEAT = "repeat"
-    SECOND = "second"
-    TRIAL = "trial"
-
-    @property
-    def words(self) -> str:
-        return PURPOSE_WORDS[self]
-
-
-PURPOSE_WORDS = {
-    Purpose.VERDICT: "verdict",
-    Purpose.SAMPLE: "read again",
-    Purpose.REPEAT: "asked twice",
-    Purpose.SECOND: "second opinion",
-    Purpose.TRIAL: "trial of a rubric",
-}
+    SAMPLE = "sample", "read again"
+    REPEAT = "repeat", "asked twice"
+    SECOND = "second", "second opinion"
+    TRIAL = "trial", "trial of a rubric"
 
 
 class JobState(StrEnum):
-    """`SENT` is in a batch at the provider, and stays there for up to a day. A person called a `CANCELLED` one off.
+    """A SENT job is in a batch at the provider, for up to a day. A CANCELLED one was cancelled by a person.
 
-    `PARKED`: it failed again and again while others did not, and each try may be billed; it is tried once a day for a
-    week, and then when a person says so.
+    A PARKED job failed repeatedly while other jobs did not. As each attempt may be billed, it is retried once a day for
+    a week, and after that only when a person retries it.
     """
 
     QUEUED = "queued"
@@ -72,46 +60,45 @@ OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT, JobState.PARKED)
 
 class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
     def open(self) -> "JudgeJobQuerySet":
-        """Those from which a verdict may still come."""
+        """Jobs from which a verdict may still come."""
         return self.filter(state__in=[Literal(state) for state in OPEN_STATES])
 
     def queued(self) -> "JudgeJobQuerySet":
-        """Those that wait for a worker."""
+        """Jobs that wait for a worker."""
         return self.filter(state=Literal(JobState.QUEUED))
 
     def held_by(self, *tokens: UUID | str) -> "JudgeJobQuerySet":
-        """Those whose lease is one of these: a worker's own, unless it came back too late."""
+        """Jobs leased under these tokens. A worker that comes back too late doesn't find its job here."""
         return self.filter(state=JobState.LEASED, lease_token__in=tokens)
 
     def sent_with(self, attempts: "models.QuerySet[JudgeAttempt]") -> "JudgeJobQuerySet":
-        """Those that are in a batch with these attempts."""
+        """Jobs that were sent in a batch with these attempts."""
         return self.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
 
     def parked(self) -> "JudgeJobQuerySet":
-        """Those that are not tried until a day, or a person, comes."""
+        """Jobs that are retried once a day, or by a person."""
         return self.filter(state=JobState.PARKED)
 
     def queue_again(self, **columns: Any) -> int:
-        """End their leases and put them back into the queue; how many."""
+        """End the leases and put the jobs back into the queue. Returns how many."""
         return self.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
 
 
 class JudgeRun(models.Model):
-    """Judging a selection of sessions again, as somebody asked for: its jobs point here, so that it shows progress.
+    """A person's request to judge a selection of sessions again.
 
-    `sessions` are the ids of the selection and `total` their number, fixed at the start. The first `placed` of them are
-    dealt with: each has a job, or is counted in `left_out` under the reason why none was made. So the row alone says
-    where to go on after a crash.
+    The first `placed` sessions are done: each has a job, or is counted in `left_out`. After a crash, the run continues
+    from there.
     """
 
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="runs")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
     why = models.CharField(max_length=300, blank=True)
     estimated_usd = models.FloatField(null=True, blank=True)
-    sessions = models.JSONField(default=list, blank=True)
+    sessions = models.JSONField(default=list, blank=True)  # keys, fixed at the start
     total = models.PositiveIntegerField(default=0)
     placed = models.PositiveIntegerField(default=0)
-    left_out = models.JSONField(default=dict, blank=True)
+    left_out = models.JSONField(default=dict, blank=True)  # sessions without a new job, by reason
     created_at = models.DateTimeField(default=timezone.now)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     cancelled_by = models.ForeignKey(
@@ -129,44 +116,43 @@ class JudgeRun(models.Model):
 
 
 class JudgeJob(models.Model):
-    """One verdict to be had. Claimed by a conditional UPDATE; `lease_token` fences a worker that comes back late.
+    """One verdict to be obtained. A worker claims a job by a conditional UPDATE that sets `lease_token`. The token
+    fences off a worker whose lease has ended.
 
-    `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. Those
-    whose verdict is `stale` go first, and `unread` is the fingerprint of the evidence that it has not read, so that
-    nothing is asked again twice for the same. Then come `reserved` ones, whose sessions were drawn to speak for their
-    arm's abstentions (no more of them than `judging.lanes` lets), and new sessions before `backlog`; of these the
-    agents take turns, each with what is of more `worth` (what the verdict should move in the bandit, in reward) first.
-    A further reading is the `sample`-th of the session whose first verdict is `sample_of`; such jobs are the last of
-    the backlog.
-    `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
-    Of its `attempts` that failed, `own_failures` are those during which the judge answered other sessions:
-    `others_graded` of them in all. `parked_at` is when it was first parked.
+    The order: stale verdicts, reserved jobs (as many as `judging.lanes` allows), new sessions, backlog. Within the last
+    two the agents take turns, each with the job of the highest `worth` first; further readings come last.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="judge_jobs")
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT)
     state = enum_field(JobState, default=JobState.QUEUED)
+    # Why it is waiting, or was abandoned.
     reason = enum_field(Reason, blank=True, default=Reason.AWAITING_JUDGE)
     purpose = enum_field(Purpose, default=Purpose.VERDICT)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
     run = models.ForeignKey(
         JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
     )
+    # The session's verdict has not read all of its evidence. `unread` is a fingerprint of the unread part, so that the
+    # same evidence is submitted to the judge once.
     stale = models.BooleanField(default=False)
     unread = models.CharField(max_length=16, blank=True, default="")
+    # Its session was drawn at random to represent its arm's abstentions.
     reserved = models.BooleanField(default=False)
+    # For a further reading: its number, and the session's first verdict.
     sample = models.PositiveSmallIntegerField(default=1)
     sample_of = models.ForeignKey(
         "grading.Grade", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     backlog = models.BooleanField(default=False)
-    worth = models.FloatField(default=0)
-    input_tokens = models.PositiveIntegerField(null=True, blank=True)
-    losses = models.PositiveIntegerField(default=0)
+    worth = models.FloatField(default=0)  # how far the verdict is expected to move the bandit, in reward
+    input_tokens = models.PositiveIntegerField(null=True, blank=True)  # estimated from the prompt
+    losses = models.PositiveIntegerField(default=0)  # workers that never came back
     attempts = models.PositiveIntegerField(default=0)
+    # Failed attempts during which the judge graded other sessions, and how many of these it graded in all.
     own_failures = models.PositiveIntegerField(default=0)
     others_graded = models.PositiveIntegerField(default=0)
-    parked_at = models.DateTimeField(null=True, blank=True)
+    parked_at = models.DateTimeField(null=True, blank=True)  # for the first time
     next_attempt_at = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
@@ -219,17 +205,17 @@ class JudgeJob(models.Model):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether its answer stands beside the chain."""
+        """Whether the reward chain ignores its verdict."""
         return self.purpose not in (Purpose.VERDICT, Purpose.SAMPLE)
 
     @property
     def is_first(self) -> bool:
-        """Whether it asks for the verdict itself, and not for one more reading or an opinion beside it."""
+        """Whether it is for the session's first reading, not a further one or a parallel opinion."""
         return self.purpose == Purpose.VERDICT
 
 
 class BatchState(StrEnum):
-    """`SENDING` until the provider has named it; `LOST` where that never happened."""
+    """SENDING until the provider has assigned an id, LOST if it never did."""
 
     SENDING = "sending"
     RUNNING = "running"
@@ -242,16 +228,14 @@ OPEN_BATCH_STATES = (BatchState.SENDING, BatchState.RUNNING)
 
 class JudgeBatchQuerySet(models.QuerySet["JudgeBatch"]):
     def open(self) -> "JudgeBatchQuerySet":
-        """Those from which results may still come."""
+        """Batches from which results may still come."""
         return self.filter(state__in=OPEN_BATCH_STATES)
 
 
 class JudgeBatch(models.Model):
-    """Many calls sent as one through the provider's batch API; its attempts point here.
+    """Many calls sent together through the provider's batch API."""
 
-    `ENDED` without a `provider_id`: the provider took nothing in. `polled_at` is when it was last asked after.
-    """
-
+    # Empty in an ENDED batch if the provider accepted none of the calls.
     provider_id = models.CharField(max_length=120, blank=True)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
     model = models.CharField(max_length=120, blank=True)
@@ -274,7 +258,7 @@ class JudgeBatch(models.Model):
 
 
 class AttemptOutcome(StrEnum):
-    """How one call ended. `RUNNING` until it does; `LOST` where the worker died or its lease moved on."""
+    """How a call ended. RUNNING until it does, LOST if the worker died or lost its lease."""
 
     RUNNING = "running"
     GRADED = "graded"
@@ -285,14 +269,10 @@ class AttemptOutcome(StrEnum):
 
 
 class JudgeAttempt(models.Model):
-    """One call to the judge. The row is written before the call, so that nothing is ever sent unrecorded.
-
-    `payer` is the token on whose daily quota its cost counts; None where that is nobody's.
-    `estimated_usd` is what it was expected to cost, and stays where the cost may have been incurred but was not told
-    (a lost worker, a timeout); None where nothing was charged.
-    """
+    """One call to the judge. The row is written before the call, so that nothing is sent unrecorded."""
 
     job = models.ForeignKey(JudgeJob, on_delete=models.PROTECT, related_name="attempt_rows")
+    # The token whose daily quota pays for it, if any.
     payer = models.ForeignKey(
         ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
@@ -313,18 +293,17 @@ class JudgeAttempt(models.Model):
     output_tokens = models.PositiveIntegerField(null=True, blank=True)
     cache_read_tokens = models.PositiveIntegerField(null=True, blank=True)
     cache_write_tokens = models.PositiveIntegerField(null=True, blank=True)
+    # The expected cost. It counts if the actual one is unknown (a lost worker, a timeout). None if nothing was charged.
     estimated_usd = models.FloatField(null=True, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = hash_field(blank=True)
-    # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`), until the verdict says so;
-    # empty where unknown.
+    # The evidence that the prompt was built from (`grading.reward.freshness`), until the verdict records it.
     read = PackedJSONField(default=dict, blank=True)
-    # What was judged; and the event numbers that a reply may cite that comes long after (of a batch), as [first, last]
-    # pairs.
+    # What was judged, and the event numbers that a late reply (of a batch) may cite, as [first, last] pairs.
     inputs_sha256 = hash_field(blank=True)
     citable = models.JSONField(default=list, blank=True)
-    # What came of the call (`judging.answers`), from when it is known until grade and job say so too; None else.
+    # The result of the call (`judging.answers`), until the grade and the job are updated. Otherwise None.
     answer = models.JSONField(null=True, blank=True)
     detail = redacted_text(blank=True)
 

@@ -5,24 +5,24 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.redacted import redacted_text
+from grading.models.fields import redacted_text
 from grading.models.sessions import Session
 
 
 class FlagQuerySet(models.QuerySet["Flag"]):
     def open(self) -> "FlagQuerySet":
-        """Those that still wait for a person."""
+        """Flags that await review."""
         return self.filter(cleared_at=None)
 
     def of_arm(self, arm: str) -> "FlagQuerySet":
-        """Those of the category's sessions, whatever it was called before it was merged."""
+        """Flags of sessions in the category, and in categories merged into it."""
         return self.filter(Q(session__category__name=arm) | Q(session__category__merged_into__name=arm))
 
 
 class Flag(models.Model):
-    """A session that a validity rule, or a person (`BY_A_PERSON`), put up for review.
+    """A rule's or a person's (BY_A_PERSON) reason to review a session. One for each session and rule.
 
-    One a session and rule; a dismissed one never comes back.
+    A rule doesn't raise a dismissed flag again.
     """
 
     BY_A_PERSON = "person"
@@ -52,12 +52,10 @@ class Flag(models.Model):
 
 
 class Alarm(models.Model):
-    """A rule that fired more often than its threshold. Open until resolved; acknowledged by a person, by name.
-
-    `about` names what it concerns (a judge, an error) where a rule can concern several: each has an alarm of its own.
-    """
+    """A problem that an alarm rule detected. Open until it is resolved."""
 
     rule = models.CharField(max_length=16)
+    # What it concerns (a judge, an error), for rules with an alarm for each. May be empty.
     about = models.CharField(max_length=300, blank=True)
     detail = redacted_text()
     opened_at = models.DateTimeField(default=timezone.now)

@@ -1,21 +1,155 @@
-"""What people are told outside the site: an outbox. A row is written with its cause and sent afterwards (L7)."""
+"""Notices to people outside the site, and the channels to which they are sent.
 
+Notices are an outbox: a row is written in the transaction of its cause, and sent afterwards.
+"""
+
+import json
 import uuid
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import enum_field, one_of, redacted_char, redacted_text
 from grading.models.monitoring import Alarm
-from grading.models.notice_channels import Channel, NoticeChannel
-from grading.models.redacted import redacted_char, redacted_text
+from grading.vocabulary import LabelledEnum
+from gradingsite import sealing
+
+PURPOSE = "notice channel"
+
+
+class Channel(LabelledEnum):
+    EMAIL = "email", "e-mail"
+    WEBHOOK = "webhook"
+
+
+class ChannelState(StrEnum):
+    """A REMOVED channel stays for the notices that it sent, without its address."""
+
+    ON = "on"
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
+class Encryption(StrEnum):
+    NONE = "none"
+    STARTTLS = "starttls"
+    TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An http or https address, and the key that signs requests to it. Without a key they aren't signed."""
+
+    url: str
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    encryption: Encryption = Encryption.NONE
+
+    def is_same_place(self, other: "MailServer") -> bool:
+        """Whether a password for one may be sent to the other: same account, same encryption."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("host", "port", "user", "encryption"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """Recipients, mail server and sender. None and "" mean the server and sender of the environment."""
+
+    addresses: tuple[str, ...]
+    server: MailServer | None = None
+    sender: str = ""
+
+
+Target = Webhook | Mail
+
+
+class Unusable(ValueError):
+    """The channel can't be decrypted, because the site's secret was changed. It must be entered again."""
+
+
+class NoticeChannelQuerySet(models.QuerySet["NoticeChannel"]):
+    def not_removed(self) -> "NoticeChannelQuerySet":
+        return self.exclude(state=ChannelState.REMOVED)
+
+    def on(self) -> "NoticeChannelQuerySet":
+        return self.filter(state=ChannelState.ON)
+
+
+class NoticeChannel(models.Model):
+    """A channel that was entered in the browser.
+
+    Address, people and passwords are encrypted together: someone who can write to the row can't send the password to
+    another address.
+    """
+
+    kind = enum_field(Channel)
+    name = redacted_char(max_length=80)
+    sealed = models.TextField(blank=True)
+    state = enum_field(ChannelState, default=ChannelState.ON)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    objects = NoticeChannelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            one_of("notice_channel", "kind", Channel),
+            one_of("notice_channel", "state", ChannelState),
+            models.CheckConstraint(
+                condition=Q(state=ChannelState.REMOVED, sealed="") | (~Q(state=ChannelState.REMOVED) & ~Q(sealed="")),
+                name="notice_channel_sealed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} “{self.name}”"
+
+    def put(self, target: Target, by: User) -> None:
+        """Replace the target with this one, and save."""
+        self.kind = Channel.WEBHOOK if isinstance(target, Webhook) else Channel.EMAIL
+        self.sealed = sealing.seal(json.dumps({"kind": self.kind, **asdict(target)}), purpose=PURPOSE)
+        self.by, self.at = by, timezone.now()
+        self.save()
+
+    def unseal(self) -> Target:
+        """Decrypt the target. Raises Unusable."""
+        try:
+            target = json.loads(sealing.unseal(self.sealed, purpose=PURPOSE))
+        except sealing.CannotBeRead:
+            raise Unusable(
+                "What was typed can’t be read any more: the site’s secret was changed since. Type it again."
+            ) from None
+        if target.pop("kind") == Channel.WEBHOOK:
+            return Webhook(**target)
+        server = target["server"]
+        if server is not None:
+            server = MailServer(**{**server, "encryption": Encryption(server["encryption"])})
+        return Mail(addresses=tuple(target["addresses"]), server=server, sender=target["sender"])
+
+    def pause(self, *, paused: bool) -> None:
+        self.state = ChannelState.PAUSED if paused else ChannelState.ON
+        self.save(update_fields=["state"])
+
+    def remove(self) -> None:
+        """Delete its address. Notices that it sent still show its name."""
+        self.state, self.sealed = ChannelState.REMOVED, ""
+        self.save(update_fields=["state", "sealed"])
 
 
 class About(StrEnum):
-    """What happened: an alarm opened, it no longer holds, or an operator wants to see whether notices arrive."""
+    """The occasion: an alarm was opened or resolved, or an operator tests whether notices arrive."""
 
     OPENED = "opened"
     RESOLVED = "resolved"
@@ -23,7 +157,7 @@ class About(StrEnum):
 
 
 class NoticeState(StrEnum):
-    """`FAILED`: given up, whether refused for good or tried often enough."""
+    """FAILED: refused, or tried too often."""
 
     QUEUED = "queued"
     SENT = "sent"
@@ -36,21 +170,21 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """One message to one channel, said once for each opening and each end of an alarm.
+    """One message to one channel: one for each opening and each end of an alarm.
 
-    `to` is the channel that was typed in the browser; None for the one of its kind in the environment. `body` is what
-    is sent, byte for byte; `key` names the message to whoever gets it twice. A queued one is due at `next_attempt_at`,
-    which whoever sends it moves ahead first: that is the claim. `last_error` is in words.
+    A sender claims a queued notice by moving `next_attempt_at` ahead before it sends.
     """
 
+    # Tells a recipient who gets the message twice that it is the same.
     key = models.UUIDField(default=uuid.uuid4, unique=True)
     channel = enum_field(Channel)
+    # None for the channel of this kind that the environment configures.
     to = models.ForeignKey(NoticeChannel, null=True, blank=True, on_delete=models.PROTECT, related_name="notices")
     about = enum_field(About)
     alarm = models.ForeignKey(Alarm, null=True, blank=True, on_delete=models.CASCADE, related_name="notices")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     subject = redacted_char(max_length=300)
-    body = redacted_text()
+    body = redacted_text()  # as it is sent
     state = enum_field(NoticeState, default=NoticeState.QUEUED)
     attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField(default=timezone.now)
@@ -91,5 +225,5 @@ class Notice(models.Model):
 
     @property
     def by_words(self) -> str:
-        """The channel, as in "did not arrive by webhook “ops”"."""
+        """The channel, to follow "by", such as "webhook “ops”"."""
         return Channel(self.channel).words if self.to is None else str(self.to)

@@ -1,4 +1,4 @@
-"""What a judge's provider lets us do: its state, every change of it, and the policy by which operators spend it."""
+"""The quota that a judge's provider grants, each change of its state, and the operators' policy for spending it."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import enum_field, one_of, unit_interval
 from grading.vocabulary import Reason
 
 
@@ -20,24 +20,20 @@ class QuotaState(StrEnum):
     PAUSED = "paused"
 
 
-# Nothing is sent in these states, except a probe where the quota is exhausted.
+# In these states nothing is sent, except a probe while the quota is exhausted.
 CLOSED_STATES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED, QuotaState.PAUSED)
 
 
 class QuotaQuerySet(models.QuerySet["Quota"]):
     def out(self) -> "QuotaQuerySet":
-        """Those under which nobody can be judged at present."""
+        """Quotas in a state in which nothing can be judged."""
         return self.filter(state__in=CLOSED_STATES)
 
 
 class Quota(models.Model):
-    """What the provider lets us do now, per (key, model). `key` is a fingerprint of the API key, never the key.
+    """What the provider currently allows for one API key and model."""
 
-    `limits` is what its last headers said, a minute: {"requests" | "input_tokens" | "output_tokens": {"limit": number,
-    "remaining": number}}, at `limits_at`: None until a call was answered for the first time.
-    """
-
-    key = models.CharField(max_length=64)
+    key = models.CharField(max_length=64)  # a fingerprint of the API key
     model = models.CharField(max_length=120)
     state = enum_field(QuotaState, default=QuotaState.OPEN)
     until = models.DateTimeField(null=True, blank=True)
@@ -45,6 +41,8 @@ class Quota(models.Model):
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = models.TextField(blank=True)
     changed_at = models.DateTimeField(default=timezone.now)
+    # The limits per minute in the last reply's headers: {"requests" | "input_tokens" | "output_tokens": {"limit":
+    # number, "remaining": number}}. `limits_at` is None until the first call was answered.
     limits = models.JSONField(default=dict, blank=True)
     limits_at = models.DateTimeField(null=True, blank=True)
 
@@ -66,17 +64,17 @@ class Quota(models.Model):
 
     @property
     def has_answered(self) -> bool:
-        """Whether the model has ever answered a call with this key at this address."""
+        """Whether the model has ever answered a call with this key."""
         return self.limits_at is not None
 
     @property
-    def is_unheard(self) -> bool:
-        """Whether nothing is known against the judge, and nothing for it either."""
+    def is_untested(self) -> bool:
+        """Whether no call has been answered or refused yet."""
         return self.state == QuotaState.OPEN and not self.has_answered
 
 
 class QuotaTransition(models.Model):
-    """One change of a quota's state; together they draw the outage timeline. `by` where a person did it."""
+    """One change of a quota's state, by a person or by the site. The timeline of outages is drawn from these."""
 
     quota = models.ForeignKey(Quota, on_delete=models.PROTECT, related_name="transitions")
     state = enum_field(QuotaState)
@@ -95,36 +93,29 @@ class QuotaTransition(models.Model):
 
 
 def share(default: float) -> "models.FloatField[float, float]":
-    """A column that holds a share in [0, 1]."""
+    """A column for a share from 0 to 1."""
     return models.FloatField(default=default, validators=[MinValueValidator(0), MaxValueValidator(1)])
-
-
-def is_share(field: str) -> models.CheckConstraint:
-    """The database's half of `share`."""
-    condition = Q(**{f"{field}__gte": 0, f"{field}__lte": 1})
-    return models.CheckConstraint(condition=condition, name=f"judge_policy_{field}")
 
 
 class JudgePolicyManager(models.Manager["JudgePolicy"]):
     def current(self) -> "JudgePolicy":
-        """The policy in force: the latest row, or the defaults, unsaved, where nobody has set any."""
+        """The current policy: the latest row, or an unsaved one with the defaults if there is none."""
         return self.order_by("-pk").first() or JudgePolicy()
 
 
 class JudgePolicy(models.Model):
-    """How operators spend the quota, append-only: the latest row holds, and undoing is a row like an earlier one.
+    """How operators spend the quota. Append-only: the latest row is current, and an undo is a copy of an older row."""
 
-    `daily_budget_usd` is enforced before each call (None: no limit). `reserved_share` of a minute's allowance is kept
-    free for new sessions. `repeat_share` of sessions is judged twice, `second_share` by another model too: shares of
-    all sessions, chosen by a hash of the session. Of each arm's abstentions at least `abstention_share` are judged
-    first, from the reserve. `use_batches` sends the backlog at half price, within a day.
-    """
-
+    # Enforced before each call. None means no limit.
     daily_budget_usd = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0)])
+    # Of each minute's allowance, kept free for new sessions.
     reserved_share = share(0.2)
+    # Of all sessions, drawn at random: judged twice, and judged by another model too.
     repeat_share = share(0.05)
     second_share = share(0.25)
+    # Of each arm's abstentions, judged first, from the reserve.
     abstention_share = share(0.1)
+    # Send the backlog in batches: at half price, within a day.
     use_batches = models.BooleanField(default=False)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
     created_at = models.DateTimeField(default=timezone.now)
@@ -135,10 +126,10 @@ class JudgePolicy(models.Model):
         ordering = ["-pk"]
         verbose_name_plural = "judge policies"
         constraints = [
-            is_share("reserved_share"),
-            is_share("repeat_share"),
-            is_share("second_share"),
-            is_share("abstention_share"),
+            unit_interval("reserved_share", "judge_policy_reserved_share"),
+            unit_interval("repeat_share", "judge_policy_repeat_share"),
+            unit_interval("second_share", "judge_policy_second_share"),
+            unit_interval("abstention_share", "judge_policy_abstention_share"),
             models.CheckConstraint(
                 condition=Q(daily_budget_usd=None) | Q(daily_budget_usd__gte=0), name="judge_policy_budget"
             ),

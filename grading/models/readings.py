@@ -1,4 +1,4 @@
-"""Figures that take too long to compute while a page waits: the worker stores them, pages show them with their date."""
+"""Figures that take too long to compute in a request: the worker stores them, and pages show them with their date."""
 
 import datetime as dt
 import time
@@ -7,19 +7,20 @@ from typing import Any
 
 from django.db import models
 
-# A reading that took a second is renewed after PACE seconds at the earliest; no reading waits longer than MAX_WAIT.
-PACE, MAX_WAIT = 50, dt.timedelta(minutes=5)
+# A reading is computed again at the earliest after this many times as long as it took, but at most after MAX_WAIT.
+PACE = 50
+MAX_WAIT = dt.timedelta(minutes=5)
 
 
 def last_keys(*tables: type[models.Model]) -> list[int]:
-    """The last primary key of each table, 0 if it is empty: part of the inputs of what is computed from its rows."""
+    """The last primary key of each table, 0 for an empty one. They are inputs of readings of append-only rows."""
     keys = [table._base_manager.order_by("-pk").values_list("pk", flat=True).first() for table in tables]  # noqa: SLF001 - Django's documented API
     return [key or 0 for key in keys]
 
 
 class StoredReadingManager(models.Manager["StoredReading"]):
     def renew(self, name: str, inputs: str, compute: Callable[[], Any], now: dt.datetime) -> None:
-        """Compute and store the reading of this name, if its inputs changed and the last one is old enough."""
+        """Compute and store the reading of this name if its inputs changed and the stored one isn't recent."""
         last = self.filter(name=name).only("read_at", "seconds", "inputs").first()
         if last is not None and (last.inputs == inputs or last.is_recent(now)):
             return
@@ -30,15 +31,15 @@ class StoredReadingManager(models.Manager["StoredReading"]):
 
 
 class StoredReading(models.Model):
-    """What was last computed under a name. It took so many `seconds`, and stays the same while the `inputs` do.
+    """The last result of a computation.
 
-    A version of the code that reads a value of another form deletes the row in a migration.
+    If a new version of the code needs a value of another form, a migration deletes the row.
     """
 
     name = models.CharField(max_length=100, primary_key=True)
     read_at = models.DateTimeField()
-    seconds = models.FloatField()
-    inputs = models.TextField()
+    seconds = models.FloatField()  # how long it took
+    inputs = models.TextField()  # while these are unchanged, so is the value
     value = models.JSONField()
 
     objects = StoredReadingManager()
@@ -47,6 +48,6 @@ class StoredReading(models.Model):
         return f"{self.name}, read at {self.read_at:%Y-%m-%d %H:%M}"
 
     def is_recent(self, now: dt.datetime) -> bool:
-        """Whether it is too early for the next one. A reading from the future, after a clock was set back, is not."""
+        """Whether it is too early to compute it again. A reading from the future isn't recent: a clock was set back."""
         wait = min(dt.timedelta(seconds=PACE * self.seconds), MAX_WAIT)
         return dt.timedelta(0) <= now - self.read_at < wait

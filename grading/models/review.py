@@ -1,4 +1,4 @@
-"""What waits for a person (working rows), and what people did: answers, reveals and comments, append-only."""
+"""The review queue (mutable rows), and what people did: answers, reveals and comments (append-only)."""
 
 from enum import StrEnum
 
@@ -8,39 +8,30 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.packed import PackedJSONField
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import enum_field, one_of, redacted_text, unit_interval
 from grading.models.grades import Grade, Settlement
-from grading.models.redacted import redacted_text
 from grading.models.sessions import Session, yours
+from grading.vocabulary import LabelledEnum
 
 
-class QueueEntry(StrEnum):
+class QueueEntry(LabelledEnum):
     """How a session came into the queue."""
 
-    RULE = "rule"
-    SLICE = "slice"
-    PERSON = "person"
-    EVIDENCE = "evidence"
-
-    @property
-    def words(self) -> str:
-        return {
-            QueueEntry.RULE: "raised by a rule",
-            QueueEntry.SLICE: "random slice",
-            QueueEntry.PERSON: "put here by a person",
-            QueueEntry.EVIDENCE: "new evidence after a person's grade",
-        }[self]
+    RULE = "rule", "raised by a rule"
+    SLICE = "slice", "random slice"
+    PERSON = "person", "put here by a person"
+    EVIDENCE = "evidence", "new evidence after a person's grade"
 
 
 class Place(StrEnum):
-    """Which place of the queue handed an item out: one by impact, or one of the random slice's, by chance."""
+    """How the queue chose an item for a reviewer: by impact, or from the random slice."""
 
     IMPACT = "impact"
     CHANCE = "chance"
 
 
 class ItemState(StrEnum):
-    """Open: waits for a person. Done: a person graded it. Dismissed: a person took it off, and no rule puts it back."""
+    """A person graded a DONE item, or removed a DISMISSED one from the queue: no rule adds it again."""
 
     OPEN = "open"
     DONE = "done"
@@ -52,7 +43,7 @@ class ReviewItemQuerySet(models.QuerySet["ReviewItem"]):
         return self.filter(state=ItemState.OPEN)
 
     def in_slice(self) -> "ReviewItemQuerySet":
-        """Those of the random slice, also where a rule or a person brought them in as well."""
+        """Items of the random slice, including those that a rule or a person added to the queue."""
         return self.filter(slice_probability__isnull=False)
 
     def with_people(self) -> "ReviewItemQuerySet":
@@ -60,16 +51,7 @@ class ReviewItemQuerySet(models.QuerySet["ReviewItem"]):
 
 
 class ReviewItem(models.Model):
-    """A session that waits for a person, or did. A working row, one a session; the record of what people did is in
-    `ReviewAnswer`.
-
-    `why` is in words. `slice_probability` in (0, 1] is set iff the session is in the random slice: the chance with
-    which it came in. `rank` in [0, 1) is its place in the slice's random order, and `drawn_at` says since when its
-    turn there has come: all before it have been answered. `impact` is how far a correction is expected to move what its
-    arm has learned, in reward. `wanted` is how many people shall answer. A claim is live until `claimed_until`; `claim`
-    names the page that holds it, so that one person's two pages are two; `place` is the queue's that handed it to them,
-    empty where they opened it themselves.
-    """
+    """A session that awaits review, or did. `ReviewAnswer` records what people did."""
 
     session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="review_item")
     state = enum_field(ItemState, default=ItemState.OPEN)
@@ -77,11 +59,13 @@ class ReviewItem(models.Model):
     why = redacted_text(blank=True)
     entered_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True, blank=True)
+    # The probability, in (0, 1], of being drawn into the random slice. None if it isn't in the slice.
     slice_probability = models.FloatField(null=True, blank=True)
+    # The place in the slice's random order, in [0, 1), and when its turn came: all earlier ones have been answered.
     rank = models.FloatField(default=0.0)
     drawn_at = models.DateTimeField(null=True, blank=True)
-    impact = models.FloatField(default=0.0)
-    wanted = models.PositiveSmallIntegerField(default=1)
+    impact = models.FloatField(default=0.0)  # how far a correction is expected to move the arm's estimate, in reward
+    wanted = models.PositiveSmallIntegerField(default=1)  # how many people should answer
     assigned_to = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -89,7 +73,9 @@ class ReviewItem(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     claimed_until = models.DateTimeField(null=True, blank=True)
+    # Names the browser page of the claim: two pages of one person are two claims.
     claim = models.CharField(max_length=64, blank=True)
+    # How the queue chose the item for the claim. Empty if the person opened it directly.
     place = enum_field(Place, blank=True)
 
     objects = ReviewItemQuerySet.as_manager()
@@ -135,7 +121,7 @@ class ReviewItem(models.Model):
 
 
 class Answer(StrEnum):
-    """What a person said of a session. `undo` withdraws an earlier answer; `accept` is a grade equal to the reward."""
+    """ACCEPT is a grade equal to the current reward. UNDO withdraws an earlier answer."""
 
     GRADE = "grade"
     ACCEPT = "accept"
@@ -149,60 +135,54 @@ GRADING = (Answer.GRADE, Answer.ACCEPT)
 
 
 class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
-    def holding(self) -> "ReviewAnswerQuerySet":
-        """Those that were not undone, and undo nothing."""
+    def effective(self) -> "ReviewAnswerQuerySet":
+        """Answers that weren't undone and aren't an undo."""
         return self.filter(undone_by=None).exclude(answer=Answer.UNDO)
 
     def with_values(self) -> "ReviewAnswerQuerySet":
         return self.filter(answer__in=GRADING)
 
     def blind(self) -> "ReviewAnswerQuerySet":
-        """What people typed before they saw the judge's answer, in the random slice: the only calibration. Of your own
-        sessions alone, whatever somebody tried out on a sample.
+        """Blind grades in the random slice, on which all calibration rests: typed before the person saw the verdict.
 
-        Agreeing with a reward that was on the screen is no grade of one's own, unless one was typed before.
+        Accepting the displayed reward counts only if the person had typed a grade before. Samples are left out.
         """
         typed = Q(answer=Answer.GRADE) | Q(answer=Answer.ACCEPT, revealed=True)
-        return self.holding().filter(yours(), typed, blind_value__isnull=False, slice_probability__isnull=False)
+        return self.effective().filter(yours(), typed, blind_value__isnull=False, slice_probability__isnull=False)
 
     def drawn(self) -> "ReviewAnswerQuerySet":
-        """Those to sessions whose turn in the random order has come, in whichever place they were handed out: of blind
-        ones, the random sample of all sessions.
+        """Answers on sessions whose turn in the random order has come, however they were chosen. Blind ones are a
+        random sample of all sessions.
         """
         turns = ReviewItem.objects.filter(drawn_at__isnull=False).order_by().values("session")
         return self.filter(session__in=turns)
 
 
 class ReviewAnswer(models.Model):
-    """One act of one person on one session. Never updated, never deleted (L3).
-
-    `value` in [0, 1] iff a grade was given. `blind_value` is what the person said before the judge's answer was
-    revealed (equal to `value` where it never was), None where they looked first. `settlement`, `judge` and
-    `evidence_sha256` are what was on the screen. `grade` is the row in the chain that it made; None where it
-    stands beside as an opinion, or says nothing of the value. `slice_probability` and `stratum` are the item's at that
-    time; `place` is where the queue handed it out, empty where it was opened by hand; `seconds` from opening to
-    answering. `effects` lists what it changed, before and after. Answers of one bulk correction share `bulk`; `claim`
-    names the page that sent it, by which a request sent twice is told from two.
-    """
+    """One answer of one person on one session. Never updated or deleted."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="answers")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     answer = enum_field(Answer)
-    value = models.FloatField(null=True, blank=True)
+    value = models.FloatField(null=True, blank=True)  # in [0, 1] for a grade, otherwise None
+    # The grade before the verdict was revealed (`value` if it never was). None if the person revealed it first.
     blind_value = models.FloatField(null=True, blank=True)
     revealed = models.BooleanField(default=False)
     reason = redacted_text(blank=True)
-    seconds = models.FloatField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)  # from opening to answering
+    # The reward, verdict and evidence that were displayed.
     settlement = models.ForeignKey(Settlement, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     judge = models.ForeignKey(Grade, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     evidence_sha256 = models.CharField(max_length=64, blank=True)
+    # The grade that entered the reward chain. None for an opinion beside it, and without a value.
     grade = models.OneToOneField(Grade, null=True, blank=True, on_delete=models.PROTECT, related_name="answer")
+    # These three are copied from the queue's item.
     slice_probability = models.FloatField(null=True, blank=True)
     stratum = models.CharField(max_length=40, blank=True)
     place = enum_field(Place, blank=True)
-    effects = PackedJSONField(default=dict, blank=True)
-    bulk = models.CharField(max_length=36, blank=True)
-    claim = models.CharField(max_length=64, blank=True)
+    effects = PackedJSONField(default=dict, blank=True)  # what it changed, before and after
+    bulk = models.CharField(max_length=36, blank=True)  # shared by the answers of one bulk correction
+    claim = models.CharField(max_length=64, blank=True)  # the page that sent it: an idempotency key
     undoes = models.OneToOneField("self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -219,13 +199,8 @@ class ReviewAnswer(models.Model):
                 condition=Q(answer__in=GRADING, value__isnull=False) | (~Q(answer__in=GRADING) & Q(value=None)),
                 name="review_answer_value_iff_graded",
             ),
-            models.CheckConstraint(
-                condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="review_answer_value_range"
-            ),
-            models.CheckConstraint(
-                condition=Q(blind_value=None) | Q(blind_value__gte=0, blind_value__lte=1),
-                name="review_answer_blind_value_range",
-            ),
+            unit_interval("value", "review_answer_value_range", null=True),
+            unit_interval("blind_value", "review_answer_blind_value_range", null=True),
             models.CheckConstraint(
                 condition=Q(answer=Answer.UNDO, undoes__isnull=False) | (~Q(answer=Answer.UNDO) & Q(undoes=None)),
                 name="review_answer_undo_names_what",
@@ -249,22 +224,18 @@ class ReviewAnswer(models.Model):
 
 
 class Reveal(models.Model):
-    """That a person looked at the judge's answer before grading, and what they would have said until then.
-
-    `value` in [0, 1], None where nothing was typed yet: such an answer is not blind. Never updated, never deleted.
-    """
+    """A person revealed the verdict before grading. Never updated or deleted."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="reveals")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     judge = models.ForeignKey(Grade, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    # The grade, in [0, 1], that the person had typed by then. If None, their answer isn't blind.
     value = models.FloatField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["pk"]
-        constraints = [
-            models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="reveal_value_range"),
-        ]
+        constraints = [unit_interval("value", "reveal_value_range", null=True)]
         indexes = [
             models.Index(fields=["session", "reviewer"], name="reveal_of_session"),
             models.Index(fields=["-created_at", "-id"], name="reveal_recent"),
@@ -275,7 +246,7 @@ class Reveal(models.Model):
 
 
 class Comment(models.Model):
-    """What a person noted on a session for others. Never updated, never deleted (L3)."""
+    """A person's comment on a session. Never updated or deleted."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="comments")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -292,7 +263,7 @@ class Comment(models.Model):
 
 
 class FilteredList(StrEnum):
-    """The lists whose filters can be saved."""
+    """Lists whose filters can be saved."""
 
     REVIEW = "review"
     SESSIONS = "sessions"
@@ -300,13 +271,13 @@ class FilteredList(StrEnum):
 
 
 class SavedView(models.Model):
-    """A list with its filters under a name; `shared` shows it to everyone. `query` is the address' query string."""
+    """Filters of a list, saved under a name."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
     page = enum_field(FilteredList)
     name = models.CharField(max_length=60)
-    query = models.CharField(max_length=1000, blank=True)
-    shared = models.BooleanField(default=False)
+    query = models.CharField(max_length=1000, blank=True)  # a URL's query string
+    shared = models.BooleanField(default=False)  # whether everyone sees it
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What the judge is asked: rubrics as rows, versioned by content."""
+"""Rubrics, by which the judge grades. They are versioned by content."""
 
 from django.conf import settings
 from django.db import models
@@ -11,29 +11,24 @@ from grading.vocabulary import WorkKind
 
 class RubricQuerySet(models.QuerySet["Rubric"]):
     def active(self, kind: WorkKind = WorkKind.PRODUCTION) -> "Rubric | None":
-        """The rubric by which work of that kind is judged now; None where there is none in force."""
+        """The active rubric for work of that kind, or None."""
         return self.filter(is_active=True, kind=kind).first()
 
     def in_force(self) -> "dict[WorkKind, Rubric]":
-        """The rubrics that are asked by now, each by its kind of work."""
+        """The active rubrics by kind of work."""
         return {WorkKind(rubric.kind): rubric for rubric in self.filter(is_active=True)}
 
 
 class Rubric(models.Model):
-    """What the judge is asked, versioned by content: `sha256` is the hash of (text, dimensions, bands, examples).
+    """A rubric. Its content is never changed: an edit creates a new row of the same kind, with this one as `parent`."""
 
-    `examples` are sessions that people graded, shown to the judge as few-shot examples: empty where that is off.
-    Never changed once made: an edit is a new row, `parent` the one it began from, whose `kind` of work it keeps. At
-    most one of a kind is active.
-    """
-
-    sha256 = models.CharField(max_length=64, unique=True)
+    sha256 = models.CharField(max_length=64, unique=True)  # of text, dimensions, bands and examples
     kind = enum_field(WorkKind, default=WorkKind.PRODUCTION)
     title = models.CharField(max_length=120)
     text = models.TextField()
     dimensions = models.JSONField(default=list)
     bands = models.JSONField(default=list)
-    examples = models.JSONField(default=list, blank=True)
+    examples = models.JSONField(default=list, blank=True)  # sessions that people graded, as few-shot examples
     note = models.CharField(max_length=300, blank=True)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
@@ -54,12 +49,12 @@ class Rubric(models.Model):
 
     @property
     def work(self) -> str:
-        """Its kind of work, in words."""
+        """The label of its kind of work."""
         return WorkKind(self.kind).words
 
 
 class RubricActivation(models.Model):
-    """A rubric was put in force, by whom and when. Append-only: going back is a row like any other."""
+    """A person made a rubric the active one. Append-only: going back to an older rubric adds a row."""
 
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="activations")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)

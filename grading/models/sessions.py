@@ -1,4 +1,4 @@
-"""A finished session of an agent. Its grades, settlements and evidence hang on it."""
+"""Finished sessions of agents, and the lessons that they were given."""
 
 import re
 from collections.abc import Iterable
@@ -12,62 +12,52 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from grading.models.agents import Agent
-from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_char
-from grading.vocabulary import JudgeChoice, Outcome, WorkKind
+from grading.models.fields import enum_field, one_of, redacted_char
+from grading.vocabulary import JudgeChoice, LabelledEnum, Outcome, WorkKind
 from grading.witness import Witness
 
-# What the bandits know sessions by: this and the session's key.
+# The bandits identify a session by this prefix and its key: an observation's name.
 OBSERVATION = "session:"
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-class CategoryOrigin(StrEnum):
-    """Who says of which category a session is, the strongest first: what one says holds against all after it."""
+class CategoryOrigin(LabelledEnum):
+    """Where a session's category came from, in order of precedence."""
 
-    PERSON = "person"
-    RUNNER = "runner"
-    DECISION = "decision"
-    RULE = "rule"
-    AGENT = "agent"
+    PERSON = "person", "set by a person"
+    RUNNER = "runner", "given by its runner"
+    DECISION = "decision", "the arm that was selected"
+    RULE = "rule", "set by a rule"
+    AGENT = "agent", "the agent’s own word"
 
     @property
     def rank(self) -> int:
-        """The smaller, the stronger."""
+        """The place in the order of precedence, from 0 for a person."""
         return list(CategoryOrigin).index(self)
 
     @property
     def is_inferred(self) -> bool:
-        """Whether nobody said it of this very session."""
+        """Whether the category was derived, not set for this session by a person, its runner or its agent."""
         return self in {CategoryOrigin.DECISION, CategoryOrigin.RULE}
-
-    @property
-    def words(self) -> str:
-        return {
-            CategoryOrigin.PERSON: "set by a person",
-            CategoryOrigin.RUNNER: "given by its runner",
-            CategoryOrigin.DECISION: "the arm that was selected",
-            CategoryOrigin.RULE: "set by a rule",
-            CategoryOrigin.AGENT: "the agent’s own word",
-        }[self]
 
 
 class Whose(StrEnum):
-    """Whose sessions a figure is about: the site's own, or the samples that came with it. No figure is about both."""
+    """Which sessions a figure covers: the site's own, or the samples that it was installed with. Never both."""
 
     YOURS = "yours"
     SAMPLES = "samples"
 
     def rows(self, session: str = "session") -> Q:
-        """The rows that hang on such sessions, as a condition; `session` is the path to the session, "pk" for sessions
-        themselves. Samples are few, so that whichever index finds the rows still does.
+        """A condition for rows of such sessions. `session` is the lookup path to the session ("pk" for sessions).
+
+        A subquery of the few samples, so that the database still uses the indexes of the rows.
         """
         samples = Q(**{f"{session}__in": Session.objects.samples().order_by().values("pk")})
         return samples if self is Whose.SAMPLES else ~samples
 
 
 def yours(session: str = "session") -> Q:
-    """Rows of the site's own sessions: see `Whose.rows`."""
+    """A condition for rows of the site's own sessions, as `Whose.rows`."""
     return Whose.YOURS.rows(session)
 
 
@@ -87,21 +77,22 @@ def has_open_flag(session: str = "") -> "models.ExpressionWrapper[Q]":
 
 
 def observation_of(pk: int) -> str:
-    """The name under which the bandits know the session of that key."""
+    """The bandits' name for the session with this key."""
     return f"{OBSERVATION}{pk}"
 
 
 def session_of(observation: str) -> int | None:
-    """The key of the session that the bandits know by this name; None for a name of none."""
+    """The key of the session that `observation` names, or None if it names no session."""
     key = observation.removeprefix(OBSERVATION)
     return int(key) if key.isdecimal() and len(key) < len(observation) else None
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def by_observation(self, names: Iterable[str]) -> "dict[str, Session]":
-        """The sessions that the bandits know by these names, in one query; names of none are left out."""
+        """The sessions that the bandits know by these names, in one query. Ignores names of anything else."""
         keys = [name.removeprefix(OBSERVATION) for name in names]
-        return {each.observation: each for each in self.filter(pk__in=[int(key) for key in keys if key.isdecimal()])}
+        sessions = self.filter(pk__in=[int(key) for key in keys if key.isdecimal()])
+        return {session.observation: session for session in sessions}
 
     def with_reward(self) -> "SessionQuerySet":
         """Each session with its current settlement's columns (`reward_*`), in one query."""
@@ -130,55 +121,49 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.for_settling().select_related("extracted").prefetch_related("evidence")
 
     def uncategorised(self) -> "SessionQuerySet":
-        """Those that teach the category bandit nothing, as nobody has said what kind of work they are."""
+        """Sessions without a category, from which the category bandit learns nothing."""
         return self.yours().filter(category=None)
 
-    def of(self, whose: Whose) -> "SessionQuerySet":
-        return self.filter(whose.rows("pk"))
-
     def yours(self) -> "SessionQuerySet":
-        """Without samples: what every figure, list and rule is about."""
-        return self.of(Whose.YOURS)
+        """The site's own sessions, which figures, lists and rules are about."""
+        return self.filter(yours("pk"))
 
     def samples(self) -> "SessionQuerySet":
         return self.filter(is_sample=True)
 
 
 class Session(models.Model):
-    """One finished session, identified by (agent, the agent's own session id).
-
-    `category` and `harness` are the arms that ran; None where they are not known (yet). `category_from` says whose word
-    on the category holds, empty where there is none or where it is from before the site kept that. `category_claimed`
-    is what the caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and
-    `model_arm` the name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is
-    ingestion time. `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the
-    caller said of it. `exit_witness` saw its `exit_code`. `history` is what was wanted of the judge for one that was
-    handed in as history (`intake.history`).
-    """
+    """One finished session, identified by its agent and the agent's own id for it."""
 
     # Other indexes begin with the agent and with the category.
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions", db_index=False)
     external_id = models.CharField(max_length=200)
     title = redacted_char(max_length=300, blank=True)
+    # `category`, `harness` and `model_arm` are the arms that ran. None if unknown.
     category = models.ForeignKey(
         "bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    # Where the category came from. Empty without a category, and in rows of earlier versions.
     category_from = enum_field(CategoryOrigin, blank=True, default="")
+    # The category as submitted, which may be a name that no arm has.
     category_claimed = redacted_char(max_length=200, blank=True)
     harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    # The model as the transcript names it.
     model = models.CharField(max_length=120, blank=True)
     model_arm = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     selection = models.ForeignKey("bandit.Selection", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField(null=True, blank=True)
-    ended_at = models.DateTimeField()
-    received_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField()  # event time, which gives the effective day
+    received_at = models.DateTimeField(default=timezone.now)  # ingestion time
     exit_code = models.IntegerField(null=True, blank=True)
     exit_witness = enum_field(Witness, default=Witness.UNKNOWN)
+    # The outcome that the log or the runner shows, and the one that was submitted.
     outcome = enum_field(Outcome, default=Outcome.COMPLETED)
     outcome_reason = redacted_char(max_length=300, blank=True)
     outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
     claim_reason = redacted_char(max_length=300, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
+    # For a session submitted as history: whether it is to be judged (`intake.history`). Otherwise empty.
     history = enum_field(JudgeChoice, blank=True, default="")
     is_sample = models.BooleanField(default=False)
 
@@ -219,29 +204,65 @@ class Session(models.Model):
 
     @property
     def short_id(self) -> str:
-        """What people say aloud: the first eight characters of a UUID; else the id, cut."""
+        """The first eight characters of a UUID, or another id cut to 28."""
         is_uuid = UUID.fullmatch(self.external_id) is not None
         return self.external_id[:8] if is_uuid else Truncator(self.external_id).chars(28)
 
     @property
     def observation(self) -> str:
-        """The name under which the bandits know this session."""
+        """The bandits' name for this session."""
         return observation_of(self.pk)
 
     @property
     def signals(self) -> "dict[str, Any] | None":
-        """What its log says happened, as JSON; None where no log could be read. A query."""
+        """The signals extracted from its log, as JSON. None if no log could be read. May run a query."""
         row = getattr(self, "extracted", None)
         return None if row is None else row.data
 
     @property
     def work(self) -> WorkKind:
-        """What kind of work its category is; production where that is not known."""
+        """The kind of work that its category is, or production if it has none."""
         category = None if self.category is None else self.category.current
-        if category is not None and category.is_consumption:
+        if category is None:
+            return WorkKind.PRODUCTION
+        if category.is_consumption:
             return WorkKind.CONSUMPTION
-        return WorkKind.LOOKING if category is not None and category.is_looking else WorkKind.PRODUCTION
+        return WorkKind.LOOKING if category.is_looking else WorkKind.PRODUCTION
 
     @property
     def duration_seconds(self) -> float | None:
         return None if self.started_at is None else max(0.0, (self.ended_at - self.started_at).total_seconds())
+
+
+class SessionLessonManager(models.Manager["SessionLesson"]):
+    def get_queryset(self) -> "models.QuerySet[SessionLesson]":
+        """With each lesson's arm and in the arms' order, also when a session's lessons are prefetched."""
+        return super().get_queryset().select_related("arm__merged_into").order_by("arm")
+
+
+class SessionLesson(models.Model):
+    """A lesson that matched a session, as an arm of the lesson bandit: given to the session, or held out at random."""
+
+    # The index of session_lesson_once begins with the session.
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="lessons", db_index=False)
+    arm = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+")
+    taken = models.BooleanField(default=True)
+    # How relevant the lesson was, from 0 to 1, according to the caller. None if not submitted.
+    salience = models.FloatField(null=True, blank=True)
+    # The random draw that gave the lesson or held it out. None if there was no draw.
+    assignment = models.ForeignKey(
+        "bandit.Assignment", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+
+    objects = SessionLessonManager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "arm"], name="session_lesson_once"),
+            models.CheckConstraint(
+                condition=Q(salience__isnull=True) | Q(salience__gte=0, salience__lte=1), name="lesson_salience_0_to_1"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arm} {'given to' if self.taken else 'held out from'} {self.session}"

@@ -1,6 +1,4 @@
-"""What was said of a session, by whom and when; and what was said too late to hold by itself."""
-
-from enum import StrEnum
+"""Requests about sessions, and proposals: descriptions that an agent sent after the initial one was final."""
 
 from django.conf import settings
 from django.db import models
@@ -9,27 +7,25 @@ from django.utils import timezone
 
 from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken, TokenScope
-from grading.models.fields import enum_field, hash_field, one_of
-from grading.models.redacted import redacted_json, redacted_packed
+from grading.models.fields import enum_field, hash_field, one_of, redacted_json, redacted_packed
 from grading.models.sessions import Session
+from grading.vocabulary import LabelledEnum
 from grading.witness import Witness
 
 
 class Submission(models.Model):
-    """One request about a session. Append-only; the same sent again with the same token adds none.
-
-    `body_sha256` is of its metadata and the hashes of its files. `added` are the kinds of evidence that were new, and
-    `before` and `after` the columns of the session that it changed. `token` is None for an import at the site itself.
-    """
+    """One request about a session. Append-only. The same content sent again with the same token adds no row."""
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="submissions")
+    # None for an import on the site itself.
     token = models.ForeignKey(
         ApiToken, null=True, blank=True, on_delete=models.PROTECT, related_name="submissions", db_index=False
     )
     scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
-    body_sha256 = hash_field()
-    added = PackedJSONField(default=list, blank=True)
+    body_sha256 = hash_field()  # of its metadata and its files' hashes
+    added = PackedJSONField(default=list, blank=True)  # the kinds of evidence that were new
+    # The session's columns that it changed.
     before = redacted_packed(default=dict, blank=True)
     after = redacted_packed(default=dict, blank=True)
     received_at = models.DateTimeField(default=timezone.now)
@@ -47,7 +43,7 @@ class Submission(models.Model):
 
 
 class SubmissionAddress(models.Model):
-    """Where a submission came from. Kept for 30 days, and deleted."""
+    """The address that a submission came from. Deleted after 30 days."""
 
     submission = models.OneToOneField(Submission, primary_key=True, on_delete=models.CASCADE, related_name="sent_from")
     address = models.GenericIPAddressField()
@@ -57,35 +53,28 @@ class SubmissionAddress(models.Model):
         return self.address
 
 
-class ProposedField(StrEnum):
+class ProposedField(LabelledEnum):
     OUTCOME = "outcome"
     CATEGORY = "category"
     TITLE = "title"
     DATES = "dates"
-    ENGINE = "engine"
-    RUN = "run"
-    SELECTION = "selection"
+    ENGINE = "engine", "harness or model"
+    RUN = "run", "exit code or cost"
+    SELECTION = "selection", "decision"
     LESSONS = "lessons"
     FACTS = "facts"
 
-    @property
-    def words(self) -> str:
-        return {
-            ProposedField.ENGINE: "harness or model",
-            ProposedField.RUN: "exit code or cost",
-            ProposedField.SELECTION: "decision",
-        }.get(self, self.value)
-
 
 class Proposal(models.Model):
-    """What the graded said of a session after its first word had bound it. It changes nothing until it is adopted: by a
-    runner that says the same, or by a person. `value` is as it would stand in a submission.
+    """What an agent submitted about a session after its initial description was final.
+
+    It changes nothing until it is adopted: by a person, or because a runner submits the same.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="proposals")
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="proposals")
     field = enum_field(ProposedField)
-    value = redacted_json()
+    value = redacted_json()  # as in a submission
     said_at = models.DateTimeField(default=timezone.now)
     answered_at = models.DateTimeField(null=True, blank=True)
     answered_by = models.ForeignKey(
@@ -109,7 +98,7 @@ class Proposal(models.Model):
         return f"{self.field} of {self.session_id}"
 
     @property
-    def said(self) -> str:
-        """What was said, in words."""
-        named = {name: "" if name == self.field else f"{name.replace('_', ' ')} " for name in self.value}
-        return ", ".join(f"{named[name]}{value}" for name, value in sorted(self.value.items()))
+    def summary(self) -> str:
+        """The proposed values as text, each with its name unless that is the field's."""
+        labels = {name: "" if name == self.field else f"{name.replace('_', ' ')} " for name in self.value}
+        return ", ".join(f"{labels[name]}{value}" for name, value in sorted(self.value.items()))

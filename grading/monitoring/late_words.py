@@ -30,7 +30,7 @@ class LateWord(FlagRule):
 
     def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         open_ = [row for row in session.proposals.all() if row.answered_at is None]
-        said = [f"{ProposedField(row.field).words}: {row.said}" for row in open_ if row.field != ProposedField.TITLE]
+        said = [f"{ProposedField(row.field).words}: {row.summary}" for row in open_ if row.field != ProposedField.TITLE]
         return f"said afterwards, not adopted: {'; '.join(said)[:SHOWN]}" if said else ""
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:

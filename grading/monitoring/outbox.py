@@ -11,8 +11,7 @@ from django.urls import reverse
 
 from grading import clock
 from grading.models import Alarm, Notice
-from grading.models.notice_channels import Channel, ChannelState
-from grading.models.notices import About
+from grading.models.notices import About, Channel, ChannelState
 from grading.monitoring.notices.channels import Place, places
 from grading.monitoring.rule import Rule, Severity
 from grading.plain import plain_text

@@ -7,8 +7,7 @@ from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
 from grading.models import Notice, ReviewAnswer, ReviewItem
-from grading.models.notice_channels import ChannelState
-from grading.models.notices import NoticeState
+from grading.models.notices import ChannelState, NoticeState
 from grading.models.review import QueueEntry
 from grading.models.sessions import yours
 from grading.monitoring.graders import SOMETIMES

@@ -251,7 +251,7 @@ def of_setting(row: LogEntry) -> HistoryEntry:
 
 def of_category_change(row: CategoryChange) -> HistoryEntry:
     return HistoryEntry(
-        at=row.created_at, kind=HistoryKind.CATEGORY, pk=row.pk, who=str(row.by), what=row.did, why=row.reason
+        at=row.created_at, kind=HistoryKind.CATEGORY, pk=row.pk, who=str(row.by), what=row.summary, why=row.reason
     )
 
 
@@ -262,7 +262,7 @@ def of_category_undone(row: CategoryChange) -> HistoryEntry:
         kind=HistoryKind.CATEGORY,
         pk=row.pk,
         who=str(row.undone_by),
-        what=f"undid “{row.did}”",
+        what=f"undid “{row.summary}”",
         why=row.undone_why,
     )
 

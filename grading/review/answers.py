@@ -109,7 +109,7 @@ def submit(
         locked = _locked(session)
         if said.claim:
             # The same answer from the same page: a double click, or a request that was sent again.
-            mine = ReviewAnswer.objects.holding().filter(session=locked, reviewer=reviewer, claim=said.claim)
+            mine = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=said.claim)
             first = mine.order_by("-pk").first()
             if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
                 return first

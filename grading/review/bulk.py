@@ -205,7 +205,7 @@ def undo(bulk: str, reviewer: User, reason: str) -> int:
     if not reason.strip():
         raise CorrectionError("Say in a few words why: the history keeps it.")
     with transaction.atomic():
-        holding = ReviewAnswer.objects.holding().filter(bulk=bulk)
+        holding = ReviewAnswer.objects.effective().filter(bulk=bulk)
         _locked(holding.values_list("session", flat=True))
         given = list(holding.select_related("session", "grade").order_by("-pk"))
         if not given:

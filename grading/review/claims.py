@@ -128,7 +128,7 @@ def _last_places(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
     """Whether each of the reviewer's last places was by chance, the oldest first: of the sessions they answered and, at
     `now`, of those they have claimed.
     """
-    answers = ReviewAnswer.objects.holding().filter(yours(), reviewer=reviewer).exclude(place="")
+    answers = ReviewAnswer.objects.effective().filter(yours(), reviewer=reviewer).exclude(place="")
     answers = answers.exclude(answer=Answer.SKIP).order_by("-pk")
     last_places = list(answers.values_list("place", flat=True)[: places.OF - 1])[::-1]
     if now is not None:

@@ -102,7 +102,7 @@ def offered_to(reviewer: User, midnight: dt.datetime | None = None) -> Q:
     """Items that may be handed to this reviewer, as a condition: not assigned to another, nor answered by them since
     the item came, nor skipped by them today, or since that `midnight`.
     """
-    mine = ReviewAnswer.objects.holding().filter(session=OuterRef("session"), reviewer=reviewer)
+    mine = ReviewAnswer.objects.effective().filter(session=OuterRef("session"), reviewer=reviewer)
     skipped = mine.filter(answer=Answer.SKIP, created_at__gte=midnight or start_of_day(timezone.now()))
     answered = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=OuterRef("entered_at"))
     theirs = Q(assigned_to=None) | Q(assigned_to=reviewer)

@@ -86,7 +86,7 @@ def prior(source: str, *, flagged: bool) -> float:
 
 def corrections() -> Corrections:
     """How far people moved rewards, from the answers that hold. One query."""
-    answers = ReviewAnswer.objects.holding().with_values().filter(yours(), settlement__value__isnull=False)
+    answers = ReviewAnswer.objects.effective().with_values().filter(yours(), settlement__value__isnull=False)
     size = Abs(F("value") - F("settlement__value"))
     sizes: dict[Stratum, list[float]] = defaultdict(list)
     for arm, source, flag, correction in answers.order_by().values_list(

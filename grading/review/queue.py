@@ -166,7 +166,7 @@ def state_of(item: ReviewItem) -> ItemState:
 
     What counts are the answers since it came in that were not undone, one a person.
     """
-    answers = ReviewAnswer.objects.holding().filter(session=item.session_id, created_at__gte=item.entered_at)
+    answers = ReviewAnswer.objects.effective().filter(session=item.session_id, created_at__gte=item.entered_at)
     said = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
     if len(said) < item.wanted:
         return ItemState.OPEN

@@ -38,7 +38,7 @@ def rank(session: Session) -> float:
 
 def answered() -> Exists:
     """Whether somebody has answered an item's session, as a condition in a query. A skip is no answer."""
-    held = ReviewAnswer.objects.holding().exclude(answer=Answer.SKIP)
+    held = ReviewAnswer.objects.effective().exclude(answer=Answer.SKIP)
     return Exists(held.filter(session=OuterRef("session")))
 
 

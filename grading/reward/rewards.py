@@ -113,7 +113,7 @@ def view_of(grade: Grade) -> str:
 
 def witness_of(grade: Grade) -> Witness:
     """The witness of the evidence that a grade rests on."""
-    return Witness.of(grade.evidence.get("witness"))
+    return Witness.parse(grade.evidence.get("witness"))
 
 
 def latest_evidence(grades: Iterable[Grade]) -> EvidenceState | None:

@@ -327,7 +327,7 @@ def _corrected(incident: Incident) -> Iterator[Figure]:
 
 
 def take_back(by: User) -> None:
-    given = ReviewAnswer.objects.holding().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
+    given = ReviewAnswer.objects.effective().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
     if given is not None:
         with suppress(AlreadyUndone):
             answers.undo(given, by, "To see that nothing of it stays")

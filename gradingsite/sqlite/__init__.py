@@ -1,4 +1,4 @@
-"""Django's SQLite backend with a gate before every write: whoever comes first writes first, and nobody waits for ever.
+"""Django's SQLite backend with a write gate, a fair lock: writers take turns in the order in which they came.
 
-Start with `gate.WriteGate`; `base.DatabaseWrapper` takes it before BEGIN and gives it back at the transaction's end.
+Start with `gate.WriteGate`. `base.DatabaseWrapper` acquires it before BEGIN and releases it after COMMIT or ROLLBACK.
 """

@@ -1,4 +1,4 @@
-"""The database backend of `settings.DATABASES`: Django's own, which asks at the gate before it writes."""
+"""The SQLite backend of `settings.DATABASES`: Django's own, with the write gate."""
 
 import re
 from collections.abc import Iterator
@@ -16,23 +16,22 @@ WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|REIND
 
 
 class Introspection(DatabaseIntrospection):
-    """Django's own, which names SQLite's statistics among the site's tables."""
+    """Leaves out SQLite's own tables of statistics, which Django lists."""
 
     def get_table_list(self, cursor: Any) -> Any:
         return [table for table in super().get_table_list(cursor) if not table.name.startswith("sqlite_")]
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection that writes only while it holds the gate: for a transaction, or for a statement outside of one.
+    """A connection that acquires the write gate for each transaction, and for each write outside of one.
 
-    OPTIONS may say `gate_seconds`, how long it waits for that. Savepoints are inside a transaction and ask nobody; a
-    database in memory has no gate.
+    `gate_seconds` in OPTIONS is how long it waits for the gate. A database in memory has no gate.
     """
 
     introspection_class = Introspection
     gate: WriteGate | None = None
     gate_seconds = 10.0
-    # FULL in programs that give receipts: what they were told is saved outlasts a power cut. `durably` says so.
+    # FULL in programs that give receipts, so that what they confirmed survives a power cut (`use_durable_commits`).
     synchronous = "NORMAL"
     _turn: Turn | None = None
 
@@ -55,8 +54,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """For one statement outside of a transaction."""
+    def write_gate(self) -> Iterator[None]:
+        """Hold the gate outside of a transaction."""
         turn = None if self.gate is None else self.gate.enter(self.gate_seconds)
         try:
             yield
@@ -70,47 +69,47 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # not in the stubs
         except BaseException:
-            self._leave()
+            self._leave_gate()
             raise
 
     def _commit(self) -> None:
-        super()._commit()  # type: ignore[misc]  # not in the stubs; one that fails is rolled back
-        self._leave()
+        super()._commit()  # type: ignore[misc]  # not in the stubs; after a failure Django rolls back
+        self._leave_gate()
 
     def _rollback(self) -> None:
-        super()._rollback()  # type: ignore[misc]  # not in the stubs; one that fails is closed
-        self._leave()
+        super()._rollback()  # type: ignore[misc]  # not in the stubs; after a failure Django closes
+        self._leave_gate()
 
     def _close(self) -> None:
         try:
             super()._close()  # type: ignore[misc]  # not in the stubs
         finally:
-            self._leave()
+            self._leave_gate()
 
-    def _leave(self) -> None:
+    def _leave_gate(self) -> None:
         if self.gate is not None and self._turn is not None:
             self.gate.leave(self._turn)
         self._turn = None
 
 
 class GatedCursor(base.SQLiteCursorWrapper):
-    """A cursor of such a connection."""
+    """A cursor that acquires the gate for each write outside of a transaction."""
 
     wrapper: DatabaseWrapper
 
     def execute(self, query: str, params: Any = None) -> Any:
         if self.connection.in_transaction or not WRITES.match(query):
             return super().execute(query, params)
-        with self.wrapper.alone():
+        with self.wrapper.write_gate():
             return super().execute(query, params)
 
     def executemany(self, query: str, param_list: Any) -> Any:
         if self.connection.in_transaction:
             return super().executemany(query, param_list)
-        with self.wrapper.alone():
+        with self.wrapper.write_gate():
             return super().executemany(query, param_list)
 
 
-def durably() -> None:
-    """Let each transaction of this process reach the disk before anybody is told of it."""
+def use_durable_commits() -> None:
+    """Make each commit of this process wait until it is on the disk."""
     DatabaseWrapper.synchronous = "FULL"

@@ -1,9 +1,9 @@
-"""Who writes to an SQLite database next. One process at a time, and of its threads one after the other as they came.
+"""The write gate: a fair lock for writing to an SQLite database, across threads and processes.
 
-SQLite lets one connection write and has the others ask again at growing intervals, so that who came first may be served
-last, and some are told "database is locked" in the end. Here threads queue in their process, and only the head of each
-process's queue asks, every millisecond, for a lock of the operating system's. The kernel takes that back from a process
-that dies; one that stands still while it writes holds the others up until their time is over.
+SQLite allows one writer. The others poll at growing intervals, so that the first to come may be served last or fail
+with "database is locked". Here, threads wait in a queue of their process, and the first of each queue polls a file lock
+every millisecond. The kernel releases the lock of a process that dies. While a process hangs in a write, the others
+wait until their time is up.
 """
 
 import fcntl
@@ -16,21 +16,21 @@ from pathlib import Path
 
 from django.db.utils import OperationalError
 
-MOST_WAITING = 16
-POLL = 0.001  # seconds
+MAX_WAITING = 16  # threads of a process
+POLL_SECONDS = 0.001
 
 Turn = threading.Event
-"""A place in the queue; set once it is the first."""
+"""A place in the queue. Set once it is the first."""
 
 
 class WriteGateBusy(OperationalError):
-    """Others are writing to the database, for too long or too many of them. Try again in some seconds."""
+    """Other writers took too long, or too many are waiting. Try again in some seconds."""
 
     sqlite_errorcode = sqlite3.SQLITE_BUSY
 
 
 class WriteGate:
-    """The gate of one database, for all threads of this process; see `gate_of`."""
+    """The gate of one database, shared by all threads of this process. Get it from `gate_of`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,31 +38,31 @@ class WriteGate:
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew in a process that was forked: what the other one's threads hold and wait for is theirs."""
+        """Reset the gate in a forked process. The parent's threads keep their turns and their lock."""
         if self._file is not None:
-            os.close(self._file)  # the other process's lock stays, for it has the file open too
+            os.close(self._file)  # doesn't release the lock, because the parent has the file open too
         self._mutex = threading.Lock()
         self._turns: deque[Turn] = deque()
         self._file, self._is_locked = None, False
 
     def enter(self, seconds: float) -> Turn:
-        """Wait for the right to write; to be given back by `leave`.
+        """Acquire the gate. Pass the returned turn to `leave` to release it.
 
-        Raises WriteGateBusy when `seconds` are over, and at once where MOST_WAITING threads wait already.
+        Raises WriteGateBusy after `seconds`, or at once if MAX_WAITING threads are waiting.
         """
         until, turn = time.monotonic() + seconds, Turn()
         with self._mutex:
             waiting = len(self._turns) - self._is_locked
-            if waiting >= MOST_WAITING:
-                raise WriteGateBusy(f"expected at most {MOST_WAITING} waiting to write; try again in some seconds")
+            if waiting >= MAX_WAITING:
+                raise WriteGateBusy(f"expected at most {MAX_WAITING} waiting to write; try again in some seconds")
             self._turns.append(turn)
             self._turns[0].set()
         try:
             if not turn.is_set():
                 if not turn.wait(seconds):
-                    raise WriteGateBusy(_too_long(seconds))  # noqa: TRY301 - as below
-                time.sleep(1.5 * POLL)  # the heads of other processes' queues have asked by then: one goes first
-            # Opened each time: a folder that was put back from a backup has another file by this name.
+                    raise WriteGateBusy(_too_long(seconds))  # noqa: TRY301 - the handler below leaves the queue
+                time.sleep(1.5 * POLL_SECONDS)  # lets another process that is waiting go first
+            # Opened each time, because restoring a backup replaces the file.
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             while not self._is_locked:
                 try:
@@ -71,7 +71,7 @@ class WriteGate:
                 except BlockingIOError:
                     if time.monotonic() > until:
                         raise WriteGateBusy(_too_long(seconds)) from None
-                    time.sleep(POLL)
+                    time.sleep(POLL_SECONDS)
         except OSError as error:
             self.leave(turn)
             raise OperationalError(f"expected to open {self._path} before writing; got {error}") from error
@@ -81,12 +81,12 @@ class WriteGate:
         return turn
 
     def leave(self, turn: Turn) -> None:
-        """Give the right to write back, or the place in the queue; nothing where that was done, or is a parent's."""
+        """Release the gate or leave the queue. Does nothing if that was done already, or the turn is a parent's."""
         with self._mutex:
             if turn not in self._turns:
                 return
             if self._turns[0] is turn and self._file is not None:
-                fcntl.flock(self._file, fcntl.LOCK_UN)  # also where a process that is being forked has it open
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # explicitly, because a forked process may have the file open
                 os.close(self._file)
                 self._file, self._is_locked = None, False
             self._turns.remove(turn)
@@ -102,13 +102,12 @@ _gates: dict[Path, WriteGate] = {}
 
 
 def gate_of(database: Path) -> WriteGate:
-    """The gate beside a database's file, which every process that writes to it uses."""
+    """The gate of a database. Its lock file is in the database's folder."""
     path = database.resolve().parent / "write.gate"
     return _gates.setdefault(path, WriteGate(path))
 
 
 def renew_all() -> None:
-    """In a process that was forked."""
     for gate in _gates.values():
         gate.renew()
 

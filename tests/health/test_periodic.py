@@ -129,11 +129,11 @@ def test_a_message_that_went_astray_is_sent_again():
     sent = entry.last_run_at = NOW()
     yesterday = NOW() - dt.timedelta(hours=25)
     PeriodicJob.objects.create(name="at night", started_at=yesterday, ended_at=yesterday)
-    scheduler.look()
+    scheduler.sync_with_rows()
     assert entry.last_run_at == yesterday
     assert entry.is_due().is_due
     PeriodicJob.objects.update(started_at=sent, ended_at=sent)
-    scheduler.look()
+    scheduler.sync_with_rows()
     assert not entry.is_due().is_due
 
 
@@ -146,7 +146,7 @@ def test_a_scheduler_goes_on_when_its_clock_is_put_back(name, by_row):
     if by_row:
         PeriodicJob.objects.create(name=name, started_at=began, ended_at=began)
     with time_machine.travel(began - dt.timedelta(hours=25)):
-        scheduler.look()
+        scheduler.sync_with_rows()
         is_due, seconds = entry.is_due()
         assert is_due or seconds <= periodic.interval(entry.schedule).total_seconds()
         assert is_due is by_row

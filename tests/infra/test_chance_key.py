@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from gradingsite.chance_key import chance_key
+from gradingsite.privacy import chance_key
 from tests.infra.test_privacy import needs_root
 
 
@@ -85,7 +85,7 @@ def test_one_that_this_user_cannot_close_is_refused():
         chance_key(path)
         path.chmod(0o644)
         script = (
-            "import os; from pathlib import Path; from gradingsite.chance_key import chance_key; os.setuid(65534); "
+            "import os; from pathlib import Path; from gradingsite.privacy import chance_key; os.setuid(65534); "
             f"chance_key(Path({str(path)!r}))"
         )
         done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)

@@ -269,7 +269,7 @@ def test_what_the_server_was_late_itself_is_held_against_nobody(hasty, monkeypat
     client = hasty.connect(GET[:-2])
     time.sleep(0.2)
     channel = next(iter(hasty.server.active_channels.values()))
-    hasty.server.looked -= 100
+    hasty.server.checked_at -= 100
     channel.since -= 100
     time.sleep(0.2)
     client.sendall(b"Connection: close\r\n\r\n")
@@ -287,7 +287,7 @@ def test_one_address_has_so_many_connections_and_the_idlest_goes_first(monkeypat
         await_reply(first)
         waiting = [site.connect(GET[:-2]) for _ in range(60)]
         time.sleep(0.3)
-        assert len(site.server.active_channels) == web_server.CONNECTIONS_EACH
+        assert len(site.server.active_channels) == web_server.MAX_CONNECTIONS_PER_ADDRESS
         assert first.recv(1000) == b""
         assert replies(site.ask(LAST)) == [b"GET /last 0 False"]
         waiting[-1].sendall(b"\r\n")

@@ -68,5 +68,5 @@ def test_a_worker_whose_scheduler_falls_ends_to_be_started_again(redis_url):
     """
     with started([sys.executable, "-c", code], env=for_the_site(), stderr=subprocess.PIPE, text=True) as process:
         said = process.communicate(timeout=90)[1]
-    assert "the scheduler fell; this worker ends" in said
+    assert "the scheduler failed; this worker ends" in said
     assert process.returncode == 0

@@ -29,7 +29,7 @@ def supervise():
         code = textwrap.dedent(f"""
             import sys
             from gradingsite import supervisor
-            supervisor.GRACE = {grace}
+            supervisor.GRACE_SECONDS = {grace}
             programs = [
                 supervisor.Program(
                     name=name, command=[sys.executable, "-c", code], once=name == "once", ends_last=name == "last"

@@ -19,8 +19,8 @@ from django.db import OperationalError, connection, transaction
 from grading import judging
 from grading.models import ApiToken, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome
-from gradingsite.sqlite.gate import MOST_WAITING, WriteGate, WriteGateBusy, gate_of
-from gradingsite.unavailable import server_error
+from gradingsite.middleware import server_error
+from gradingsite.sqlite.gate import MAX_WAITING, WriteGate, WriteGateBusy, gate_of
 from tests.casts import judge as judge_cast
 from tests.processes import for_the_site, started, wait_for
 from tests.site import Site
@@ -89,23 +89,23 @@ def test_who_came_first_writes_first(tmp_path):
         gate.leave(turn)
 
     turn = gate.enter(LONG)
-    threads = [threading.Thread(target=write, args=[number]) for number in range(MOST_WAITING)]
+    threads = [threading.Thread(target=write, args=[number]) for number in range(MAX_WAITING)]
     for number, thread in enumerate(threads, start=1):
         thread.start()
         wait_for(lambda number=number: len(gate._turns) == number + 1)
     gate.leave(turn)
     for thread in threads:
         thread.join()
-    assert served == list(range(MOST_WAITING))
+    assert served == list(range(MAX_WAITING))
 
 
 def test_the_seventeenth_who_would_wait_is_told_so_at_once(tmp_path):
     gate = WriteGate(tmp_path / "write.gate")
     turn = gate.enter(LONG)
-    threads = [threading.Thread(target=lambda: gate.leave(gate.enter(LONG))) for _ in range(MOST_WAITING)]
+    threads = [threading.Thread(target=lambda: gate.leave(gate.enter(LONG))) for _ in range(MAX_WAITING)]
     for thread in threads:
         thread.start()
-    wait_for(lambda: len(gate._turns) == MOST_WAITING + 1)
+    wait_for(lambda: len(gate._turns) == MAX_WAITING + 1)
     with pytest.raises(WriteGateBusy, match="at most 16 waiting"):
         gate.enter(LONG)
     gate.leave(turn)

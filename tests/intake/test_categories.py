@@ -451,8 +451,8 @@ def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made(site):
     changes.undo(CategoryChange.objects.earliest("pk"), olga)
     none.refresh_from_db()
     assert none.category.name == "triage"
-    assert none.category_words.standing().count() == 1
-    assert none.category_words.standing().get().rule == own
+    assert none.category_words.not_undone().count() == 1
+    assert none.category_words.not_undone().get().rule == own
 
 
 def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone(site):

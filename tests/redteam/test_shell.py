@@ -15,7 +15,7 @@ from grading.reward import sources
 from grading.signals import patch
 from grading.signals.artifacts import ArtifactDefinition, find
 from grading.vocabulary import Source, Status
-from gradingsite.visible import LineFormatter
+from gradingsite.telemetry import LineFormatter
 from tests.casts import judge as judge_cast
 from tests.casts import shared_records
 from tests.site import Site

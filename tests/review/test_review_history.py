@@ -101,7 +101,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
 
     def _again(self, session, reviewer):
         """The same request a second time: nothing new."""
-        row = ReviewAnswer.objects.holding().filter(session=session, reviewer=reviewer, claim="page").last()
+        row = ReviewAnswer.objects.effective().filter(session=session, reviewer=reviewer, claim="page").last()
         if row is None:
             return
         count = ReviewAnswer.objects.count()

@@ -263,6 +263,6 @@ def test_a_chain_of_evidence_is_as_strong_as_its_weakest_witness():
     for each in itertools.product(order, repeat=3):
         assert weakest(each) is min(each, key=order.index)
     assert Witness.HOOK.strength == Witness.UNKNOWN.strength
-    assert (weakest([]), Witness.of(None), Witness.of("nobody"), Witness.of("claimed")) == (
+    assert (weakest([]), Witness.parse(None), Witness.parse("nobody"), Witness.parse("claimed")) == (
         Witness.UNKNOWN, Witness.UNKNOWN, Witness.UNKNOWN, Witness.CLAIMED,
     )  # fmt: skip

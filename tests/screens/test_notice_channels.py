@@ -8,7 +8,7 @@ from django.core import serializers
 from django.utils import timezone
 
 from grading.models import Alarm, AuditEvent, Notice, NoticeChannel
-from grading.models.notice_channels import Encryption, Mail, MailServer, Webhook
+from grading.models.notices import Encryption, Mail, MailServer, Webhook
 from grading.monitoring import notices
 from grading.monitoring.alarms import keep
 from grading.monitoring.notices import guarded
@@ -106,7 +106,7 @@ def test_a_webhook_is_added_tested_and_told_of_alarms(olga, web):
 def test_neither_address_nor_key_is_stored_readably_or_shown_again(olga, web):
     add_webhook(olga, web.url, secret=SECRET)
     row = NoticeChannel.objects.get()
-    assert row.opened() == Webhook(url=web.url, secret=SECRET)
+    assert row.unseal() == Webhook(url=web.url, secret=SECRET)
     kept = serializers.serialize("json", [row, *AuditEvent.objects.all(), *Notice.objects.all()])
     pages = [flat(olga.get(path)) for path in (PAGE, f"{PAGE}{row.pk}/", "/settings/", "/history/?access=on")]
     for text in (kept, *pages):
@@ -137,15 +137,15 @@ def test_only_http_addresses_are_taken_and_a_wrong_one_is_not_repeated(olga, url
 def test_another_address_clears_the_key_and_the_same_one_keeps_it(olga, web):
     add_webhook(olga, web.url, secret=SECRET)
     assert told(change(olga, name="night", url="")) == [("success", "Saved the webhook “night”: 127.0.0.1, signed.")]
-    assert NoticeChannel.objects.get().opened() == Webhook(url=web.url, secret=SECRET)
+    assert NoticeChannel.objects.get().unseal() == Webhook(url=web.url, secret=SECRET)
     ((_level, words),) = told(change(olga, url="https://elsewhere.example/x"))
     assert words == (
         "Saved the webhook “night”: elsewhere.example, not signed. "
         "The stored key was removed: it was typed for another address."
     )
-    assert NoticeChannel.objects.get().opened() == Webhook(url="https://elsewhere.example/x")
+    assert NoticeChannel.objects.get().unseal() == Webhook(url="https://elsewhere.example/x")
     change(olga, secret="another")
-    assert NoticeChannel.objects.get().opened() == Webhook(url="https://elsewhere.example/x", secret="another")
+    assert NoticeChannel.objects.get().unseal() == Webhook(url="https://elsewhere.example/x", secret="another")
     assert audited() == ["added the webhook “on call”", *["changed the webhook “night”"] * 3]
 
 
@@ -276,15 +276,15 @@ def test_a_password_goes_to_no_other_server_than_it_was_typed_for(olga, field):
     server = MailServer(
         host="smtp.example.test", port=587, encryption=Encryption.STARTTLS, user="ops", password=PASSWORD
     )
-    assert row.opened() == Mail(addresses=("ops@example.test", "rita@example.test"), server=server)
+    assert row.unseal() == Mail(addresses=("ops@example.test", "rita@example.test"), server=server)
     assert PASSWORD not in serializers.serialize("json", [row]) + flat(olga.get(f"{PAGE}{row.pk}/"))
     ((_level, words),) = told(change(olga, **kept, addresses="ops@example.test"))
     assert "removed" not in words
-    assert NoticeChannel.objects.get().opened().server == server
+    assert NoticeChannel.objects.get().unseal().server == server
     other = {"host": "smtp.evil.test", "port": "588", "encryption": "tls", "user": "eve"}[field]
     ((_level, words),) = told(change(olga, addresses="ops@example.test", **{**kept, field: other}))
     assert "The stored password was removed: it was typed for another server." in words
-    assert NoticeChannel.objects.get().opened().server.password == ""
+    assert NoticeChannel.objects.get().unseal().server.password == ""
 
 
 def test_a_password_is_not_sent_without_encryption(olga):
@@ -327,7 +327,7 @@ def test_the_mail_server_of_the_environment_wins(olga, post, settings):
     do(olga, "test")
     assert len(post.messages) == 1
     change(olga, addresses="ops@example.test")
-    assert NoticeChannel.objects.get().opened().server.password == PASSWORD
+    assert NoticeChannel.objects.get().unseal().server.password == PASSWORD
 
 
 def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(site, olga, web, settings):
@@ -338,7 +338,7 @@ def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(sit
     ((_level, words),) = told(do(olga, "test"))
     assert "was refused: What was typed can’t be read any more" in words
     change(olga, url=web.url)
-    assert NoticeChannel.objects.get().opened() == Webhook(url=web.url)
+    assert NoticeChannel.objects.get().unseal() == Webhook(url=web.url)
 
 
 def test_viewers_see_channels_and_change_none(site, client, olga, web):

@@ -87,7 +87,7 @@ def undo(change: CategoryChange, by: User, reason: str = "") -> None:
 
 def unfinished() -> list[CategoryChange]:
     """The changes with sessions that must still be changed or undone, oldest first."""
-    current_words = CategoryWord.objects.standing().filter(change=OuterRef("pk"))
+    current_words = CategoryWord.objects.not_undone().filter(change=OuterRef("pk"))
     open_ = ~Q(todo=[]) | (Q(undone_at__isnull=False) & Exists(current_words))
     return list(CategoryChange.objects.filter(open_).order_by("pk"))
 
@@ -132,7 +132,7 @@ def _work(change: CategoryChange, limit: int) -> int:
                 for row in todo:
                     flagged |= _set_category(locked, *row)
             else:
-                category_words = list(locked.words.standing().order_by("pk")[:size])
+                category_words = list(locked.words.not_undone().order_by("pk")[:size])
                 processed += len(category_words)
                 for word in category_words:
                     flagged |= _undo_word(word)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-from grading.backoff import LONGEST_WAIT, backoff
+from grading.backoff import MAX_WAIT, backoff
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused, Result
 from grading.vocabulary import Reason
 
@@ -122,7 +122,7 @@ def after(
                 step=RetryStep.PARK if is_own else RetryStep.AGAIN,
                 reason=result.reason,
                 detail=result.detail,
-                wait=PARKED_FOR if is_own else max(wait, min(asked, LONGEST_WAIT)),
+                wait=PARKED_FOR if is_own else max(wait, min(asked, MAX_WAIT)),
                 counts=True,
                 own=own,
                 others_graded=others,

@@ -20,7 +20,7 @@ from django.db import connections
 from grading.backups import upgrading
 from grading.backups.databases import BackupProblem
 from gradingsite import broker, schema
-from gradingsite.ports import taken
+from gradingsite.ports import port_taken
 from gradingsite.supervisor import Program, become, die_with_parent
 
 DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
@@ -75,7 +75,7 @@ class Command(BaseCommand):
     def require_free_port(self) -> None:
         port = settings.PORT
         if not broker.is_free(port, settings.HOST):
-            raise CommandError(taken(port))
+            raise CommandError(port_taken(port))
 
     def greet(self, password: str | None) -> None:
         lines = [f"gradingsite   {self.address}"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from grading.models import Notice, NoticeChannel
-from grading.models.notice_channels import Channel, ChannelState, Mail, Target, Unusable, Webhook
+from grading.models.notices import Channel, ChannelState, Mail, Target, Unusable, Webhook
 from grading.monitoring.notices import webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused
 
@@ -44,7 +44,7 @@ def target(notice: Notice) -> Target:
     if notice.to.state != ChannelState.ON:
         raise DeliveryRefused(f"the channel was {notice.to.state}")
     try:
-        found = _without_environments(notice.to.opened())
+        found = _without_environments(notice.to.unseal())
     except Unusable as error:
         raise DeliveryRefused(str(error)) from None
     if found is None:
@@ -55,7 +55,7 @@ def target(notice: Notice) -> Target:
 def overridden(row: NoticeChannel) -> bool:
     """Whether the environment names everything that the row does, so that nobody is told twice."""
     try:
-        return _without_environments(row.opened()) is None
+        return _without_environments(row.unseal()) is None
     except Unusable:
         return False
 

@@ -8,7 +8,7 @@ from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 
 from grading.models import Notice
-from grading.models.notice_channels import Encryption, Mail, MailServer
+from grading.models.notices import Encryption, Mail, MailServer
 from grading.monitoring.notices import guarded
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 

@@ -8,10 +8,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from grading import clock
-from grading.backoff import LONGEST_WAIT, backoff
+from grading.backoff import MAX_WAIT, backoff
 from grading.models import Notice
-from grading.models.notice_channels import Webhook
-from grading.models.notices import NoticeState
+from grading.models.notices import NoticeState, Webhook
 from grading.monitoring.notices import channels, email, webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
@@ -29,7 +28,7 @@ def send_due(*, rng: Random | None = None) -> int:
     """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
     now = clock.now()
     # What was never tried waits for no clock, and nothing waits longer than anything ever does: a clock was wrong.
-    is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + LONGEST_WAIT)
+    is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + MAX_WAIT)
     due = Notice.objects.queued().filter(is_due).select_related("to").order_by("next_attempt_at", "pk")
     return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 

@@ -11,7 +11,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from django.conf import settings
 
 from grading.models import Notice
-from grading.models.notice_channels import Webhook
+from grading.models.notices import Webhook
 from grading.monitoring.notices.guarded import ForbiddenAddress, GuardedHTTP, GuardedHTTPS
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 

@@ -51,7 +51,7 @@ class AlarmRow:
     def witness(self) -> str:
         """Who vouches for what the grade rests on; empty where nothing graded it."""
         grade = None if self.settlement is None else self.settlement.grade
-        return "" if grade is None else Witness.of(grade.evidence.get("witness")).words
+        return "" if grade is None else Witness.parse(grade.evidence.get("witness")).words
 
     @property
     def counts(self) -> float | None:

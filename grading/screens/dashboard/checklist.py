@@ -17,7 +17,7 @@ from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.judging import judges
 from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
-from grading.models.judge_keys import HINT
+from grading.models.judge_keys import HINT_LENGTH
 from grading.models.sessions import Whose, observation_of, yours
 from grading.screens.desk.page import person
 from grading.screens.judge_key.view import TEST_WORDS
@@ -121,7 +121,7 @@ def judges_key() -> Step:
             url=url,
             button="Set the key",
         )
-    hint, quota = judge.api_key[-HINT:], first_quota()
+    hint, quota = judge.api_key[-HINT_LENGTH:], first_quota()
     has_answered = quota is not None and quota.has_answered
     where = "comes from the environment" if access.from_environment else "is stored encrypted"
     words, aside = f"The key ends in …{hint} and {where}.", ""

@@ -21,7 +21,7 @@ from grading.judging.allowance import budget
 from grading.judging.key_tests import KeyTest
 from grading.models import JudgeKey, JudgeKeyTest, JudgePolicy
 from grading.models.audit import AuditKind
-from grading.models.judge_keys import HINT, KEY, LONGEST
+from grading.models.judge_keys import HINT_LENGTH, KEY, MAX_KEY_LENGTH
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
@@ -46,9 +46,9 @@ class JudgeKeyForm(forms.Form):
     # Whether the key's test failed for a reason that may pass.
     may_save_anyway = False
 
-    base_url = forms.CharField(max_length=LONGEST, required=False)
+    base_url = forms.CharField(max_length=MAX_KEY_LENGTH, required=False)
     api_key = forms.CharField(
-        max_length=LONGEST,
+        max_length=MAX_KEY_LENGTH,
         strip=True,
         error_messages={"required": "Type the key. One that is stored is sent only to the address it was typed for."},
     )
@@ -69,7 +69,7 @@ class JudgeKeyForm(forms.Form):
     def clean_api_key(self) -> str:
         key: str = self.cleaned_data["api_key"]
         if not KEY.fullmatch(key):
-            raise forms.ValidationError(f"A key has 8 to {LONGEST} letters, digits and signs, and no spaces.")
+            raise forms.ValidationError(f"A key has 8 to {MAX_KEY_LENGTH} letters, digits and signs, and no spaces.")
         return key
 
 
@@ -97,10 +97,10 @@ def _state() -> dict[str, object]:
         count=Count("pk"), usd=Sum("cost_usd")
     )
     quota = first_quota()
-    last = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT:]).first() if access.api_key else None
+    last = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT_LENGTH:]).first() if access.api_key else None
     return {
         "access": access,
-        "hint": access.api_key[-HINT:],
+        "hint": access.api_key[-HINT_LENGTH:],
         "has_answered": quota is not None and quota.has_answered,
         "host": urlsplit(access.base_url).netloc or judges.DEFAULT_HOST,
         "stored": stored,

@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from grading.access.recording import record
 from grading.models import NoticeChannel
 from grading.models.audit import AuditKind
-from grading.models.notice_channels import (
+from grading.models.notices import (
     Channel,
     ChannelState,
     Encryption,
@@ -194,10 +194,10 @@ def add(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters(*SECRETS)
 def show(request: HttpRequest, pk: int) -> HttpResponse:
     """One channel. A POST says in `do` what to do: save, test, pause, resume or remove."""
-    row = get_object_or_404(NoticeChannel.objects.kept(), pk=pk)
+    row = get_object_or_404(NoticeChannel.objects.not_removed(), pk=pk)
     kind = Channel(row.kind)
     try:
-        held, trouble = row.opened(), ""
+        held, trouble = row.unseal(), ""
     except Unusable as error:
         held, trouble = None, str(error)
     do = request.POST.get("do", "")

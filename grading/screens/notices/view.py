@@ -12,8 +12,7 @@ from django.views.decorators.http import require_POST
 
 from grading import monitoring
 from grading.models import Notice, NoticeChannel
-from grading.models.notice_channels import Channel, ChannelState, Unusable
-from grading.models.notices import NoticeState
+from grading.models.notices import Channel, ChannelState, NoticeState, Unusable
 from grading.monitoring import outbox
 from grading.monitoring.notices import channels, deliver
 from grading.monitoring.notices.channels import Place
@@ -55,7 +54,7 @@ def lines() -> list[ChannelLine]:
     """Every channel that there is, paused ones too: those of the environment first."""
     newest = latest().order_by().values("channel", "to").annotate(last=Max("pk")).values_list("last", flat=True)
     last = {(each.channel, each.to_id): each for each in latest().filter(pk__in=list(newest))}
-    typed = NoticeChannel.objects.kept().select_related("by")
+    typed = NoticeChannel.objects.not_removed().select_related("by")
     all_places = [*channels.by_environment(), *(Place(kind=Channel(row.kind), row=row) for row in typed)]
     return [_line(place, last.get((place.kind.value, place.row.pk if place.row else None))) for place in all_places]
 
@@ -63,7 +62,7 @@ def lines() -> list[ChannelLine]:
 def _line(place: Place, last: Notice | None) -> ChannelLine:
     row, quiet = place.row, ""
     try:
-        found = channels.of_environment(place.kind) if row is None else row.opened()
+        found = channels.of_environment(place.kind) if row is None else row.unseal()
         where = "" if found is None else channels.described(found)
     except Unusable as error:
         where, quiet = "", str(error)

@@ -39,14 +39,14 @@ class JudgeCard:
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
     heading, since = quota.state.capitalize(), "not asked yet"
-    if quota.is_unheard:
+    if quota.is_untested:
         heading = "Has not answered yet"
     elif quota.state == QuotaState.EXHAUSTED:
         out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Exhausted"
         heading = f"{out}{until(quota.until)}"
     elif quota.state == QuotaState.PACING and quota.until is not None:
         heading = f"Pacing until {clock(quota.until)}"
-    if quota.is_unheard:
+    if quota.is_untested:
         since = "" if quota.pk else since
     elif quota.pk is not None:
         at = zones.local(quota.changed_at)
@@ -83,7 +83,7 @@ def unconfigured() -> JudgeCard:
 
 
 def _meaning(quota: Quota, policy: JudgePolicy) -> str:
-    if quota.is_unheard:
+    if quota.is_untested:
         return UNHEARD
     match quota.state, quota.reason:
         case QuotaState.OPEN, _:

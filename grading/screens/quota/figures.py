@@ -184,7 +184,7 @@ def timeline(
     """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
     is_open = charts.Span(since=max(start, beginning), until=now, css="f-open", words="open")
-    spans = [] if standing.quota.is_unheard else [is_open]
+    spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
         words = f"{state}, {stamp(period.since)} to {stamp(until)}"

@@ -80,7 +80,7 @@ def judge_state(quota: Quota | None) -> JudgeState:
     if quota is None:
         return JudgeState(said="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
-    if quota.is_unheard:
+    if quota.is_untested:
         return JudgeState(said=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
         return JudgeState(
@@ -125,7 +125,7 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
         return f"The judge has been out since {at}"
     if monitoring.says_judge_fails(alarms):
         return "Calls to the judge fail"
-    return "The judge has not answered yet" if quota.is_unheard else ""
+    return "The judge has not answered yet" if quota.is_untested else ""
 
 
 def banner(quota: Quota | None) -> Banner | None:

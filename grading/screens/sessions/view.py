@@ -19,7 +19,7 @@ from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
-from grading.models.sessions import SessionQuerySet, Whose, has_open_flag
+from grading.models.sessions import SessionQuerySet, has_open_flag
 from grading.review import exported
 from grading.review.trust import Behind, narrow
 from grading.review.views import PASSING
@@ -95,7 +95,7 @@ class SessionFilterForm(forms.Form):
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
-        sessions = sessions.of(Whose.SAMPLES if chosen.pop("samples", "") else Whose.YOURS)
+        sessions = sessions.samples() if chosen.pop("samples", "") else sessions.yours()
         since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
         if since is not None:
             during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)

@@ -1,27 +1,24 @@
-"""What was drawn for a session, never changed: the shares of all sessions that it is in, and whether its silence is
-judged first.
-"""
+"""Random draws of sessions, never changed: for review, for repeated and second opinions, and for abstentions."""
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grading.models.fields import unit_interval
 from grading.models.sessions import Session
 
 
 class SessionShares(models.Model):
-    """Which shares of all sessions one was drawn into, written when it arrived: the random slice that people answer,
-    those whose judge is asked twice, and those of which another family is asked.
+    """The random samples that a session was drawn into when it arrived. Append-only: nothing is drawn again.
 
-    Each is the chance in (0, 1] with which it came in, None where it did not. Append-only: whatever becomes of the
-    shares and of the key, nothing is drawn again. `key_id` names the key (`bandit.chance`), "" for a draw from before
-    there was one, by a public hash.
+    Each column is the probability, in (0, 1], with which the session was drawn. None if it was not.
     """
 
     session = models.OneToOneField(Session, on_delete=models.PROTECT, related_name="shares")
-    review_slice = models.FloatField(null=True, blank=True)
-    repeat = models.FloatField(null=True, blank=True)
-    second = models.FloatField(null=True, blank=True)
+    review_slice = models.FloatField(null=True, blank=True)  # reviewed by people
+    repeat = models.FloatField(null=True, blank=True)  # judged twice
+    second = models.FloatField(null=True, blank=True)  # judged by another model family, too
+    # The key of the draw (`bandit.chance`). Empty in old rows, drawn by a public hash.
     key_id = models.CharField(max_length=8, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -47,27 +44,26 @@ class SessionShares(models.Model):
 
 class AbstentionDrawQuerySet(models.QuerySet["AbstentionDraw"]):
     def of_arm(self, arm: int) -> "AbstentionDrawQuerySet":
-        """Those of the arm with that key, and of arms that were merged into it."""
+        """Draws of the arm with that key, and of arms merged into it."""
         return self.filter(Q(arm=arm) | Q(arm__merged_into=arm))
 
     def drawn(self) -> "AbstentionDrawQuerySet":
-        """Those that speak for the rest."""
+        """The sessions that were drawn."""
         return self.filter(drawn=True)
 
 
 class AbstentionDraw(models.Model):
-    """Whether a session that nobody could grade was drawn to be judged first, written when it was first found so.
+    """Whether a session that no source could grade was drawn to be judged first. Append-only: never drawn again.
 
-    Append-only: whatever evidence comes, nothing is drawn again. `chance` in [0, 1] is the one with which it was drawn
-    or not, given the draws of its arm before; `key_id` names the key (`bandit.chance`). `arm` is the session's category
-    as it was named then. A verdict on a drawn one is a random sample of the arm's abstentions, weighted by 1/`chance`.
+    Verdicts on drawn sessions, weighted by 1/`chance`, are a random sample of the arm's abstentions.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="abstention_draws")
+    # The session's category at that time.
     arm = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+", db_index=False)
     drawn = models.BooleanField()
-    chance = models.FloatField()
-    key_id = models.CharField(max_length=8)
+    chance = models.FloatField()  # the probability of being drawn, in [0, 1], given the arm's earlier draws
+    key_id = models.CharField(max_length=8)  # the key of the draw (`bandit.chance`)
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = AbstentionDrawQuerySet.as_manager()
@@ -76,7 +72,7 @@ class AbstentionDraw(models.Model):
         ordering = ["pk"]
         constraints = [
             models.UniqueConstraint(fields=["session", "arm"], name="abstention_draw_once"),
-            models.CheckConstraint(condition=Q(chance__gte=0, chance__lte=1), name="abstention_draw_chance_0_to_1"),
+            unit_interval("chance", "abstention_draw_chance_0_to_1"),
             models.CheckConstraint(condition=Q(drawn=False) | Q(chance__gt=0), name="abstention_draw_was_possible"),
             models.CheckConstraint(condition=Q(drawn=True) | Q(chance__lt=1), name="abstention_draw_certain_is_drawn"),
             models.CheckConstraint(condition=~Q(key_id=""), name="abstention_draw_names_its_key"),

@@ -1,0 +1,25 @@
+"""What people have chosen for themselves: their time zone, and whether they see the first steps on the dashboard."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+class PersonZone(models.Model):
+    """The time zone that a person reads times in, by its name in the tz database. Without a row it is the site's."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    zone = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"{self.user} reads times in {self.zone}"
+
+
+class HiddenChecklist(models.Model):
+    """A person who has hidden the first steps. Others see them until all are done."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.user} has hidden the first steps"
