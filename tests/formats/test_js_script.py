@@ -149,10 +149,10 @@ def test_what_cannot_be_parsed_is_unreadable(source: str):
     ],
 )
 def test_hostile_code_costs_little(source: str):
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(UnreadableScriptError):
         read_script(source)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_large_patch_is_read():
