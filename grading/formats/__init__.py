@@ -20,8 +20,7 @@ To add a format:
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final
 
-from grading.formats.detection import HEAD_BYTES, Detection, detect
-from grading.formats.faults import EmptyTranscript, UnknownFormat
+from grading.formats.detection import HEAD_BYTES, Detection, EmptyTranscript, UnknownFormat, detect
 from grading.formats.lines import MAX_LINE
 from grading.formats.reader import TranscriptReader
 from grading.formats.registry import FORMATS, PARSERS, titles

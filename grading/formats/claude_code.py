@@ -16,9 +16,8 @@ from typing import Final
 from grading.formats.claude_messages import Messages
 from grading.formats.events import ApiError, Boundary, Event, PullRequestLink, TranscriptHeader
 from grading.formats.failures import failure_reason
-from grading.formats.lines import Problems
+from grading.formats.lines import Problems, RecentKeys
 from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json, shorten_identity
-from grading.formats.recent_keys import RecentKeys
 from grading.formats.usage import read_tokens
 from grading.formats.values import count_or_none, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 

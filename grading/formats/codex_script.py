@@ -13,8 +13,16 @@ from grading.formats import codex_tools
 from grading.formats.codex_tools import CodexCall, Output
 from grading.formats.events import Clarity
 from grading.formats.js_script import read_script
-from grading.formats.js_tokens import UnreadableScriptError
-from grading.formats.js_values import Joined, Json, Result, ScriptCall, StepBudget, calls_in, is_plain
+from grading.formats.js_values import (
+    Joined,
+    Json,
+    Result,
+    ScriptCall,
+    StepBudget,
+    UnreadableScriptError,
+    calls_in,
+    is_plain,
+)
 from grading.formats.lines import json_or_none
 from grading.formats.values import content_text, exit_code_or_none, items, mapping, text
 

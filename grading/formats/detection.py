@@ -1,4 +1,7 @@
-"""Detects which harness wrote a file from all records in its first bytes, never from its name or first line alone."""
+"""Detects which harness wrote a file, from all records in its first bytes and never from its name or first line alone.
+
+The two errors here are the only ones that stop a transcript from being read. Lesser problems are counted and reported.
+"""
 
 from dataclasses import dataclass
 from io import BytesIO
@@ -11,6 +14,34 @@ from grading.formats.values import text
 HEAD_BYTES: Final = 256 * 1024
 MIN_SCORE: Final = 0.5
 MAX_KINDS_IN_REASON: Final = 3
+
+
+class UnknownFormat(ValueError):
+    """No supported format was detected in the first bytes of a transcript.
+
+    The message says what was expected, what was there and what to do; `reason` is only the detector's part of it.
+    """
+
+    def __init__(self, reason: str, *, expected: tuple[str, ...], head: bytes, filename: str = "") -> None:
+        self.reason = reason
+        self.expected = expected
+        name = f" {filename!r}" if filename else ""
+        super().__init__(
+            f"unknown transcript format: expected one of {', '.join(expected)}; got{name} {reason}, beginning with "
+            f"{head[:80]!r}. Submit the log file that the harness itself wrote, unchanged and as UTF-8; "
+            "a harness not named here needs a format module first."
+        )
+
+
+class EmptyTranscript(ValueError):
+    """A transcript without bytes, or of whitespace only: the session's log was never written."""
+
+    def __init__(self, filename: str = "") -> None:
+        name = f" {filename!r}" if filename else ""
+        super().__init__(
+            f"empty transcript: expected a session log, got the file{name} with nothing in it. Check that the hook "
+            "was given the session's own log and that the harness had closed it; without one, submit no transcript."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
@@ -153,3 +154,27 @@ def json_or_none(source: object) -> Any:
     for _, value in split_json(replace_unstorable(source), LineTally()):
         return None if value is INVALID_JSON else value
     return None
+
+
+class RecentKeys:
+    """The `limit` most recently added keys."""
+
+    def __init__(self, limit: int = 50_000) -> None:
+        self._keys: OrderedDict[str | bytes, None] = OrderedDict()
+        self._limit = limit
+
+    def __contains__(self, key: str | bytes) -> bool:
+        return key in self._keys
+
+    def check_and_add(self, key: str | bytes) -> bool:
+        """Add a key, dropping the oldest beyond the limit; return whether it was there already."""
+        if key in self._keys:
+            self._keys.move_to_end(key)
+            return True
+        self._keys[key] = None
+        if len(self._keys) > self._limit:
+            self._keys.popitem(last=False)
+        return False
+
+    def discard(self, key: str | bytes) -> None:
+        self._keys.pop(key, None)

@@ -17,8 +17,7 @@ from itertools import chain, count
 from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
-from grading.formats.lines import MAX_LINE, LineTally, Problems, read_objects
-from grading.formats.recent_keys import RecentKeys
+from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, read_objects
 from grading.formats.usage import ReportedTokens, Response
 
 MAX_MODELS: Final = 100

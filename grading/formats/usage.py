@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from grading.formats.lines import Problems
-from grading.formats.recent_keys import RecentKeys
+from grading.formats.lines import Problems, RecentKeys
 from grading.formats.values import count_or_none, word_set
 
 FIELD_BY_KEY: Final = {

@@ -5,11 +5,10 @@ from dataclasses import replace
 from itertools import islice
 
 from grading.signals import confirm, outputs
-from grading.signals.changes import FileChange
+from grading.signals.changes import FileChange, loosens
 from grading.signals.confirm import CallResult
 from grading.signals.history import History
 from grading.signals.intents import Check, HeadMove, Intent
-from grading.signals.loosening import loosens
 from grading.signals.model import Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
 

@@ -1,0 +1,109 @@
+"""Parses JavaScript with tree-sitter, in bounded time, memory and depth, and reads the nodes of its syntax tree."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import tree_sitter_javascript
+from tree_sitter import Language, Node, Parser
+
+from grading.formats.js_values import StepBudget, UnreadableScriptError
+
+JAVASCRIPT: Final = Language(tree_sitter_javascript.language())
+MAX_SOURCE: Final = 400_000
+CHUNK_BYTES: Final = 1_024
+STEPS_PER_PARSER_CALLBACK: Final = 8
+"""tree-sitter asks whether to stop after every hundred operations or so of its parser."""
+MAX_TREE_DEPTH: Final = 1_000
+MAX_NUMBER_LENGTH: Final = 40
+ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII)
+PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+
+
+def parse(source: str, step_budget: StepBudget) -> tuple[Node, bytes]:
+    """(the root of a script's syntax tree, the source in bytes, which nodes refer to by their offsets).
+
+    Raises UnreadableScriptError for a syntax error or too much to parse.
+    """
+    if len(source) > MAX_SOURCE:
+        raise UnreadableScriptError(f"expected at most {MAX_SOURCE} characters, got {len(source)}")
+    encoded = source.encode(errors="replace")
+
+    def read_chunk(offset: int, _point: object) -> bytes:
+        # A token that the lexer tries to read again and again, to the end of the source, costs steps as well.
+        return encoded[offset : offset + CHUNK_BYTES] if step_budget.try_spend(1) else b""
+
+    def should_stop(_offset: int, has_error: bool) -> bool:  # noqa: FBT001 - tree-sitter's signature
+        return has_error or not step_budget.try_spend(STEPS_PER_PARSER_CALLBACK)
+
+    try:
+        # From bytes instead of `read_chunk`, tree-sitter would parse without asking whether to stop.
+        tree = Parser(JAVASCRIPT).parse(read_chunk, progress_callback=should_stop)
+    except ValueError as error:
+        raise UnreadableScriptError("a syntax error, or too much to parse") from error
+    step_budget.spend(0)  # raises if `read_chunk` withheld the rest of the source
+    if tree.root_node.has_error:
+        raise UnreadableScriptError("a syntax error")
+    for _ in descendants(tree.root_node):
+        pass  # raises if the tree is too deep
+    return tree.root_node, encoded
+
+
+def descendants(root: Node) -> Iterator[Node]:
+    """The node and all nodes below it. Raises UnreadableScriptError for a tree deeper than MAX_TREE_DEPTH."""
+    remaining = [(root, 0)]
+    while remaining:
+        node, depth = remaining.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise UnreadableScriptError("nested too deeply")
+        yield node
+        remaining += [(child, depth + 1) for child in node.named_children]
+
+
+def parts_of(node: Node) -> list[Node]:
+    """The children of a node that mean something: no punctuation, no comments."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def only_part(node: Node) -> Node:
+    parts = parts_of(node)
+    if len(parts) != 1:
+        raise UnreadableScriptError(f"{node.type} with {len(parts)} parts")
+    return parts[0]
+
+
+def field_of(node: Node, name: str) -> Node:
+    child = node.child_by_field_name(name)
+    if child is None:
+        raise UnreadableScriptError(f"{node.type} without {name}")
+    return child
+
+
+def read_number(literal: str) -> int | float:
+    """The value of a number literal, of which JavaScript has a few more forms than are read here."""
+    if len(literal) > MAX_NUMBER_LENGTH:
+        raise UnreadableScriptError("a number that cannot be read")
+    try:
+        number = float(int(literal, 16)) if literal[:2] in ("0x", "0X") else float(literal)
+    except (ValueError, OverflowError) as error:
+        raise UnreadableScriptError("a number that cannot be read") from error
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def unescape(raw: str) -> str:
+    """The text of a string or template literal. Lone surrogates, which no database can store, become U+FFFD."""
+    if "\\" not in raw:
+        return raw
+    unescaped = ESCAPE.sub(_unescape_match, raw)
+    return unescaped.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+
+
+def _unescape_match(match: re.Match[str]) -> str:
+    digits = match[1] or match[2] or match[3]
+    if digits:
+        number = int(digits, 16)
+        return chr(number) if 0 < number < 0x110000 else "\ufffd"  # noqa: PLR2004 - the end of Unicode
+    char = match[4]
+    if char in ("\n", "\r\n", "\u2028", "\u2029"):
+        return ""
+    return "\ufffd" if char == "0" else PLAIN_ESCAPES.get(char, char)
