@@ -21,7 +21,7 @@ from bandit import policies
 from bandit.models import Arm, ArmEvent, Bandit, Erasure
 from bandit.reading import posterior_of
 from bandit.selection import complete, select
-from bandit.silence import unheard
+from bandit.silence import unheard_arms
 from bandit.whatif import HypotheticalReward, what_if_many
 from grading import judging, monitoring, review, tasks
 from grading.judging import lanes
@@ -132,7 +132,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),
     "recalibration": lambda site: recalibration.proposal("category", NOW),
-    "unheard": lambda site: unheard("category", NOW, sources=VOICES, source=Source.JUDGE, aside=frozenset()),
+    "unheard": lambda site: unheard_arms("category", NOW, sources=VOICES, excluded=frozenset()),
 }
 
 
