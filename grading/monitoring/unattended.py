@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from django.db.models import Sum
 from django.utils import timezone
 
-from bandit import calibrating
+from bandit import versions
 from bandit.core.calibration import STALE_AFTER
 from bandit.models import Bandit, Bucket
 from grading.monitoring.rule import Finding, Rule, Severity
@@ -62,7 +62,7 @@ class Unattended(Rule):
 
 def _stale(proposed: Proposed, now: dt.datetime) -> str:
     """What is wrong where the calibration in force rests on old pairs, and nothing newer is there."""
-    scale, today = calibrating.scale_of(proposed.held), timezone.localdate(now)
+    scale, today = versions.scale_of(proposed.held), timezone.localdate(now)
     if proposed.held is None or scale is None or scale.latest is None or not scale.is_stale(today):
         return ""
     if proposed.scale.latest is not None and not proposed.scale.is_stale(today):

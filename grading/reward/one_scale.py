@@ -18,12 +18,12 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from bandit import calibrating, ledger
+from bandit import ledger, versions
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion, Erasure, LedgerEntry
-from bandit.reading import InForce, in_force, version_of, weights_of
+from bandit.reading import EffectivePolicy, effective_policy, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session, StoredReading
@@ -104,7 +104,7 @@ class Proposed:
     @property
     def is_in_force(self) -> bool:
         """Whether this very scale is in force already."""
-        return calibrating.scale_of(self.held) == self.scale
+        return versions.scale_of(self.held) == self.scale
 
     @property
     def moves(self) -> dict[str, float]:
@@ -346,17 +346,20 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
 
 
 def proposal(
-    name: str, now: dt.datetime, judged: Judgements | StoredJudgements | None = None, held: InForce | None = None
+    name: str,
+    now: dt.datetime,
+    judged: Judgements | StoredJudgements | None = None,
+    held: EffectivePolicy | None = None,
 ) -> Proposed:
     """What could be put in force on this bandit at `now`, from what was `judged` by then, and `held` being what it is
     read by, where these were read already. Raises UnknownBandit.
     """
-    held = held or in_force(Bandit.objects.named(name))
+    held = held or effective_policy(Bandit.objects.named(name))
     last = held.calibration
     judged = judged or latest_judgements(now)
     scale = judged.scale(held.bandit)
-    base = calibrating.scale_of(calibrating.accepted(held.bandit))
-    present, after, accepted = what_if_calibrated(held, [calibrating.scale_of(last), scale, base], now)
+    base = versions.scale_of(versions.accepted_calibration(held.bandit))
+    present, after, accepted = what_if_calibrated(held, [versions.scale_of(last), scale, base], now)
     return Proposed(
         bandit=held.bandit,
         scale=scale,
@@ -382,7 +385,7 @@ def put_in_force(proposed: Proposed, by: User, *, version: int, fingerprint: str
 
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> CalibrationVersion:
     """Read every source as it stands, under a person's name. Raises StaleVersion."""
-    return calibrating.switch_off(name, version=version, by=by.get_username(), note=note)
+    return versions.switch_off_calibration(name, version=version, by=by.get_username(), note=note)
 
 
 def renew(now: dt.datetime) -> list[CalibrationVersion]:
@@ -391,7 +394,7 @@ def renew(now: dt.datetime) -> list[CalibrationVersion]:
     """
     made, judged = [], Judgements(now)
     for bandit in Bandit.objects.that_learn():
-        held = calibrating.latest(bandit)
+        held = versions.latest(CalibrationVersion, bandit)
         if held is None or not held.enabled:
             continue
         proposed = proposal(bandit.name, now, judged)
@@ -401,7 +404,7 @@ def renew(now: dt.datetime) -> list[CalibrationVersion]:
 
 
 def _put(proposed: Proposed, *, version: int, by: str, accepted: bool, note: str = "") -> CalibrationVersion:
-    return calibrating.put_in_force(
+    return versions.set_calibration(
         proposed.bandit.name,
         proposed.scale,
         version=version,
@@ -424,9 +427,9 @@ class ScaleReader:
 
     def __init__(self, bandit: str = "category") -> None:
         self._row = Bandit.objects.named(bandit)
-        held = calibrating.in_force(self._row)
+        held = versions.current(CalibrationVersion, self._row)
         self.bandit, self.version = bandit, 0 if held is None else held.version
-        self.scale = calibrating.scale_of(held)
+        self.scale = versions.scale_of(held)
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -468,5 +471,5 @@ def of(session: Session, grade: Grade) -> Calibrated | None:
 
 def lines(bandit: str = "category") -> list[CalibrationLine]:
     """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
-    scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
+    scale = versions.scale_of(versions.current(CalibrationVersion, Bandit.objects.named(bandit)))
     return [] if scale is None else scale.own_lines

@@ -9,9 +9,8 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.caps import advise
-from bandit.core.memory import MIN_HALF_LIFE, memory
-from bandit.core.recalibration import MachineHumanPair
+from bandit.core.policy import MIN_HALF_LIFE, memory
+from bandit.core.recalibration import MachineHumanPair, advise_cap
 from bandit.models import Bandit, UnknownBandit
 from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, put_in_force
 from bandit.reading import policy_of, rows_of, version_of
@@ -203,7 +202,7 @@ def pair(machine, human, *, source="journal", probability=0.2):
 
 def test_the_advised_cap_by_hand():
     """Differences +.2, +.4, +.3 of people's .4, .4, .4: b = .3, σ_f² = .01, so .24 / (.09 + .01/3)."""
-    found = advise([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
+    found = advise_cap([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
     assert found.bias == pytest.approx(0.3)
     assert found.doubt == pytest.approx(0.01 / 3)
     assert found.cap == pytest.approx(0.24 / (0.09 + 0.01 / 3))
@@ -211,7 +210,7 @@ def test_the_advised_cap_by_hand():
 
 
 def test_a_session_drawn_half_as_likely_counts_twice():
-    found = advise([pair(0.7, 0.4), pair(0.4, 0.4, probability=0.1)], "journal")
+    found = advise_cap([pair(0.7, 0.4), pair(0.4, 0.4, probability=0.1)], "journal")
     assert found.bias == pytest.approx(0.1)
 
 
@@ -226,7 +225,7 @@ def test_a_session_drawn_half_as_likely_counts_twice():
     ],
 )
 def test_too_few_pairs_or_no_error_advise_nothing(pairs):
-    assert advise(pairs, "journal") is None
+    assert advise_cap(pairs, "journal") is None
 
 
 @pytest.mark.parametrize("bandit", ["category", "harness", "lesson"])
