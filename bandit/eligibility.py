@@ -127,12 +127,11 @@ def circumstances(
     """
     bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
-    today_only = _of_day(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
-    decisions = list(today_only.values_list("arm", "ran", "agent", "is_drawn"))
+    decisions = _decisions_on(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
     own: Counter[int] = Counter()
     fleet: Counter[int] = Counter()
     runs: dict[int, list[int]] = {}
-    for chosen, executed, decided_for, is_drawn in decisions:
+    for chosen, executed, decided_for, is_drawn in decisions.values_list("arm", "ran", "agent", "is_drawn"):
         arm = chosen if executed is None else executed
         if is_drawn and decided_for not in exempt_agents:
             fleet[arm] += 1
@@ -140,13 +139,14 @@ def circumstances(
             own[arm] += 1
             if executed is not None:
                 runs.setdefault(chosen, []).append(executed)
-    last = {arm: executed[-SUBSTITUTED:] for arm, executed in runs.items()}
-    substituted = {
-        arm: executed[-1] for arm, executed in last.items() if len(executed) == SUBSTITUTED and arm not in executed
-    }
+    substitutes: dict[int, int] = {}
+    for arm, executed_arms in runs.items():
+        last = executed_arms[-SUBSTITUTED:]
+        if len(last) == SUBSTITUTED and arm not in last:
+            substitutes[arm] = last[-1]
     names: dict[int, str] = {}
-    if substituted:
-        names = dict(Arm.objects.filter(pk__in=substituted.values()).values_list("pk", "name"))
+    if substitutes:
+        names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
     read_own = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
     read_all = consumption_of_all(bandit, today, exempt_agents) if version.consumption_per_day is not None else 0
     return Circumstances(
@@ -156,7 +156,7 @@ def circumstances(
         rewarded=rewarded,
         own=DayUse(consumption=read_own, decided=own),
         fleet=DayUse(consumption=read_all, decided=fleet),
-        substitutes={arm: names[substitute] for arm, substitute in substituted.items()},
+        substitutes={arm: names[substitute] for arm, substitute in substitutes.items()},
     )
 
 
@@ -181,7 +181,7 @@ def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {arm: n for arm, n in without_work.items() if n >= MIN_WITHOUT_WORK}
 
 
-def _of_day(bandit: Bandit, today: date) -> QuerySet[Selection]:
+def _decisions_on(bandit: Bandit, today: date) -> QuerySet[Selection]:
     start = timezone.make_aware(datetime.combine(today, time()), timezone.get_default_timezone())
     return Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
 
@@ -216,7 +216,7 @@ def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
     """The day's decisions for a consumption session that have no reward."""
     reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
-    return _of_day(bandit, today).filter(reading).exclude(Exists(live))
+    return _decisions_on(bandit, today).filter(reading).exclude(Exists(live))
 
 
 def consumption_feedback(

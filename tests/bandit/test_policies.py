@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bandit.core.policy import MIN_HALF_LIFE, memory
 from bandit.core.recalibration import MachineHumanPair, advise_cap
 from bandit.models import Bandit, UnknownBandit
-from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, put_in_force
+from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, set_policy
 from bandit.reading import policy_of, rows_of, version_of
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
@@ -41,7 +41,7 @@ def teach(days=10, a_day=3):
 
 
 def put(numbers, *, version=2, **fields):
-    return put_in_force("category", numbers, version=version, by="otto", **fields)
+    return set_policy("category", numbers, version=version, by="otto", **fields)
 
 
 def refused(numbers):
@@ -68,7 +68,7 @@ def test_taking_back_appends_the_earlier_numbers():
     put({"half_life_days": 7, "caps": {"journal": 5}, "exploration": 0.02})
     assert posterior_of("category", NOW).posterior.alpha.tobytes() != first.alpha.tobytes()
     earlier = earlier_of(category(), 1)
-    back = put_in_force("category", numbers_of(earlier), version=3, by="rita")
+    back = set_policy("category", numbers_of(earlier), version=3, by="rita")
     assert numbers_of(back) == numbers_of(earlier)
     assert posterior_of("category", NOW).posterior.alpha.tobytes() == first.alpha.tobytes()
     with pytest.raises(ValueError, match="has had no policy 9; its versions are 1 to 3"):
@@ -82,7 +82,7 @@ def test_a_stale_page_changes_nothing():
     with pytest.raises(StaleVersion):
         put({"exploration": 0.04}, version=4)
     with pytest.raises(UnknownBandit):
-        put_in_force("moods", {}, version=1, by="otto")
+        set_policy("moods", {}, version=1, by="otto")
     assert category().policies.count() == 2
 
 

@@ -497,9 +497,9 @@ def test_a_policy_from_before_reads_every_bit_as_it_did():
     before = posterior_of("category", NOW).posterior
     row = version_of(Bandit.objects.get(name="category"))
     assert isinstance(row, PolicyVersion)
-    assert before.caps == {}
+    assert not before.caps
     policy(agent_cap=10)
     after = posterior_of("category", NOW).posterior
-    (capped,) = after.caps.values()
-    assert (capped.agent_day.agent, capped.agent_day.arm, capped.n, capped.counted) == ("eve", "social", 30, 10)
+    ((group, days, n),) = after.caps.by_group()
+    assert (group, len(days), n, after.caps.cap) == (("social", "eve", False), 1, 30, 10)
     assert before.alpha.tobytes() != after.alpha.tobytes()

@@ -191,7 +191,7 @@ def more(site: World, number: int) -> None:
     lesson_cast.session(0.5, at=at, **{f"lesson_{number}": 0.5, "read_the_diff": None})
     # What people keep.
     version = bandit.policies.count() + 1
-    policies.put_in_force("category", {"half_life_days": 15.0 + number}, version=version, by="olga")
+    policies.set_policy("category", {"half_life_days": 15.0 + number}, version=version, by="olga")
     held = Rubric.objects.active()
     about = {"dimensions": held.dimensions, "bands": held.bands, "parent": held}
     versions.save(Rubric(title=f"Draft {number}", text=f"Be stern {number}.", **about), author=olga)

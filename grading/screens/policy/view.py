@@ -78,7 +78,7 @@ def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
     if not form.is_valid():
         return _form_page(request, form, held)
     try:
-        made = policies.put_in_force(
+        made = policies.set_policy(
             bandit.name,
             form.numbers(),
             version=int(version),
