@@ -377,7 +377,8 @@ def _daily_moments(
     is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
     day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
     days = int(is_new_day.sum())
-    moments = np.column_stack([np.bincount(day_index, weights=each, minlength=days) for each in weighted.T])
+    columns = [np.bincount(day_index, weights=each, minlength=days) for each in weighted.T]
+    moments: Floats = np.column_stack(columns).astype(np.float64, copy=False)
     return keys[is_new_day, :3], moments
 
 

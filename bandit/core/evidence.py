@@ -169,7 +169,7 @@ class EvidenceTable:
         days, day = distinct(-table.age[is_past].astype(np.int64))
         arm = table.arm[is_past]
         amount = (self._undecayed_weights() * table.n)[is_past]
-        added = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms)
+        added: Floats = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms).astype(np.float64)
         loss = _drift_loss(days, added.reshape(len(days), arms), self.changes.drift, half_life)
         factors = np.ones(len(table.n))
         factors[is_past] = np.exp(loss[day, arm] - loss[-1][arm])

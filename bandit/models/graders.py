@@ -52,6 +52,6 @@ class Grader(models.Model):
 
     def __str__(self) -> str:
         salience = "" if self.salience == 100 else f"{self.salience} %"  # noqa: PLR2004 - percent
-        parts = (self.source, self.model, self.route, self.rubric[:8], self.stratum, self.context, salience)
-        parts += (self.version, self.view, self.witness, self.standing, self.agent)
-        return " ".join(part for part in parts if part)
+        judge = (self.source, self.model, self.route, self.rubric[:8])
+        division = (self.stratum, self.context, salience, self.version, self.view, self.witness, self.standing)
+        return " ".join(part for part in (*judge, *division, self.agent) if part)

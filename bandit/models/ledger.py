@@ -22,7 +22,7 @@ SUMS = (*MOMENTS, "productive")
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
     def rewards(self) -> Self:
-        """Without abstentions: what figures are made of."""
+        """Without abstentions."""
         return self.exclude(grader__source=ABSTAINED)
 
     def abstentions(self) -> Self:
@@ -111,11 +111,7 @@ class LedgerEntry(models.Model):
 
 class BucketQuerySet(models.QuerySet["Bucket"]):
     def rewards(self) -> Self:
-        """Without abstentions: what figures are made of."""
         return self.exclude(grader__source=ABSTAINED)
-
-    def abstentions(self) -> Self:
-        return self.filter(grader__source=ABSTAINED)
 
 
 class Bucket(models.Model):
