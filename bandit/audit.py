@@ -80,7 +80,7 @@ class DoubledReward:
 
 def doubled() -> list[DoubledReward]:
     """Every observation with several live rewards in a bandit that chooses one arm. The database refuses new ones."""
-    doubled_rewards = []
+    doubled_rewards: list[DoubledReward] = []
     for bandit in _choosing():
         doubled_rewards += _doubled(bandit)
     return doubled_rewards

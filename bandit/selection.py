@@ -34,8 +34,8 @@ __all__ = [
     "NothingEligible",
     "Outlook",
     "TooManyOpen",
-    "asked",
     "complete",
+    "find_decision",
     "posterior_of",
     "preview",
     "select",
@@ -164,7 +164,7 @@ def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[
     return choice, _explain(choice)
 
 
-def asked(bandit: str, agent: str, decision_id: str) -> Selection | None:
+def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None:
     """The agent's decision with that id, if any; decisions of earlier versions, which have no agent, match for all."""
     decisions = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
     return decisions.select_related("arm").order_by("-agent").first()

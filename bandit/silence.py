@@ -48,9 +48,9 @@ def heard_arms(
     """
     if not arms:
         return set()
-    known = {} if known_by is None else {"recorded_at__lte": known_by}
+    recorded = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
-        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **known
+        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **recorded
     )
     reversal = LedgerEntry.objects.filter(
         bandit=OuterRef("bandit"),
@@ -58,14 +58,14 @@ def heard_arms(
         observation=OuterRef("observation"),
         revision=OuterRef("revision"),
         op=LedgerEntry.Op.REVERSE,
-        **known,
+        **recorded,
     )
     graded = LedgerEntry.objects.filter(
         arm=OuterRef("pk"),
         grader__source__in=sources,
         op=LedgerEntry.Op.APPLY,
         effective_day__range=days,
-        **known,
+        **recorded,
     )
     graded_after_abstaining = graded.filter(Exists(abstained)).exclude(Exists(reversal))
     heard = Arm.objects.filter(Exists(graded_after_abstaining), bandit=bandit, name__in=arms)
