@@ -1,4 +1,4 @@
-"""Plain admin pages: arms and policies can be edited, what happened can only be read."""
+"""Admin pages: bandits and arms can be edited, records can only be read."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ else:
 
 
 class LabelledDateTime(AdminSplitDateTime):
-    """Django's two fields of a moment, each with the label that it lacks."""
+    """Django's date and time fields with accessible labels."""
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         super().__init__(attrs)
@@ -49,44 +49,42 @@ class LabelledDateTime(AdminSplitDateTime):
             widget.attrs["aria-label"] = label
 
 
-MOMENTS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
+DATE_TIME_FIELDS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
     DateTimeField: {"form_class": forms.SplitDateTimeField, "widget": LabelledDateTime}
 }
 
 
-# So many rows beyond a page are counted; where there are more, nobody counts them.
-COUNTED = 1000
+# A list counts its rows only up to this many beyond the current page.
+COUNT_AHEAD = 1000
 
 
 class MoreThan(int):
-    """A count that was not taken to its end: there is at least this one row more."""
+    """A lower bound of a count that was stopped early."""
 
     def __str__(self) -> str:
         return f"more than {self - 1:,}"
 
 
 class RecordPaginator(AnyPaginator):
-    """Pages of a list that may have millions of rows: they are counted as far as COUNTED beyond `asked`, the number of
-    the page that is shown.
-    """
+    """Pages of a list that may have millions of rows, which are counted only up to COUNT_AHEAD beyond `page_number`."""
 
-    def __init__(self, *args: Any, asked: int, **options: Any) -> None:
+    def __init__(self, *args: Any, page_number: int, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.asked = asked
+        self.page_number = page_number
 
     @cached_property
     def count(self) -> int:
-        limit = (self.asked - 1) * self.per_page + COUNTED
+        limit = (self.page_number - 1) * self.per_page + COUNT_AHEAD
         rows: Any = self.object_list
-        found: int = rows.order_by()[: limit + 1].count()
-        return found if found <= limit else MoreThan(found)
+        count: int = rows.order_by()[: limit + 1].count()
+        return count if count <= limit else MoreThan(count)
 
 
 class KeepAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire."""
 
     view_on_site = False
-    formfield_overrides = MOMENTS
+    formfield_overrides = DATE_TIME_FIELDS
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
         return False
@@ -99,9 +97,9 @@ class RecordAdmin(KeepAdmin):
     show_full_result_count = False
 
     def get_paginator(self, request: HttpRequest, *args: Any, **options: Any) -> RecordPaginator:
-        asked = request.GET.get(PAGE_VAR, "")
-        number = int(asked) if asked.isdecimal() and len(asked) < 10 else 1  # noqa: PLR2004 - beyond any page
-        return RecordPaginator(*args, asked=max(number, 1), **options)
+        text = request.GET.get(PAGE_VAR, "")
+        number = int(text) if text.isdecimal() and len(text) < 10 else 1  # noqa: PLR2004 - beyond any page
+        return RecordPaginator(*args, page_number=max(number, 1), **options)
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False
@@ -115,12 +113,12 @@ class BanditAdmin(KeepAdmin):
     list_select_related = ["baseline"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
-        """A bandit's name is in addresses and in the callers' requests; what it is asked is what its record means."""
+        """Name and kind are fixed: callers use the name, and the record's meaning depends on the kind."""
         return ["name", "kind"] if obj else []
 
 
 class AliasInline(AnyAliasInline):
-    """For reading: an alias comes and goes by `bandit.arms`, with an event."""
+    """Read-only, because `bandit.arms` records an event for each change of an alias."""
 
     model = ArmAlias
     fields = ("alias",)
@@ -149,12 +147,12 @@ class ArmAdmin(KeepAdmin):
     ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
-        """An arm's bandit and name are what its record hangs on; another spelling is an alias."""
+        """Bandit and name are fixed, because the arm's record refers to them; other spellings are aliases."""
         by_act = ["paused", "retired_at", "probation", "merged_into"]
         return ["bandit", "name", *by_act] if obj else by_act
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """A new arm comes with an event too, and whatever was read of the bandit before may not hold."""
+        """Add an arm with an event, or save a changed one and invalidate cached readings of its bandit."""
         if change:
             super().save_model(request, obj, form, change)
             ledger.touch(obj.bandit)

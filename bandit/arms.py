@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from bandit import ledger
-from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
+from bandit.models import Arm, ArmAlias, ArmEvent, Bandit, BreakDecision
 from bandit.names import canonical, nearest
+from bandit.reading import posterior_of
 
 Act = ArmEvent.Act
 MAX_NAME, MAX_WHY = 100, 500
@@ -104,6 +106,25 @@ def end_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
     with locked_arm(arm) as current:
         _require(current.probation, current, "not on probation")
         return record_event(current, Act.PASSED, by=by, why=why, probation=False)
+
+
+def decide_break(arm: Arm, day: date, *, kept: bool, by: str, why: str = "") -> BreakDecision:
+    """Confirm that the arm broke before `day`, or reject that; takes effect at once.
+
+    Raises ValueError if no break is detected on that day, unless somebody decided on it before.
+    """
+    with locked_arm(arm) as current:
+        changes = posterior_of(current.bandit.name, timezone.now()).posterior.changes
+        detected = None if changes is None else changes.breaks.get(current.name)
+        is_detected = detected is not None and detected.day == day
+        if not is_detected and not current.break_decisions.filter(day=day).exists():
+            raise ValueError(
+                f"{current} has no break on {day}: nothing was saved. Its rewards were corrected meanwhile, or more "
+                "came; look at what is believed now."
+            )
+        decision = BreakDecision.objects.create(bandit=current.bandit, arm=current, day=day, kept=kept, by=by, note=why)
+        ledger.touch(current.bandit)
+        return decision
 
 
 # --- inside ---------------------------------------------------------------------------------------------------------

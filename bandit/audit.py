@@ -1,9 +1,7 @@
-"""Buckets are sums of the ledger: recompute them, compare, and put right those that differ.
+"""Audits of the ledger: buckets are its sums, and an observation counts once in a bandit that chooses one arm.
 
-And an observation counts once where one arm was chosen.
-
-Nobody is held up meanwhile. Rows of the ledger never change, so nearly all of it is added up without a lock; each
-bandit's writers then wait while the few rows that came in since are added, and its buckets looked at.
+An audit hardly blocks writers. Ledger rows never change, so nearly all of them are summed without a lock. Each bandit
+is then locked while the few rows recorded since are added and its buckets compared.
 """
 
 import hashlib
@@ -17,45 +15,45 @@ from django.db import transaction
 from django.db.models import Count, Max, Sum
 
 from bandit import ledger
+from bandit.buckets import entry_sign, signed_sums
 from bandit.models import SUMS, Arm, Bandit, BanditKind, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import sign_of_entry, signed_sums
 
-# (arm, grader) by id and the effective day, of one bandit or, with its id before them, of any.
+# The ids of arm and grader, and the effective day.
 Key = tuple[int, int, date]
 Sums = tuple[int, ...]
-Ledger = dict[int, dict[Key, Sums]]
+SumsByBandit = dict[int, dict[Key, Sums]]
 Step = Callable[[int], object]
 KEY = ("arm", "grader", "effective_day")
 NOTHING: Sums = (0,) * len(SUMS)
-# Rows of the ledger added up by one query, and buckets written by one.
-ROWS, WRITTEN = 200_000, 500
+# The most ledger rows that one query sums, and the most buckets that one writes.
+SUMMED_ROWS, WRITTEN_ROWS = 200_000, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketMismatch:
-    """A bucket that is not what the ledger says: `expected` and `found` are its SUMS."""
+    """A bucket that differs from the ledger: the ledger's `expected` SUMS, and those that are `stored`."""
 
     arm: Arm
     grader: Grader
     day: date
     expected: Sums
-    found: Sums
+    stored: Sums
 
     def __str__(self) -> str:
         where = f"{self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
-        return f"{where}: the ledger says {', '.join(SUMS)} = {self.expected}, the bucket says {self.found}"
+        return f"{where}: the ledger says {', '.join(SUMS)} = {self.expected}, the bucket says {self.stored}"
 
     def lines(self) -> Iterator[str]:
         """A line for each column that differs, with both values."""
         bucket = f"bucket {self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
-        for name, stored, computed in zip(SUMS, self.found, self.expected, strict=True):
+        for name, stored, computed in zip(SUMS, self.stored, self.expected, strict=True):
             if stored != computed:
                 yield f"{bucket}, {name}: stored {stored}, computed {computed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """How many rows of the ledger were added up, to how many buckets, and which of the stored ones are not these."""
+    """The number of ledger rows summed, and of buckets that they should make; the stored buckets that differ."""
 
     rows: int
     buckets: int
@@ -64,7 +62,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubledReward:
-    """An observation with live rewards of several arms of a bandit that chooses one; the latest of them last."""
+    """An observation with live rewards on several arms of a bandit that chooses one arm, the latest last."""
 
     bandit: Bandit
     observation: str
@@ -81,20 +79,23 @@ class DoubledReward:
 
 
 def doubled() -> list[DoubledReward]:
-    """Every observation that counts more than once where one arm was chosen. The database refuses new ones."""
-    return [each for bandit in _choosing() for each in _doubled(bandit)]
+    """Every observation with several live rewards in a bandit that chooses one arm. The database refuses new ones."""
+    doubled_rewards: list[DoubledReward] = []
+    for bandit in _choosing():
+        doubled_rewards += _doubled(bandit)
+    return doubled_rewards
 
 
 def undouble() -> int:
-    """Reverse all but the latest of the live rewards of each such observation; how many rewards those were."""
-    undone = 0
+    """Reverse all but the latest live reward of each such observation. Returns how many were reversed."""
+    reversed_count = 0
     for bandit in _choosing():
         with transaction.atomic():
-            held = Bandit.objects.locked(bandit.name)
-            extra = [entry for each in _doubled(held) for entry in each.entries[:-1]]
-            ledger.rewrite(held, undone=extra, given=[], settlement="replay")
-            undone += len(extra)
-    return undone
+            locked = Bandit.objects.locked(bandit.name)
+            extra = [entry for each in _doubled(locked) for entry in each.entries[:-1]]
+            ledger.rewrite(locked, reversing=extra, applying=[], settlement="replay")
+            reversed_count += len(extra)
+    return reversed_count
 
 
 def _choosing() -> Iterable[Bandit]:
@@ -103,32 +104,32 @@ def _choosing() -> Iterable[Bandit]:
 
 def _doubled(bandit: Bandit) -> Iterator[DoubledReward]:
     entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
-    live = entries.values_list("observation").annotate(live=Sum(sign_of_entry())).filter(live__gt=1)
-    held = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
-    for name, own in groupby(held.order_by("observation", "pk"), key=lambda entry: entry.observation):
+    live = entries.values_list("observation").annotate(live=Sum(entry_sign())).filter(live__gt=1)
+    rewards = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
+    for name, own in groupby(rewards.order_by("observation", "pk"), key=lambda entry: entry.observation):
         yield DoubledReward(bandit=bandit, observation=name, entries=tuple(own))
 
 
 def audit() -> list[BucketMismatch]:
-    """Every bucket that differs from the ledger's sum."""
+    """Every bucket that differs from the ledger."""
     return list(replay().differences)
 
 
 def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
-    """Add the whole ledger up and compare with the buckets; with `write`, put the sums where they differ.
+    """Sum the whole ledger and compare it with the buckets; with `write`, replace the buckets that differ.
 
-    `step` is told of each number of rows added up. Safe while rewards come in; starts again after an erasure, which
-    alone takes rows away. One pass over the ledger: some two seconds for a million rows.
+    `step` is called with each number of rows summed. Safe while rewards come in; starts again if an erasure deletes
+    rows meanwhile. One pass over the ledger: some two seconds for a million rows.
     """
     erasures, upto = _last(Erasure), _last(LedgerEntry)
     bandits = list(Bandit.objects.order_by("name"))
     for bandit in bandits:
         with transaction.atomic():
-            Bandit.objects.locked(bandit.name)  # once it is ours, what was being written up to there has been
-    sums: Ledger = {bandit.pk: {} for bandit in bandits}
+            Bandit.objects.locked(bandit.name)  # once we hold the lock, all rows up to `upto` are committed
+    sums: SumsByBandit = {bandit.pk: {} for bandit in bandits}
     rows = 0
-    for start in range(0, upto, ROWS):
-        rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + ROWS, upto)), sums, step)
+    for start in range(0, upto, SUMMED_ROWS):
+        rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + SUMMED_ROWS, upto)), sums, step)
     differences: list[BucketMismatch] = []
     buckets = 0
     for bandit in bandits:
@@ -147,13 +148,13 @@ def _last(model: type[LedgerEntry | Erasure]) -> int:
     return model.objects.aggregate(last=Max("pk"))["last"] or 0
 
 
-def _add_up(entries: LedgerEntryQuerySet, sums: Ledger, step: Step) -> int:
-    """Add these rows to `sums`; how many they were."""
+def _add_up(entries: LedgerEntryQuerySet, sums: SumsByBandit, step: Step) -> int:
+    """Add these rows to `sums`. Returns how many rows there were."""
     total = 0
     grouped = entries.values_list("bandit", *KEY).annotate(rows=Count("pk"), **signed_sums()).order_by()
     for bandit, arm, grader, day, rows, *moments in grouped.iterator():
-        held, key = sums.setdefault(bandit, {}), (arm, grader, day)
-        held[key] = tuple(map(add, held.get(key, NOTHING), map(int, moments)))
+        own, key = sums.setdefault(bandit, {}), (arm, grader, day)
+        own[key] = tuple(map(add, own.get(key, NOTHING), map(int, moments)))
         total += rows
     step(total)
     return total
@@ -161,14 +162,15 @@ def _add_up(entries: LedgerEntryQuerySet, sums: Ledger, step: Step) -> int:
 
 def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[BucketMismatch]:
     ids: dict[Key, int] = {}
-    found: dict[Key, Sums] = {}
+    stored: dict[Key, Sums] = {}
     for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *SUMS):
         key = (arm, grader, day)
-        ids[key], found[key] = pk, tuple(moments)
-    keys = sorted(expected.keys() | found.keys())
-    wrong = [key for key in keys if expected.get(key, NOTHING) != found.get(key, NOTHING)]
+        ids[key], stored[key] = pk, tuple(moments)
+    keys = sorted(expected.keys() | stored.keys())
+    wrong = [key for key in keys if expected.get(key, NOTHING) != stored.get(key, NOTHING)]
     if write and wrong:
-        _put(bandit, {key: expected.get(key, NOTHING) for key in wrong}, [ids[key] for key in wrong if key in ids])
+        corrected = {key: expected.get(key, NOTHING) for key in wrong}
+        _replace_buckets(bandit, corrected, [ids[key] for key in wrong if key in ids])
     arms = Arm.objects.select_related("bandit").in_bulk({arm for arm, _, _ in wrong})
     graders = Grader.objects.in_bulk({grader for _, grader, _ in wrong})
     return [
@@ -177,17 +179,17 @@ def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[
             grader=graders[key[1]],
             day=key[2],
             expected=expected.get(key, NOTHING),
-            found=found.get(key, NOTHING),
+            stored=stored.get(key, NOTHING),
         )
         for key in wrong
     ]
 
 
-def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
-    """Buckets of these sums in place of the rows of these ids."""
-    for at in range(0, len(instead_of), WRITTEN):
-        Bucket.objects.filter(pk__in=instead_of[at : at + WRITTEN]).delete()
-    made = [
+def _replace_buckets(bandit: Bandit, sums: dict[Key, Sums], ids: list[int]) -> None:
+    """Delete the buckets with these ids and create those of the sums that aren't all 0."""
+    for at in range(0, len(ids), WRITTEN_ROWS):
+        Bucket.objects.filter(pk__in=ids[at : at + WRITTEN_ROWS]).delete()
+    new_buckets = [
         Bucket(
             bandit=bandit,
             arm_id=arm,
@@ -198,12 +200,12 @@ def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
         for (arm, grader, day), moments in sums.items()
         if moments != NOTHING
     ]
-    Bucket.objects.bulk_create(made, batch_size=WRITTEN)
+    Bucket.objects.bulk_create(new_buckets, batch_size=WRITTEN_ROWS)
     ledger.touch(bandit)
 
 
 def fingerprint(using: str = "default") -> str:
-    """SHA-256 over every row of the ledger, in order: the same on either database where every value is the same."""
+    """SHA-256 over every row of the ledger, in order. Independent of the kind of database."""
     rows, columns = LedgerEntry.objects.using(using).order_by("pk").columns()
     digest = hashlib.sha256()
     for row in rows.values_list(*columns).iterator(chunk_size=5000):

@@ -1,24 +1,26 @@
-"""A bandit's rewards as columns of integers, whether read from its buckets or added up from the ledger."""
+"""A bandit's rewards as columns of integers, read from its buckets or summed from the ledger."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
+from django.db.models import BigIntegerField, Case, Sum, Value, When
+from django.db.models.functions import Cast, Coalesce
 
 from bandit.core.table import ABSTAINED, MOMENTS, Flags, Ints, RewardRows, RowKind, distinct
 from bandit.ledger import GraderKey
-from bandit.models import SUMS, Arm, Bandit, Bucket, Grader
+from bandit.models import PRODUCTIVE, SUMS, Arm, Bandit, Bucket, Grader, LedgerEntry
 
 KEY = ("arm_id", "grader_id", "effective_day")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewardSums:
-    """A bandit's rewards by arm, grader and the day's ordinal: `keys` (m, 3), and `sums` (m, 6) the SUMS of a bucket.
+    """A bandit's rewards by arm, grader and day: `keys` (m, 3), with the day's ordinal, and `sums` (m, 6) as in SUMS.
 
-    `arms` are names and `graders` rows by their keys.
+    `arms` maps the arms' keys to their names, `graders` the graders' keys to their rows.
     """
 
     keys: Ints
@@ -27,31 +29,35 @@ class RewardSums:
     graders: Mapping[int, Grader]
 
     @classmethod
-    def of(cls, bandit: Bandit, values: Iterable[Sequence[Any]]) -> "RewardSums":
-        """From tuples of the KEY and the SUMS. Three queries, the one for the values included.
+    def from_values(cls, bandit: Bandit, values: Iterable[Sequence[Any]]) -> "RewardSums":
+        """From tuples of the KEY and the SUMS.
 
-        Sums may be decimals: PostgreSQL adds up 64-bit integers to one.
+        Sums may be decimals: PostgreSQL returns one for a sum of 64-bit integers.
         """
         numbers = [(arm, grader, day.toordinal(), *map(int, sums)) for arm, grader, day, *sums in values]
         columns = np.array(numbers, dtype=np.int64).reshape(len(numbers), len(KEY) + len(SUMS))
         keys, sums = columns[:, : len(KEY)], columns[:, len(KEY) :]
+        arms = dict(Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"))
         graders = Grader.objects.in_bulk(set(keys[:, 1].tolist()))
-        return cls(keys=keys, sums=sums, arms=arms_of(bandit), graders=graders)
+        return cls(keys=keys, sums=sums, arms=arms, graders=graders)
 
     def rows(self, *, with_abstentions: bool) -> RewardRows:
-        """What a policy reads."""
+        """The rows that a policy reads."""
         keys, sums = self.keys, self.sums[:, : len(MOMENTS)]
         if not with_abstentions:
             is_reward = ~self._is_abstention
             keys, sums = keys[is_reward], sums[is_reward]
+        # One code for each pair of arm and grader, whose kind is then computed once.
         size = 1 + max(self.graders, default=0)
-        pairs, pair = distinct(keys[:, 0] * size + keys[:, 1])
-        numbers: dict[RowKind, int] = {}
-        kinds = [
-            numbers.setdefault(kind_of(self.arms[arm], self.graders[grader]), len(numbers))
-            for arm, grader in (divmod(each, size) for each in pairs.tolist())
-        ]
-        return RewardRows(tuple(numbers), np.array(kinds, dtype=np.int64)[pair], keys[:, 2], sums)
+        codes, code_index = distinct(keys[:, 0] * size + keys[:, 1])
+        number_of: dict[RowKind, int] = {}
+        kind_numbers = []
+        for code in codes.tolist():
+            arm, grader = divmod(code, size)
+            kind = kind_of(self.arms[arm], self.graders[grader])
+            kind_numbers.append(number_of.setdefault(kind, len(number_of)))
+        kind_index = np.array(kind_numbers, dtype=np.int64)[code_index]
+        return RewardRows(tuple(number_of), kind_index, keys[:, 2], sums)
 
     @property
     def productive(self) -> dict[str, int]:
@@ -75,34 +81,45 @@ class RewardSums:
         return {self.arms[arm]: n for arm, n in zip(arms.tolist(), totals.tolist(), strict=True) if n}
 
 
-def read(bandit: Bandit, days: tuple[date, date]) -> RewardSums:
-    """The buckets of these days, the last included, that hold anything. Three queries."""
-    buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=days, n__gt=0).order_by()
-    return RewardSums.of(bandit, buckets.values_list(*KEY, *SUMS))
+def read_sums(bandit: Bandit, days: tuple[date, date], known_by: datetime | None = None) -> RewardSums:
+    """The sums over these days, the last included: from the buckets, or from ledger entries recorded by `known_by`.
+
+    Three queries.
+    """
+    if known_by is None:
+        buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=days, n__gt=0).order_by()
+        return RewardSums.from_values(bandit, buckets.values_list(*KEY, *SUMS))
+    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=days, recorded_at__lte=known_by)
+    return RewardSums.from_values(bandit, entries.order_by().values_list(*KEY).annotate(**signed_sums()))
+
+
+def entry_sign() -> Case:
+    """1 for an apply and −1 for a reverse; its sum over ledger entries is the number of live rewards."""
+    return Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
+
+
+def signed_sums() -> dict[str, Sum]:
+    """The SUMS as aggregates of ledger entries, applies minus reverses."""
+    sign = entry_sign()
+    value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
+    costed = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
+    productive = Case(When(value_micro__gt=PRODUCTIVE, then=sign), default=0, output_field=BigIntegerField())
+    sums = (sign, sign * value, sign * value * value, sign * cost, costed, productive)
+    return {f"total_{name}": Sum(each) for name, each in zip(SUMS, sums, strict=True)}
 
 
 def kind_of(arm: str, grader: Grader | GraderKey) -> RowKind:
-    """What a reward of this arm and grader is named by in rows."""
+    """The kind of the rows of this arm and grader."""
     return RowKind(
         arm=arm,
         source=grader.source,
         stratum=grader.stratum,
         context=grader.context,
         salience=grader.salience,
-        judge=judge_of(grader.model, grader.route, grader.rubric),
+        judge=f"{grader.model} {grader.route} {grader.rubric}".strip(),
         version=grader.version,
         view=grader.view,
         witness=grader.witness,
         standing=grader.standing,
         agent=grader.agent,
     )
-
-
-def judge_of(model: str, route: str, rubric: str) -> str:
-    """A name for exactly this judge; "" where none is told."""
-    return f"{model} {route} {rubric}".strip()
-
-
-def arms_of(bandit: Bandit) -> dict[int, str]:
-    """The names of the bandit's arms by their keys. One query."""
-    return dict(Arm.objects.filter(bandit=bandit).order_by().values_list("pk", "name"))

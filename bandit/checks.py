@@ -1,4 +1,4 @@
-"""System checks: the database still refuses to change the record."""
+"""System checks: the triggers that make the record append-only exist."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ def ledger_is_append_only(
     databases: Sequence[str] | None = None,
     **kwargs: Any,  # noqa: ARG001 - Django's signature
 ) -> list[CheckMessage]:
-    """The triggers are there. SQLite drops a table's triggers when a migration rebuilds the table."""
+    """Errors for missing triggers. SQLite drops a table's triggers when a migration rebuilds the table."""
     record = ("ledgerentry", "rectifier", "policyversion", "armevent", "breakdecision")
     tables = [f"bandit_{name}" for name in record]
     return [

@@ -1,4 +1,4 @@
-"""What may be chosen at all, decided before any draw, and what reading has led to lately."""
+"""Which arms may be chosen, decided before any draw, and the feedback from recent consumption sessions."""
 
 import math
 from collections import Counter
@@ -12,26 +12,26 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from bandit.core.agents import AgentCaps
-from bandit.core.feedback import Feedback, Sizes, feedback
 from bandit.core.table import MICRO, RewardRow, RewardRows
+from bandit.core.thompson import Feedback, FeedbackSizes, feedback
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
 NO_WORK, NOT_OFFERED = "no work available", "not in the supply given"
-# An arm that others ran for so many times in a row today is left out until the day is over.
+# An arm whose last sessions today, this many, were all run by other arms is left out until the day is over.
 SUBSTITUTED = 3
-# So many decisions in a row that came to no finished session are worth a word.
+# If this many of an arm's decisions in a row led to no finished session, the explanation says so.
 UNFINISHED = 10
-# An arm is bound by supply that had no work in so many of the latest decisions.
-LATEST, BOUND = 20, 16
-# Nobody insisted on its arm.
+# An arm is bound by supply if it had no work in MIN_WITHOUT_WORK of the LATEST decisions.
+LATEST, MIN_WITHOUT_WORK = 20, 16
+# Decisions whose arm was drawn, not named by an override.
 DRAWN = Q(override__isnull=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayUse:
-    """What was used of a day's limits: `consumption` sessions, and decisions by the id of the arm that ran, or is to
-    run.
+    """What counts against a day's limits: `consumption` sessions, and decisions by the id of the arm that ran, or that
+    was chosen if none ran yet.
     """
 
     consumption: int = 0
@@ -40,10 +40,11 @@ class DayUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What decides who may be chosen: the caller's `supply` and `context`, the policy, what happened so far.
+    """What eligibility depends on: the caller's `supply` and `context`, the policy, and what happened so far.
 
-    `rewarded` counts each arm's rewards by its name. `own` is what the agent that asks has used today, `fleet` what all
-    of them have; `substitutes` names who ran for an arm, by its id, each of the agent's last times today.
+    `rewarded` counts each arm's rewards by its name. `own` is the asking agent's use today, `fleet` that of all agents.
+    `substitutes` names, by an arm's id, the arm that ran last instead of it, if others ran in all of the agent's last
+    sessions with it today.
     """
 
     version: PolicyVersion
@@ -59,12 +60,12 @@ class Circumstances:
 
 
 def is_on_probation(arm: Arm, rewards: int, version: PolicyVersion) -> bool:
-    """A probation ends by itself, with as many rewards as the policy asks for."""
+    """Whether the arm is on probation, which ends with the number of rewards in the policy."""
     return arm.probation and rewards < version.probation_sessions
 
 
 def out_of_use(arm: Arm) -> str:
-    """Why the arm is out of use, whatever the circumstances; empty if it is in use."""
+    """Why the arm is never chosen, retired or paused; empty if it is in use."""
     if arm.retired_at:
         return f"retired on {arm.retired_at:%Y-%m-%d}"
     return "paused" if arm.paused else ""
@@ -106,7 +107,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
 
 
 def used_up(used: int, limit: int | None, what: str) -> str:
-    """A sentence that says that a day's limit is used up; empty if it is not, or there is none."""
+    """A sentence that a day's limit is used up; empty if it isn't, or there is no limit."""
     return "" if limit is None or used < limit else f"{used} of {limit} {what} used today"
 
 
@@ -126,12 +127,11 @@ def circumstances(
     """
     bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
-    today_only = _of_day(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
-    decisions = list(today_only.values_list("arm", "ran", "agent", "is_drawn"))
+    decisions = _decisions_on(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
     own: Counter[int] = Counter()
     fleet: Counter[int] = Counter()
     runs: dict[int, list[int]] = {}
-    for chosen, executed, decided_for, is_drawn in decisions:
+    for chosen, executed, decided_for, is_drawn in decisions.values_list("arm", "ran", "agent", "is_drawn"):
         arm = chosen if executed is None else executed
         if is_drawn and decided_for not in exempt_agents:
             fleet[arm] += 1
@@ -139,13 +139,14 @@ def circumstances(
             own[arm] += 1
             if executed is not None:
                 runs.setdefault(chosen, []).append(executed)
-    last = {arm: executed[-SUBSTITUTED:] for arm, executed in runs.items()}
-    substituted = {
-        arm: executed[-1] for arm, executed in last.items() if len(executed) == SUBSTITUTED and arm not in executed
-    }
+    substitutes: dict[int, int] = {}
+    for arm, executed_arms in runs.items():
+        last = executed_arms[-SUBSTITUTED:]
+        if len(last) == SUBSTITUTED and arm not in last:
+            substitutes[arm] = last[-1]
     names: dict[int, str] = {}
-    if substituted:
-        names = dict(Arm.objects.filter(pk__in=substituted.values()).values_list("pk", "name"))
+    if substitutes:
+        names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
     read_own = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
     read_all = consumption_of_all(bandit, today, exempt_agents) if version.consumption_per_day is not None else 0
     return Circumstances(
@@ -155,45 +156,47 @@ def circumstances(
         rewarded=rewarded,
         own=DayUse(consumption=read_own, decided=own),
         fleet=DayUse(consumption=read_all, decided=fleet),
-        substitutes={arm: names[substitute] for arm, substitute in substituted.items()},
+        substitutes={arm: names[substitute] for arm, substitute in substitutes.items()},
     )
 
 
 def is_unfinished(arm: Arm) -> bool:
-    """Whether none of the arm's latest decisions came to a finished session."""
+    """Whether none of the arm's latest decisions led to a finished session."""
     latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:UNFINISHED])
     return len(latest) == UNFINISHED and not any(latest)
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """The arms that had no work in most of the LATEST decisions, with the number of those: better odds would not help
-    them.
+    """The arms that had no work in most of the LATEST decisions, so that better odds wouldn't help, with the number of
+    those decisions.
     """
     return bound_by(bandit.selections.values_list("eligible", flat=True)[:LATEST])
 
 
 def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """`supply_bound`, from the `eligible` columns of the latest decisions."""
-    missing = Counter(arm for eligible in latest for arm, why in eligible.items() if why in {NO_WORK, NOT_OFFERED})
-    return {arm: n for arm, n in missing.items() if n >= BOUND}
+    without_work: Counter[str] = Counter()
+    for eligible in latest:
+        without_work.update(arm for arm, reason in eligible.items() if reason in {NO_WORK, NOT_OFFERED})
+    return {arm: n for arm, n in without_work.items() if n >= MIN_WITHOUT_WORK}
 
 
-def _of_day(bandit: Bandit, today: date) -> QuerySet[Selection]:
+def _decisions_on(bandit: Bandit, today: date) -> QuerySet[Selection]:
     start = timezone.make_aware(datetime.combine(today, time()), timezone.get_default_timezone())
     return Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
 
 
 def consumption_of(bandit: Bandit, today: date, agent: str) -> int:
-    """The agent's consumption sessions on this site-local day: those rewarded, and decisions without a reward yet.
+    """The agent's consumption sessions on this site-local day: those with a reward, and decisions without one yet.
 
-    An abandoned decision counts: whether it started a session is not known before the day is over.
+    An abandoned decision counts, because it may still lead to a session.
     """
     rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today), grader__agent=agent)
     return _sum(rewarded) + _unrewarded(bandit, today).filter(agent=agent).count()
 
 
 def consumption_of_all(bandit: Bandit, today: date, exempt_agents: Collection[str] = ()) -> int:
-    """The same of all agents but the exempt ones, and without overrides."""
+    """The consumption sessions of all agents except the exempt ones, without overrides; as `consumption_of`."""
     decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=exempt_agents)
     rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today)).exclude(grader__agent__in=exempt_agents)
     overrides = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=exempt_agents)
@@ -213,7 +216,7 @@ def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
     """The day's decisions for a consumption session that have no reward."""
     reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
-    return _of_day(bandit, today).filter(reading).exclude(Exists(live))
+    return _decisions_on(bandit, today).filter(reading).exclude(Exists(live))
 
 
 def consumption_feedback(
@@ -223,12 +226,12 @@ def consumption_feedback(
     today: date,
     caps: AgentCaps | None = None,
 ) -> dict[str, Feedback]:
-    """The boost or penalty of each consumption arm, by its recent weighted rewards, each limited by its agent's cap."""
-    sizes = Sizes(
+    """The boost or penalty of consumption arms, by name, from their recent rewards weighted by their agents' caps."""
+    sizes = FeedbackSizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,
         window=version.consumption_window_days,
-        least=version.consumption_min_samples,
+        min_samples=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
     table, feedback_by_arm = RewardRows.from_rows(rows), {}

@@ -12,11 +12,11 @@ from bandit.models import Erasure
 
 @contextmanager
 def permit(*, who: str, why: str, digests: list[str] | None = None) -> Iterator[Counter[str]]:
-    """Allows deletes of append-only rows in this block, which is one transaction. Yields a counter to fill in, as
-    `digests` may be: hashes of what is erased, so that it can be told again.
+    """Allow deletes of append-only rows in this block, which is one transaction. Yields a counter for its caller.
 
-    The row that permits is open only inside the transaction, so that no other connection ever sees it. An exception
-    rolls everything back, the record too. Raises ValueError if `who` or `why` is blank.
+    The caller may also fill `digests` with hashes of what is erased. The permitting row is open only inside the
+    transaction, so that no other connection ever sees it. An exception rolls back everything including the record.
+    Raises ValueError if `who` or `why` is blank.
     """
     if not who.strip() or not why.strip():
         raise ValueError(f"an erasure records who asks for it and why; got who={who!r}, why={why!r}")

@@ -1,7 +1,7 @@
-"""A randomised holdout: each of several arms that match is taken or, by a chance on record, held out.
+"""A randomised holdout: each of several matching arms, such as lessons, is taken or held out by a draw.
 
-What is held out by chance and by nothing else tells what an arm causes. Each draw is a row with its chance, written
-when the work begins; it gives no reward (L12).
+As nothing but chance decides what is held out, comparing both groups shows what an arm causes. Each draw is stored with
+its chance when the work begins. It writes no reward.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,23 +11,22 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import QuerySet
 
-from bandit.chance import chance, key_id
+from bandit.chance import chance, key_id, require_decision_id
 from bandit.eligibility import context_of, out_of_use
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
-from bandit.names import checked_id
 from bandit.reading import version_of
 from bandit.selection import MAX_LISTED, OPEN_FOR, TooManyOpen
 
 
 class Taken(ValueError):
-    """Nothing more can be drawn under this id: its session is over."""
+    """The decision's session is over, so that nothing more can be drawn for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """The `rows` of a decision in the order of their arms, and why arms that were asked for have none.
+    """The `rows` of a decision in the order of their arms, and the reasons why requested arms have none.
 
-    `names` maps each name that was asked for to its arm's own.
+    `names` maps each requested name to that of its arm.
     """
 
     decision_id: str
@@ -46,70 +45,76 @@ def assign(
     decided: Collection[str] = (),
     now: datetime,
 ) -> Drawn:
-    """Take each of these arms with the policy's chance, by a keyed draw for (bandit, agent, decision id, arm), and log
-    it.
+    """Draw whether each of these arms is taken, and store the draws.
 
-    That is 1 − holdout, or 1 − holdout_decided of an arm among `decided`: those of which enough is known at `now`.
-
-    Asked again by that agent with the same `decision_id`, the same rows come back, whatever became of policy and arms;
-    arms that are new to it are drawn and added. An id is its agent's own. `context` is the circumstance, as the name of
-    an arm of the bandit's baseline. Raises UnknownBandit, UnknownArm (of an arm or a context; nothing is then written),
-    Taken, TooManyOpen, or ValueError for an id as in `names.checked_id`, or a bandit that takes one of its arms only.
+    The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms in `decided`, those with a verdict. The
+    same agent with the same `decision_id` gets the same rows again, even if policy or arms changed since; arms that are
+    new to the decision are drawn and added. `context` names an arm of the bandit's baseline. Raises UnknownBandit,
+    UnknownArm (for an arm or the context; nothing is written), Taken, TooManyOpen, or ValueError for an invalid
+    `decision_id` or a bandit that chooses one arm.
     """
-    checked_id(decision_id)
+    require_decision_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         if row.kind != BanditKind.MANY:
             raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
-        known = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
-        held = list(of_decision(bandit, decision_id, agent))
-        fresh = sorted(set(known.values()) - {each.arm.current for each in held}, key=lambda arm: arm.name)
-        left_out = {arm.name: reason for arm in fresh if (reason := out_of_use(arm))}
-        drawn = [arm for arm in fresh if arm.name not in left_out]
-        where = context_of(row, context)
+        arm_by_text = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
+        earlier = list(draws_for(bandit, decision_id, agent))
+        new_arms = set(arm_by_text.values()) - {each.arm.current for each in earlier}
+        left_out = {}
+        to_draw = []
+        for arm in sorted(new_arms, key=lambda arm: arm.name):
+            if reason := out_of_use(arm):
+                left_out[arm.name] = reason
+            else:
+                to_draw.append(arm)
+        context_arm = context_of(row, context)
         version = version_of(row)
-        over = [each.observation for each in held if each.observation]
-        if drawn and over:
-            raise Taken(f"decision {decision_id!r} is over: {over[0]} came of it; draw before the work begins")
-        if drawn and not held:
+        observations = [each.observation for each in earlier if each.observation]
+        if to_draw and observations:
+            raise Taken(f"decision {decision_id!r} is over: {observations[0]} came of it; draw before the work begins")
+        if to_draw and not earlier:
             _require_room(row, version, agent, now)
-        shares = {arm: version.chance_of_taking(is_decided=arm.name in decided) for arm in drawn}
-        Assignment.objects.bulk_create(
-            Assignment(
-                bandit=row,
-                decision_id=decision_id,
-                arm=arm,
-                taken=chance(f"holdout of {arm.name}", row.name, agent, decision_id) < share,
-                chance=share,
-                key_id=key_id(),
-                agent=agent,
-                context="" if where is None else where.name,
-                created=now,
+        assignments = []
+        for arm in to_draw:
+            chance_of_taking = version.chance_of_taking(is_decided=arm.name in decided)
+            u = chance(f"holdout of {arm.name}", row.name, agent, decision_id)
+            assignments.append(
+                Assignment(
+                    bandit=row,
+                    decision_id=decision_id,
+                    arm=arm,
+                    taken=u < chance_of_taking,
+                    chance=chance_of_taking,
+                    key_id=key_id(),
+                    agent=agent,
+                    context="" if context_arm is None else context_arm.name,
+                    created=now,
+                )
             )
-            for arm, share in shares.items()
-        )
+        Assignment.objects.bulk_create(assignments)
         return Drawn(
             decision_id=decision_id,
-            rows=tuple(of_decision(bandit, decision_id, agent)),
+            rows=tuple(draws_for(bandit, decision_id, agent)),
             left_out=left_out,
-            names={text: arm.name for text, arm in known.items()},
+            names={text: arm.name for text, arm in arm_by_text.items()},
         )
 
 
-def of_decision(bandit: str, decision_id: str, agent: str) -> QuerySet[Assignment]:
+def draws_for(bandit: str, decision_id: str, agent: str) -> QuerySet[Assignment]:
     """The draws of this agent's decision, in the order of their arms' names."""
     rows = Assignment.objects.filter(bandit__name=bandit, agent=agent, decision_id=decision_id)
     return rows.select_related("arm__merged_into").order_by("arm__name")
 
 
 def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> list[Assignment]:
-    """The draws of a decision, which this observation came of; none where nothing was drawn for this agent. From before
-    draws had agents they may be anybody's.
+    """Record that the decision led to this observation. Returns its draws, none if nothing was drawn for this agent.
 
-    Must run in the caller's transaction. Raises Taken where another observation came of them.
+    Old draws, which have no agent, match every agent. Must run in the caller's transaction. Raises Taken if the
+    decision led to another observation.
     """
-    own = list(of_decision(bandit, decision_id, agent).select_for_update(of=("self",)))
-    rows = own or list(of_decision(bandit, decision_id, "").select_for_update(of=("self",)))
+    own = list(draws_for(bandit, decision_id, agent).select_for_update(of=("self",)))
+    rows = own or list(draws_for(bandit, decision_id, "").select_for_update(of=("self",)))
     for row in rows:
         if row.observation not in ("", observation):
             raise Taken(f"decision {decision_id!r} was closed by {row.observation}; {observation} cannot close it too")
@@ -118,15 +123,19 @@ def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> lis
 
 
 def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
-    """As for decisions: who may draw without end can draw until it suits."""
+    """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
+
+    Without a limit, an agent could draw until it likes the result.
+    """
     limit = version.open_decisions
     if limit is None or not agent:
         return
     waiting = bandit.assignments.filter(agent=agent, observation="", created__gt=now - OPEN_FOR)
-    held = list(waiting.order_by("decision_id").values_list("decision_id", flat=True).distinct()[:limit])
-    if len(held) >= limit:
+    open_ids = list(waiting.order_by("decision_id").values_list("decision_id", flat=True).distinct()[:limit])
+    if len(open_ids) >= limit:
+        listed = ", ".join(repr(each) for each in open_ids[:MAX_LISTED])
         raise TooManyOpen(
-            f"draws of lessons wait for {limit} sessions, and no more may: {', '.join(map(repr, held[:MAX_LISTED]))}. "
+            f"draws of lessons wait for {limit} sessions, and no more may: {listed}. "
             "Send one of these sessions with its lessons_decision_id, or begin it: asked again with that id, its draws "
             "are as before. One that came to nothing gives its place back "
             f"{OPEN_FOR // timedelta(hours=1)} hours after it was asked for."

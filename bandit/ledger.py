@@ -1,7 +1,7 @@
-"""Rewards in, exact sums out: the only writer of the ledger and of the buckets.
+"""The only writer of the ledger and of its sums, the buckets.
 
-A change is a reverse of what was live and an apply of what holds now, never an update; the buckets move by the same
-integers in the same transaction. So any order of verdicts, corrections and retries ends in the same bits.
+A changed reward is a reverse of the live entry and an apply of the new one, never an update; the buckets change by the
+same integers in the same transaction. So any order of verdicts, corrections and retries ends in the same bits.
 """
 
 import math
@@ -36,9 +36,9 @@ from bandit.models import (
 )
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
-MOST_USD = 1_000_000
-# The most that 64 signed bits hold.
-MOST_REVISION = 2**63 - 1
+MAX_COST_USD = 1_000_000
+# The largest number in 64 signed bits.
+MAX_REVISION = 2**63 - 1
 BATCH = 500
 BUCKET_KEY = ("bandit_id", "arm_id", "grader_id", "effective_day")
 BucketKey = tuple[int, int, int, date]
@@ -46,11 +46,8 @@ BucketKey = tuple[int, int, int, date]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderKey:
-    """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted.
-
-    `stratum` divides one grader's rewards further, where the caller knows that it is off by more on some of them;
-    `context` is what the bandit's baseline is taken for; `salience` in percent, how much was the arm's doing. The rest
-    is as in `bandit.models.Grader`.
+    """The columns of a `bandit.models.Grader`, which explains them. All are opaque here, except that evidence is
+    weighted by `source`.
     """
 
     source: str
@@ -67,19 +64,17 @@ class GraderKey:
     agent: str = ""
 
     @property
-    def unsaid(self) -> Self:
-        """The key as keys were at first, without what was visible and whose session it was: old rewards have these
-        fields empty.
-        """
+    def without_later_fields(self) -> Self:
+        """The key without the fields that were added later; they are empty in old ledger entries."""
         return replace(self, version="", view="", witness="", standing="", agent="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
-    """A reward in [0, 1], who gave it, and what the session cost in dollars, None where that is not known.
+    """A reward in [0, 1], who gave it, and what the session cost in dollars, None if unknown.
 
-    An abstention, of the source ABSTAINED, has the value 0, which nothing reads. Raises ValueError for any other value,
-    NaN included.
+    An abstention, of the source ABSTAINED, has the value 0, which is never read. Raises ValueError for other values,
+    including NaN.
     """
 
     value: float
@@ -91,8 +86,8 @@ class Credit:
             raise ValueError(f"a reward must be a number from 0 to 1; got {self.value!r}")
         if self.grader.source == ABSTAINED and self.value:
             raise ValueError(f"an abstention has no value, which is written 0; got {self.value!r}")
-        if self.cost_usd is not None and not 0 <= self.cost_usd <= MOST_USD:
-            raise ValueError(f"a cost is a number of dollars from 0 to {MOST_USD:,}; got {self.cost_usd!r}")
+        if self.cost_usd is not None and not 0 <= self.cost_usd <= MAX_COST_USD:
+            raise ValueError(f"a cost is a number of dollars from 0 to {MAX_COST_USD:,}; got {self.cost_usd!r}")
 
     @property
     def micro(self) -> int:
@@ -105,7 +100,7 @@ class Credit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerChange:
-    """The rows that a call appended. Empty, and false, where everything already was as asked."""
+    """The rows that a call appended. Empty, and false, if nothing differed."""
 
     applied: tuple[LedgerEntry, ...] = ()
     reversed: tuple[LedgerEntry, ...] = ()
@@ -116,8 +111,8 @@ class LedgerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """An arm of a bandit that learns from an observation: what the bandit's baseline is taken for, and, in percent, how
-    much of what happened was this arm's doing.
+    """An arm that learns from an observation. `context` is what the bandit's baseline corrects for, such as the
+    category; `salience` in percent is the arm's share in what happened.
     """
 
     bandit: str
@@ -146,8 +141,9 @@ class ObservationHistory:
 def set_rewards(
     learners: Iterable[Learner], credit: Credit | None, *, always: Iterable[str] = (), **details: Any
 ) -> LedgerChange:
-    """`set_reward` of one observation in the bandits of its learners: to each the same credit, as its own share; none,
-    without a credit. In the bandits `always` nothing else stays live, also where none of their arms learns.
+    """`set_credits` with the same credit for each learner, with its own context and salience; none without a credit.
+
+    In the bandits `always` no other reward of the observation stays live, even if none of their arms learns.
     """
     credits: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}  # noqa: A001 - the domain's word
     for learner in learners:
@@ -155,45 +151,15 @@ def set_rewards(
         if credit is not None:
             grader = replace(credit.grader, context=learner.context, salience=learner.salience)
             own[learner.arm.name] = replace(credit, grader=grader)
-    return _set_live(credits, **details)
+    return set_credits(credits, **details)
 
 
-def set_reward(
-    *,
-    bandit: str,
-    observation: str,
-    credits: Mapping[str, Credit],  # noqa: A002 - the domain's word
-    effective_day: date,
-    settlement: str,
-    policy_version: str,
-    provisional: bool = False,
-    renew: bool = False,
-) -> LedgerChange:
-    """Make `credits` (arm name to credit) the live rewards of this observation in this bandit; none if empty.
-
-    Whatever is live and differs in arm, value, cost, grader or day is reversed on the day it was given, then what holds
-    is applied as the next revision. A call that would change none of these records nothing: `settlement`,
-    `policy_version` and `provisional` describe the row they came with and are no reason for a new one. Nor is a key
-    that says more of the same reward than was said when it was given, unless `renew` asks for it: a look at an old
-    session moves nothing.
-
-    Must run in the caller's transaction, so that a grade and its reward commit together, and holds the bandit's row
-    until that ends: writers of one bandit take turns, which also keeps their bucket updates from deadlocking.
-    Raises UnknownBandit, UnknownArm, TransactionManagementError, or ValueError for two names of one arm, and for two
-    arms of a bandit that chooses one.
-    """
-    return _set_live(
-        {bandit: credits},
-        observation=observation,
-        effective_day=effective_day,
-        settlement=settlement,
-        policy_version=policy_version,
-        provisional=provisional,
-        renew=renew,
-    )
+def set_reward(*, bandit: str, credits: Mapping[str, Credit], **details: Any) -> LedgerChange:  # noqa: A002 - as below
+    """`set_credits` in one bandit."""
+    return set_credits({bandit: credits}, **details)
 
 
-def _set_live(
+def set_credits(
     credits: Mapping[str, Mapping[str, Credit]],  # noqa: A002 - the domain's word
     *,
     observation: str,
@@ -203,7 +169,17 @@ def _set_live(
     provisional: bool = False,
     renew: bool = False,
 ) -> LedgerChange:
-    """`set_reward` in several bandits at once: credits by the bandit's name and the arm's."""
+    """Make these, by the bandit's and the arm's name, the live rewards of the observation in these bandits.
+
+    A live entry that differs in arm, value, cost, grader or day is reversed on its own day, and the new one applied as
+    the next revision. If nothing differs, nothing is recorded. `settlement`, `policy_version` and `provisional` only
+    describe new rows and are no reason for one. Neither are fields of the grader key that were added after the live
+    entry was written, unless `renew` is set.
+
+    Must run in the caller's transaction, so that a grade and its reward commit together. The bandits stay locked until
+    it ends: writers of one bandit take turns and don't deadlock on its buckets. Raises UnknownBandit, UnknownArm,
+    TransactionManagementError, or ValueError for two names of one arm, or two arms of a bandit that chooses one.
+    """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
@@ -241,12 +217,12 @@ def _set_live(
         )
         for arm, credit in new.items()
     ]
-    return _append([_reversed(entry, **context) for entry in stale], applies)
+    return _append([_reversal(entry, **context) for entry in stale], applies)
 
 
 def _lock_bandits(names: Iterable[str]) -> list[Bandit]:
-    """The bandits of these names, locked until the transaction ends, in the order of their keys: two writers of the
-    same bandits wait for each other, and never both. Raises UnknownBandit.
+    """The bandits of these names, locked until the transaction ends, in the order of their keys, so that two writers
+    don't deadlock. Raises UnknownBandit.
     """
     bandits = list(Bandit.objects.locked_each([name for name in names if name.isprintable()]))
     missing = [name for name in names if name not in {bandit.name for bandit in bandits}]
@@ -260,7 +236,7 @@ def _credits_by_arm(
     credits: Mapping[str, Mapping[str, Credit]],  # noqa: A002 - the domain's word
     observation: str,
 ) -> dict[Arm, Credit]:
-    """The credits by the arms that they name. The bandits are locked, so that no arm is merged in between."""
+    """The credits by the arms that they name. The caller has locked the bandits, so that no arm is merged meanwhile."""
     arms, unknown = Arm.objects.resolve_all((bandit, name) for bandit, own in credits.items() for name in own)
     if unknown:
         raise Arm.objects.unknown(*unknown[0])
@@ -281,46 +257,45 @@ def _credits_by_arm(
 
 
 def _agrees(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
-    """Whether the entry already says what `credit` asks for.
+    """Whether the entry already records this credit on this day.
 
-    One whose key says as little as keys once did is from before, and compared by that. Else every old session that is
-    flagged, corrected or settled anew would be reversed and applied again, with nothing learnt from it.
+    An old entry, whose key lacks the fields added later, is compared without them unless `renew` is set. Otherwise
+    every old session that is flagged, corrected or settled anew would be reversed and applied again for nothing.
     """
     key = GraderKey(**_fields(entry.grader))
-    wanted = credit.grader.unsaid if key == key.unsaid and not renew else credit.grader
+    is_old = key == key.without_later_fields
+    wanted = credit.grader.without_later_fields if is_old and not renew else credit.grader
     current = (entry.value_micro, entry.cost_micro, key, entry.effective_day)
     return current == (credit.micro, credit.cost_micro, wanted, day)
 
 
 def rewrite(
-    bandit: Bandit, *, undone: Sequence[LedgerEntry], given: Sequence[LedgerEntry], settlement: str
+    bandit: Bandit, *, reversing: Sequence[LedgerEntry], applying: Sequence[LedgerEntry], settlement: str
 ) -> LedgerChange:
-    """Reverse the live entries `undone`, then apply `given`, unsaved and without a revision yet; any number at once.
+    """Reverse the live entries `reversing`, then apply the unsaved entries `applying` as their arms' next revisions.
 
-    For moving rewards from one arm to another. The reverses name `settlement` for a reason; what is given says its own.
-    The bandit is locked by the caller, in whose transaction this runs, as in `set_reward`.
+    For moving rewards from one arm to another. The reverses have `settlement` as their reason. The caller has locked
+    the bandit in its transaction.
     """
-    past = LedgerEntry.objects.filter(bandit=bandit, arm__in={entry.arm_id for entry in given}).order_by()
+    past = LedgerEntry.objects.filter(bandit=bandit, arm__in={entry.arm_id for entry in applying}).order_by()
     latest = past.values_list("arm", "observation").annotate(last=Max("revision"))
     revisions = {(arm, observation): revision for arm, observation, revision in latest}
-    for entry in given:
+    for entry in applying:
         key = entry.arm_id, entry.observation
         entry.revision = revisions[key] = revisions.get(key, 0) + 1
-    return _append([_reversed(entry, **_origin(entry, settlement)) for entry in undone], given)
+    return _append([_reversal(entry, **_origin(entry, settlement)) for entry in reversing], applying)
 
 
 def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
-    """The same reward for another arm, to be given by `rewrite`."""
+    """The same reward for another arm, unsaved and without a revision, for `rewrite`."""
     return _copy(entry, arm=arm, op=APPLY, **_origin(entry, settlement))
 
 
-def _reversed(entry: LedgerEntry, **context: Any) -> LedgerEntry:
-    """The entry that takes this one back."""
+def _reversal(entry: LedgerEntry, **context: Any) -> LedgerEntry:
     return _copy(entry, arm=entry.arm, revision=entry.revision, op=REVERSE, **context)
 
 
 def _copy(entry: LedgerEntry, **fields: Any) -> LedgerEntry:
-    """A new entry of the same reward: unsaved, with these fields."""
     return LedgerEntry(
         bandit=entry.bandit,
         observation=entry.observation,
@@ -337,12 +312,12 @@ def _origin(entry: LedgerEntry, settlement: str) -> dict[str, Any]:
 
 
 def touch(*bandits: Bandit) -> None:
-    """Give these bandits a new revision: readings under an earlier one may no longer hold.
+    """Give these bandits a new revision, which invalidates cached readings.
 
-    It is drawn at random, not counted: a revision that is rolled back is never given again to something else, which
-    another process may have read meanwhile.
+    It is random rather than counted, so that a revision that is rolled back is never used again: another process may
+    have cached a reading under it.
     """
-    revision = 1 + secrets.randbelow(MOST_REVISION)
+    revision = 1 + secrets.randbelow(MAX_REVISION)
     Bandit.objects.filter(pk__in={bandit.pk for bandit in bandits}).update(revision=revision)
 
 
@@ -358,15 +333,15 @@ def live_entries_of(bandit: str, observations: Iterable[str]) -> LedgerEntryQuer
 
 
 def history(observation: str) -> LedgerEntryQuerySet:
-    """Every entry of an observation in every bandit, in the order they were written."""
+    """Every entry of an observation in every bandit, oldest first."""
     return LedgerEntry.objects.filter(observation=observation).select_related("bandit", "arm", "grader").order_by("pk")
 
 
 def erase(observations: Iterable[str], counts: Counter[str]) -> None:
-    """Take these observations out of the buckets and the ledger, as if they had never been.
+    """Delete these observations from the ledger and take their rewards out of the buckets.
 
     For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
-    draws stay, without the name of the session that they led to.
+    draws stay, without the observation that they led to.
     """
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
@@ -381,12 +356,12 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
 
 
 def policy_text_id(text: str) -> int | None:
-    """The key of the row with this text on a policy, made where it is new; None for an empty text."""
+    """The key of the `PolicyText` with this text, created if new; None for an empty text."""
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
 
 
 def _graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    """The rows of these keys, made where they are new."""
+    """The rows of these keys, created if new."""
     graders = _stored_graders(keys)
     missing = sorted((key for key in keys if key not in graders), key=lambda key: tuple(_fields(key).values()))
     if missing:
@@ -407,9 +382,7 @@ def _fields(grader: Grader | GraderKey) -> dict[str, Any]:
 
 
 def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> LedgerChange:
-    """Append these rows, reverses first, and move their buckets. The caller has locked the bandits, so that nobody else
-    appends one of those keys.
-    """
+    """Append these rows, reverses first, and update their buckets. The caller has locked the bandits."""
     entries = [*reverses, *applies]
     if entries:
         LedgerEntry.objects.bulk_create(entries, batch_size=BATCH)
@@ -419,21 +392,20 @@ def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> 
 
 
 def _move_buckets(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
-    """Add each entry to its bucket (1), or take it out of it (-1). The caller has locked the buckets' bandits."""
+    """Add each entry to its bucket (1), or take it out (−1). The caller has locked the buckets' bandits."""
     steps: dict[BucketKey, list[int]] = {}
     for entry, sign in moves:
         key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
         value = sign * entry.value_micro
         cost, costed = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
         productive = sign * (entry.value_micro > PRODUCTIVE)
-        moment = (sign, value, value * entry.value_micro, cost, costed, productive)
-        steps[key] = list(map(add, steps.get(key, [0] * len(SUMS)), moment))
+        own_sums = (sign, value, value * entry.value_micro, cost, costed, productive)
+        steps[key] = list(map(add, steps.get(key, [0] * len(SUMS)), own_sums))
     for key in sorted(steps):
         where = dict(zip(BUCKET_KEY, key, strict=True))
         sums = dict(zip(SUMS, steps[key], strict=True))
-        if any(sums.values()) and not Bucket.objects.filter(**where).update(**_added(sums)):
+        if not any(sums.values()):
+            continue
+        increments = {name: F(name) + step for name, step in sums.items() if step}
+        if not Bucket.objects.filter(**where).update(**increments):
             Bucket.objects.create(**where, **sums)
-
-
-def _added(sums: Mapping[str, int]) -> dict[str, Any]:
-    return {name: F(name) + step for name, step in sums.items() if step}

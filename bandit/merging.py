@@ -4,7 +4,7 @@ After an undo every bucket is bit for bit what it was before the merge, except f
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,8 +14,8 @@ from bandit import ledger
 from bandit.arms import Act, locked_arm, record_event
 from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
-from bandit.models import Arm, BanditKind, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import evidence_of, outlook, parts_of, site_day
+from bandit.models import Arm, Bandit, BanditKind, LedgerEntry, LedgerEntryQuerySet
+from bandit.reading import effective_policy, outlook, parts_of, site_day
 from bandit.whatif import row_of
 
 MERGE = "merge:"
@@ -24,9 +24,9 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm; `kept` observations had one there already, which did not change.
+    """`moved` rewards went to the other arm; `kept` observations already had one there, which did not change.
 
-    Abstentions move, too, and are not counted.
+    Abstentions move too, but aren't counted.
     """
 
     moved: int
@@ -35,7 +35,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. The rewards of the observations `again` changed since the merge: settle them again."""
+    """`moved` rewards came back. The rewards of the observations `again` changed since, and must be settled again."""
 
     moved: int
     again: tuple[str, ...]
@@ -43,7 +43,7 @@ class Unmerged:
 
 @dataclass(frozen=True, kw_only=True)
 class MergePreview:
-    """What a merge would do to the rewards and to the posterior."""
+    """What a merge would do to the rewards and to the outlook."""
 
     merged: Merged
     before: Outlook
@@ -58,13 +58,13 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
     """
     with locked_arm(arm) as current:
         target = _mergeable(current, into)
-        moving, doubles = _to_move(current, target)
+        moving, doubles = _entries_to_move(current, target)
         settlement = _settlement(current)
         copies = [ledger.copy_to(target, entry, settlement) for entry in moving]
-        ledger.rewrite(current.bandit, undone=[*moving, *doubles], given=copies, settlement=settlement)
+        ledger.rewrite(current.bandit, reversing=[*moving, *doubles], applying=copies, settlement=settlement)
         current.merged.update(merged_into=target)
         record_event(current, Act.MERGED, other=target, by=by, why=why, merged_into=target)
-    return _counted(moving, doubles)
+    return Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
@@ -82,39 +82,45 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
             raise ValueError(
                 f"{current.name} came to {into.name} along with {last.name}, which was merged later; part that first"
             )
-        moved = {entry.observation for entry in _live_by(into, settlement)}
+        copies_there = list(_live(into).filter(settlement=settlement))
+        observations_there = {entry.observation for entry in copies_there}
         past = _reversed_by(current, settlement)
         # A bandit that chooses one arm has one reward per observation: one that the merge did not move is elsewhere.
-        stays = current.bandit.kind != BanditKind.CHOICE
+        has_many = current.bandit.kind != BanditKind.CHOICE
         back = [
             entry
-            for entry, at in past
-            if entry.observation in moved or (stays and not _changed_since(entry, at, settlement))
+            for entry, reverse_pk in past
+            if entry.observation in observations_there
+            or (has_many and not _changed_since(entry, reverse_pk, settlement))
         ]
         copies = [ledger.copy_to(current, entry, entry.settlement) for entry in back]
-        ledger.rewrite(current.bandit, undone=_live_by(into, settlement), given=copies, settlement=settlement)
+        ledger.rewrite(current.bandit, reversing=copies_there, applying=copies, settlement=settlement)
         # Arms that had been merged into this one before move back with it.
         came_with = [each.pk for each in into.merged.exclude(pk=current.pk) if _last_merge(each) == current]
         Arm.objects.filter(pk__in=came_with).update(merged_into=current)
         record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
-    return Unmerged(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
+    again = tuple(entry.observation for entry, _ in past if entry.observation not in restored)
+    return Unmerged(moved=_count_rewards(back), again=again)
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     """What `merge` would do; nothing is stored. Raises ValueError as `merge`."""
     target = _mergeable(arm, into)
-    moving, doubles = _to_move(arm, target)
-    row, today = arm.bandit, site_day(now)
-    policy, rows = evidence_of(row, today)
+    moving, doubles = _entries_to_move(arm, target)
+    row, today = Bandit.objects.get(pk=arm.bandit_id), site_day(now)
+    current = effective_policy(row)
+    policy, rows = current.policy_on(today), current.rows(today)
     without = rows.plus(row_of(entry, sign=-1) for entry in doubles)
     kinds = tuple(each._replace(arm=target.name) if each.arm == arm.name else each for each in without.kinds)
-    moved = replace(without, kinds=kinds)
-    before = outlook(row, policy, rows, today)
-    merged = replace(policy, parts=parts_of(row, {arm.name: target.name})) if policy.parts else policy
-    posterior = outlook(row, merged, moved, today).posterior
+    rows_after = replace(without, kinds=kinds)
+    _, before = current.outlook(today)
+    if policy.parts:
+        policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))
+    posterior = outlook(row, policy, rows_after, today).posterior
     after = outlook_on(posterior, before.chances.keys() - {arm.name})
-    return MergePreview(merged=_counted(moving, doubles), before=before, after=after)
+    merged = Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
+    return MergePreview(merged=merged, before=before, after=after)
 
 
 def _settlement(arm: Arm) -> str:
@@ -136,26 +142,23 @@ def _mergeable(arm: Arm, into: Arm) -> Arm:
     return target
 
 
-def _to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
-    """The arm's live entries in two parts: those to move, and those whose observation has a live entry on the target.
+def _entries_to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
+    """The arm's live entries: those to move, and those whose observation has a live entry on the target already.
 
-    In a bandit that chooses one arm, an entry on any other arm counts, too: earlier versions could write such.
+    In a bandit that chooses one arm, a live entry on any other arm counts too: earlier versions could write such.
     """
     own = _live(arm)
     others = LedgerEntry.objects.filter(bandit=arm.bandit_id).exclude(arm=arm).live()
-    there = others if arm.bandit.kind == BanditKind.CHOICE else others.filter(arm=target)
-    there = there.filter(observation__in=own.values("observation"))
-    taken = set(there.values_list("observation", flat=True))
+    if arm.bandit.kind != BanditKind.CHOICE:
+        others = others.filter(arm=target)
+    others = others.filter(observation__in=own.values("observation"))
+    taken = set(others.values_list("observation", flat=True))
     entries = list(own)
     moving = [entry for entry in entries if entry.observation not in taken]
     return moving, [entry for entry in entries if entry.observation in taken]
 
 
-def _counted(moving: Sequence[LedgerEntry], doubles: Sequence[LedgerEntry]) -> Merged:
-    return Merged(moved=_rewards(moving), kept=_rewards(doubles))
-
-
-def _rewards(entries: Iterable[LedgerEntry]) -> int:
+def _count_rewards(entries: Iterable[LedgerEntry]) -> int:
     return sum(not entry.is_abstention for entry in entries)
 
 
@@ -164,32 +167,28 @@ def _live(arm: Arm) -> LedgerEntryQuerySet:
     return rows.select_related("bandit", "arm", "grader").order_by("pk")
 
 
-def _live_by(into: Arm, settlement: str) -> list[LedgerEntry]:
-    return list(_live(into).filter(settlement=settlement))
-
-
 def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
-    """The arm's latest entry of each observation whose last revision is this merge's reverse, with the reverse's id."""
+    """The arm's latest entry of each observation whose last revision this merge reversed, with the reverse's key."""
     own = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
-    last = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
+    last_revisions = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
     reverses = own.filter(op=ledger.REVERSE, settlement=settlement).values_list("observation", "revision", "pk")
-    at = {observation: pk for observation, revision, pk in reverses if last[observation] == revision}
+    reverse_pks = {observation: pk for observation, revision, pk in reverses if last_revisions[observation] == revision}
     applies = own.filter(op=ledger.APPLY, observation__in=own.filter(settlement=settlement).values("observation"))
     rows = applies.select_related("bandit", "arm", "grader").order_by("pk")
     return [
-        (entry, at[entry.observation])
+        (entry, reverse_pks[entry.observation])
         for entry in rows
-        if entry.observation in at and entry.revision == last[entry.observation]
+        if entry.observation in reverse_pks and entry.revision == last_revisions[entry.observation]
     ]
 
 
-def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
-    """Whether the observation's reward, which is no longer where the merge put it, was changed after the row `at`.
+def _changed_since(entry: LedgerEntry, reverse_pk: int, settlement: str) -> bool:
+    """Whether the observation's reward, which is no longer where the merge put it, changed after that reverse.
 
-    It was if the merge moved it to the other arm: something has reversed it there since. If the other arm had a reward
-    of its own, it was unless all later rows cancel out, as moves between arms do.
+    If the merge moved it to the other arm, it did, because something has reversed it there since. If the other arm had
+    a reward of its own, it did unless all later rows cancel out, as moves between arms do.
     """
-    rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=at)
+    rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=reverse_pk)
     if rows.filter(op=ledger.APPLY, settlement=settlement).exists():
         return True
     balance: Counter[tuple[object, ...]] = Counter()

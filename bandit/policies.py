@@ -13,7 +13,7 @@ from django.db.models import BooleanField, IntegerField
 from django.utils import timezone
 
 from bandit.core.evidence import EvidenceTable
-from bandit.core.memory import MIN_DAYS, MIN_HALF_LIFE, Memory, memory
+from bandit.core.policy import MIN_DAYS, MIN_HALF_LIFE, Memory, memory
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
 from bandit.ledger import touch
@@ -23,7 +23,7 @@ from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
 FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
-# The policy's own columns: all of them, those that are whole numbers, and those that are switches.
+# The policy's own columns: all of them, the whole numbers, and the switches.
 NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
 SWITCHES = frozenset(field.name for field in FIELDS if isinstance(field, BooleanField))
@@ -32,20 +32,19 @@ HOLDOUTS = frozenset({"holdout", "holdout_decided"})
 # The floor never carries evidence.
 WEIGHTLESS = "floor"
 MAX_NUMBER = 1_000_000.0
-# The traffic of a day is the mean over so many days before today.
+# The traffic of a day is the mean over this many days before today.
 TRAFFIC_DAYS = 28
 
 
-# Limits of all agents together, and limits of each.
-FLEET_WIDE: Mapping[str, Any] = {
-    "consumption_per_agent": None,
-    "consumption_per_day": 2,
-    "probation_per_agent": None,
-    "probation_per_day": 1,
-    "open_decisions": None,
-    "agent_cap": None,
-}
-OF_AN_AGENT: Mapping[str, Any] = {
+# The first policy of a new site; numbers that are not listed have their column's default.
+NEW_SITE: Mapping[str, Any] = {
+    "half_life_days": 45.0,
+    "exploration": 0.005,
+    "sharpness": 2.0,
+    "follows_change": True,
+    "varies_by_day": True,
+    "holdout": 0.4,
+    "holdout_decided": 0.05,
     "consumption_per_agent": 2,
     "consumption_per_day": None,
     "probation_per_agent": 1,
@@ -53,42 +52,8 @@ OF_AN_AGENT: Mapping[str, Any] = {
     "open_decisions": 8,
     "agent_cap": 3,
 }
-# What a new site's policies began with, by release; a number that is not named had its column's default.
-DEFAULTS: Mapping[str, dict[str, Any]] = {
-    "0.1": {
-        "half_life_days": 21.0,
-        "exploration": None,
-        "sharpness": 1.0,
-        "follows_change": False,
-        "varies_by_day": False,
-        "holdout": 0.1,
-        "holdout_decided": None,
-        **FLEET_WIDE,
-    },
-    "0.2": {
-        "half_life_days": 45.0,
-        "exploration": 0.03,
-        "sharpness": 2.0,
-        "follows_change": True,
-        "varies_by_day": False,
-        "holdout": 0.4,
-        "holdout_decided": 0.05,
-        **OF_AN_AGENT,
-    },
-    "0.3": {
-        "half_life_days": 45.0,
-        "exploration": 0.005,
-        "sharpness": 2.0,
-        "follows_change": True,
-        "varies_by_day": True,
-        "holdout": 0.4,
-        "holdout_decided": 0.05,
-        **OF_AN_AGENT,
-    },
-}
-RELEASE = "0.3"
-# The bandit whose arms are pairs, harness and model.
-OF_PARTS = "harness"
+# The bandit whose arms are pairs of harness and model, which share evidence on a new site.
+POOLED_BANDIT = "harness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +132,7 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
 
 
 def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> PolicyPreview:
-    """What these numbers would change; stores nothing. Raises UnknownBandit, or ValidationError as `put_in_force`."""
+    """What these numbers would change; stores nothing. Raises UnknownBandit, or ValidationError as `set_policy`."""
     row = Bandit.objects.named(bandit)
     current, version = version_of(row), proposed(row, numbers)
     remembered = memory_of(version, now)
@@ -181,7 +146,7 @@ def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> PolicyPre
     )
 
 
-def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: str, note: str = "") -> PolicyVersion:
+def set_policy(bandit: str, numbers: Mapping[str, Any], *, version: int, by: str, note: str = "") -> PolicyVersion:
     """Store these numbers as `version`, the next one, which takes effect at once; the other numbers stay.
 
     Raises UnknownBandit, StaleVersion if `version` is not the next, or ValidationError for a number out of range or a
@@ -202,10 +167,12 @@ def of_a_new_site(version: PolicyVersion) -> dict[str, Any]:
 
     Holdouts are left out for a bandit that chooses one arm, which has none.
     """
-    unread = frozenset() if version.bandit.kind == BanditKind.MANY else HOLDOUTS
-    latest = {name: value for name, value in DEFAULTS[RELEASE].items() if name not in unread}
-    latest |= {"pooling": True} if version.bandit.name == OF_PARTS else {}
-    return {name: value for name, value in latest.items() if getattr(version, name) != value}
+    numbers = dict(NEW_SITE)
+    if version.bandit.kind != BanditKind.MANY:
+        numbers = {name: value for name, value in numbers.items() if name not in HOLDOUTS}
+    if version.bandit.name == POOLED_BANDIT:
+        numbers["pooling"] = True
+    return {name: value for name, value in numbers.items() if getattr(version, name) != value}
 
 
 def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:

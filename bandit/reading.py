@@ -1,7 +1,7 @@
-"""Posteriors for pages, the API and selection: read the buckets once, fold them with the policy in force.
+"""Posteriors for pages, the API and selection: buckets are read once and folded under the effective policy.
 
-There are two clocks. A reading of the day `today` leaves out what happened later; one `known_by` a moment leaves
-out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
+There are two clocks. A reading on the day `today` leaves out what happened later. One `known_by` a moment leaves out
+what was recorded later, whatever it was about: rewards, corrections, policies, calibrations and rectifiers.
 """
 
 import hashlib
@@ -13,12 +13,11 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from django.conf import settings
-from django.db.models import BigIntegerField, Case, Q, Sum, Value, When
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import Q
 from django.utils import timezone
 
-from bandit import buckets, calibrating, rectifying, versions
-from bandit.buckets import RewardSums
+from bandit import versions
+from bandit.buckets import RewardSums, read_sums
 from bandit.core.advice import jumps
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
@@ -27,27 +26,24 @@ from bandit.core.posterior import outlook as outlook_on
 from bandit.core.residual import Baseline, ContextRewards, apply_baseline, baseline
 from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 from bandit.models import (
-    PRODUCTIVE,
-    SUMS,
     Arm,
     Bandit,
     BanditKind,
     BreakDecision,
     CalibrationVersion,
-    LedgerEntry,
     PolicyVersion,
     Rectifier,
 )
 
-# The pages of a bandit ask for a dozen.
+# The pages of one bandit need a dozen.
 CACHED_READINGS = 64
-# What stands between the two parts of an arm's name.
+# Separates the two parts of an arm's name.
 PART = "/"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BanditReading:
-    """A bandit's rows on one day, and what follows from them.
+    """A bandit's reward rows on one day, and what follows from them.
 
     `productive` and `abstentions` count, by the arm's name, the rewards above PRODUCTIVE and the observations that
     could not be graded; arms without any are left out.
@@ -60,24 +56,23 @@ class BanditReading:
 
     @cached_property
     def plain_means(self) -> dict[str, float]:
-        """The mean of each arm's rewards as they are read, without prior and decay."""
-        read = self.posterior
-        return plain_means(self.rows, arms=read.names, policy=read.policy, today=read.day)
+        """The mean of each arm's rewards as the policy reads them, without prior and decay."""
+        posterior = self.posterior
+        return plain_means(self.rows, arms=posterior.names, policy=posterior.policy, today=posterior.day)
 
     @cached_property
     def jumps(self) -> dict[str, float]:
-        """How far one more reward would move each arm's mean at most."""
+        """The most that one more reward would move each arm's mean."""
         return jumps(self.rows, self.posterior)
 
     @cached_property
     def baseline(self) -> Baseline:
-        """The means of these arms that another bandit's rewards are freed of, as if no arm was merged."""
-        read = self.posterior
-        return baseline(ContextRewards(rows=self.rows, policy=read.policy), read.day)
+        """The arms' means, as the baseline of another bandit, before merges are taken into account."""
+        return baseline(ContextRewards(rows=self.rows, policy=self.posterior.policy), self.posterior.day)
 
     @cached_property
     def rewarded(self) -> dict[str, int]:
-        """How many rewards each arm has had."""
+        """The number of each arm's rewards."""
         counts = Counter[str]()
         for kind, (n, *_) in self.rows.totals():
             counts[kind.arm] += n * (kind.source != ABSTAINED)
@@ -85,8 +80,8 @@ class BanditReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """What a reading follows from: equal questions have equal readings. `bandit` at another revision is another."""
+class _CacheKey:
+    """What a reading depends on. The bandit's contents are represented by its key and revision."""
 
     bandit: Bandit = field(compare=False)
     key: tuple[int, int]
@@ -96,40 +91,50 @@ class _Question:
 
 
 def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> BanditReading:
-    """What the ledger amounts to for these arms on the day `today`; cached until the bandit's revision is another.
+    """The reading of these arms on the day `today`; cached until the bandit's revision changes.
 
-    `bandit` is to be fresh from the database, of this transaction where there is one: its revision is believed. A
-    revision is never used twice (`ledger.touch`), so that one that was rolled back says nothing of a later one; at 0
-    nothing was ever said, and nothing is cached.
+    `bandit` must be freshly loaded, in this transaction if there is one, because its revision is the cache key. A
+    revision is never used twice (`ledger.touch`), so one that was rolled back does no harm. At revision 0 nothing was
+    recorded yet, and nothing is cached.
     """
     names, key = tuple(sorted(set(arms))), (bandit.pk, bandit.revision)
-    question = _Question(bandit=bandit, key=key, policy=policy, arms=names, today=today)
-    return _read(question) if bandit.revision else _read.__wrapped__(question)
+    cache_key = _CacheKey(bandit=bandit, key=key, policy=policy, arms=names, today=today)
+    return _read(cache_key) if bandit.revision else _read.__wrapped__(cache_key)
 
 
-# The one cache of this package: folded posteriors, by the bandit's revision. Every page of a bandit and every decision
-# needs one, and most come between two rewards. CPU of `posterior_of` on a machine of two cores, SQLite:
+# The one cache of rows in this package: folded posteriors, by the bandit's revision. Every page of a bandit and every
+# decision needs one, and most come between two rewards. CPU of `posterior_of` on a machine of two cores, SQLite:
 #
 #     buckets of the bandit      2,000   20,000   60,000
 #     read and folded            23 ms   110 ms   345 ms
 #     cached                      6 ms     5 ms     7 ms
 @lru_cache(maxsize=CACHED_READINGS)
-def _read(question: _Question) -> BanditReading:
-    return _folded(question.bandit, question.policy, question.arms, question.today, known_by=None)
+def _read(key: _CacheKey) -> BanditReading:
+    return _fold(key.bandit, key.policy, key.arms, key.today, known_by=None)
 
 
-def _folded(
-    bandit: Bandit, policy: Policy, arms: Iterable[str], today: date, known_by: datetime | None
-) -> BanditReading:
+def _fold(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date, known_by: datetime | None) -> BanditReading:
     sums = _sums_of(bandit, policy, today, known_by)
     rows = sums.rows(with_abstentions=policy.reads_abstentions)
     posterior = fold(rows, arms=arms, policy=policy, today=today)
     return BanditReading(rows=rows, posterior=posterior, productive=sums.productive, abstentions=sums.abstentions)
 
 
-def fresh(bandit: Bandit) -> Bandit:
-    """The bandit as it is now, which its row at hand may not know yet."""
-    return Bandit.objects.fresh(bandit.pk)
+def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> RewardRows:
+    """The bandit's rewards as rows of exact integers, one for each key, as far back as the policy reads.
+
+    Abstentions are included if the policy's scale gives them a value. Three queries.
+    """
+    return _sums_of(bandit, policy, today, known_by).rows(with_abstentions=policy.reads_abstentions)
+
+
+def _sums_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None) -> RewardSums:
+    return read_sums(bandit, days_read(policy, today), known_by)
+
+
+def days_read(policy: Policy, today: date) -> tuple[date, date]:
+    """The first and the last day whose rewards count on the day `today`."""
+    return date.fromordinal(max(1, today.toordinal() - policy.days_read)), today
 
 
 def site_day(now: datetime) -> date:
@@ -137,26 +142,36 @@ def site_day(now: datetime) -> date:
     return timezone.localtime(now, timezone.get_default_timezone()).date()
 
 
+def arms_of(bandit: Bandit) -> list[Arm]:
+    """All of its arms, by name. One query."""
+    arms = list(Arm.objects.filter(bandit=bandit).select_related("merged_into"))
+    for arm in arms:
+        arm.bandit = bandit
+    return arms
+
+
+# --- the policy ------------------------------------------------------------------------------------------------------
+
+
 def version_of(bandit: Bandit, known_by: datetime | None = None) -> PolicyVersion:
-    """The latest version of the bandit's policy, or the latest of those made by then; version 0, the defaults, where
-    there is none.
+    """The latest version of the bandit's policy, or the latest made by `known_by`; an unsaved version 0 with the
+    defaults if there is none.
     """
-    held = versions.latest(PolicyVersion, bandit, known_by)
-    return held or PolicyVersion(bandit=bandit, version=0, by="defaults")
+    return versions.latest(PolicyVersion, bandit, known_by) or PolicyVersion(bandit=bandit, version=0, by="defaults")
 
 
 def weights_of(version: PolicyVersion) -> dict[str, float]:
-    """What each source counts: the site's own weights, but for what this version says."""
+    """The weight of each source: the site's, unless this version has its own."""
     return {**settings.EVIDENCE_WEIGHTS, **version.weights}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InForce:
-    """All that a bandit is read by, now or as it was `known_by` then, read once for whatever is asked of it.
+class EffectivePolicy:
+    """All that determines how a bandit is read, now or as it was `known_by` a moment; loaded once for many readings.
 
-    `bandit` is fresh from the database. `rectifier` and `calibration` are the last versions, on or off; the `policy` is
-    that of those that are on, without what the rewards are freed of. `said` is what people said of breaks, where the
-    `version` knows any.
+    `bandit` is freshly loaded. `rectifier` and `calibration` are the latest versions, enabled or not; the `policy`
+    takes account of those that are enabled, but not of the baseline, which depends on the day. `break_decisions` is
+    empty unless the `version` follows change.
     """
 
     bandit: Bandit
@@ -164,7 +179,7 @@ class InForce:
     version: PolicyVersion
     rectifier: Rectifier | None
     calibration: CalibrationVersion | None
-    said: Sequence[BreakDecision]
+    break_decisions: Sequence[BreakDecision]
     policy: Policy
 
     @cached_property
@@ -173,7 +188,7 @@ class InForce:
         return arms_of(self.bandit)
 
     def policy_on(self, today: date) -> Policy:
-        """The policy with what the rewards are freed of on the day `today`."""
+        """The policy with the baseline of the day `today`."""
         if today not in self._policies:
             self._policies[today] = with_baseline(self.bandit, self.policy, today, self.known_by)
         return self._policies[today]
@@ -183,74 +198,77 @@ class InForce:
         return {}
 
     def rows(self, today: date) -> RewardRows:
-        """What the ledger amounts to on the day `today`, as `rows_of` has it; those of the cached reading, for now."""
+        """The bandit's rewards on the day `today`, as `rows_of` returns them."""
         if self.known_by is None:
             return self.outlook(today)[0].rows
         return rows_of(self.bandit, self.policy, today, self.known_by)
 
     def outlook(self, today: date, policy: Policy | None = None) -> tuple[BanditReading, Outlook]:
-        """The bandit's rows and what it believes on the day `today`, or would with another policy; as `outlook_at`."""
-        return _outlook_at(self.bandit, policy or self.policy_on(today), today, self.known_by, self.arms)
+        """The bandit's reading and outlook on the day `today`, under another policy if one is passed in."""
+        policy = policy or self.policy_on(today)
+        names = [arm.name for arm in self.arms]
+        if self.known_by is None:
+            reading = read(self.bandit, policy, names, today)
+        else:
+            reading = _fold(self.bandit, policy, names, today, self.known_by)
+        return reading, outlook_on(reading.posterior, _choosable(self.arms))
 
 
-def in_force(bandit: Bandit, known_by: datetime | None = None) -> InForce:
-    """What this bandit, fresh from the database, is read by: four queries at most."""
-    version = version_of(bandit, known_by)
-    rectifier, calibration = rectifying.latest(bandit, known_by), calibrating.latest(bandit, known_by)
-    said = told(bandit, known_by) if version.follows_change else []
-    return InForce(
+def effective_policy(bandit: Bandit, known_by: datetime | None = None) -> EffectivePolicy:
+    """What this freshly loaded bandit is read by, now or `known_by` a moment. Four queries at most."""
+    return _effective(version_of(bandit, known_by), known_by)
+
+
+def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
+    """The effective policy with its rectifier and calibration, but without a baseline. Four queries at most."""
+    return effective_policy(bandit, known_by).policy
+
+
+def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
+    """As `policy_of`, but with this version of the policy, saved or not. Three queries at most."""
+    return _effective(version, known_by).policy
+
+
+def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePolicy:
+    bandit = version.bandit
+    rectifier = versions.latest(Rectifier, bandit, known_by)
+    calibration = versions.latest(CalibrationVersion, bandit, known_by)
+    break_decisions: list[BreakDecision] = []
+    if version.follows_change:
+        made = BreakDecision.objects.filter(bandit=bandit).select_related("arm").order_by("created_at", "pk")
+        break_decisions = list(made if known_by is None else made.filter(created_at__lte=known_by))
+    policy = policy_from(version, versions.if_enabled(rectifier), versions.if_enabled(calibration), break_decisions)
+    return EffectivePolicy(
         bandit=bandit,
         known_by=known_by,
         version=version,
         rectifier=rectifier,
         calibration=calibration,
-        said=said,
-        policy=policy_from(version, versions.on(rectifier), versions.on(calibration), _latest_said(said)),
+        break_decisions=break_decisions,
+        policy=policy,
     )
-
-
-def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
-    """The policy in force with its rectifier and its calibration, or what was in force then: four queries, or three."""
-    return policy_with(version_of(bandit, known_by), known_by)
-
-
-def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """A version of a policy, saved or not, with what else is in force, now or then: four queries at most."""
-    bandit = version.bandit
-    rectifier, calibration = rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by)
-    return policy_from(version, rectifier, calibration, decided_breaks(version, known_by))
-
-
-def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> tuple[DecidedBreak, ...]:
-    """What people said of the breaks of arms, or had said by then: the last of each arm and day. None where the version
-    knows no breaks; else one query.
-    """
-    return _latest_said(told(version.bandit, known_by)) if version.follows_change else ()
-
-
-def _latest_said(said: Iterable[BreakDecision]) -> tuple[DecidedBreak, ...]:
-    latest = {(each.arm.name, each.day): each for each in said}
-    return tuple(
-        DecidedBreak(arm=arm, day=day, is_confirmed=each.kept, decided=site_day(each.created_at))
-        for (arm, day), each in sorted(latest.items())
-    )
-
-
-def told(bandit: Bandit, known_by: datetime | None = None) -> list[BreakDecision]:
-    """What people said of the breaks of its arms, or had said by then, in the order in which they did. One query."""
-    return list(BreakDecision.objects.filter(bandit=bandit).told(known_by))
 
 
 def policy_from(
     version: PolicyVersion,
     rectifier: Rectifier | None = None,
     calibration: CalibrationVersion | None = None,
-    decisions: tuple[DecidedBreak, ...] = (),
+    break_decisions: Iterable[BreakDecision] = (),
 ) -> Policy:
-    """A version of a policy as the core reads it, saved or not; one query where its arms share by their parts."""
+    """The `Policy` of this version, saved or not. One query if its arms share evidence by their parts.
+
+    `break_decisions` are in the order in which they were made; the last one for each arm and day counts.
+    """
+    latest_decisions = {(each.arm.name, each.day): each for each in break_decisions}
+    decisions = tuple(
+        DecidedBreak(arm=arm, day=day, is_confirmed=each.kept, decided=site_day(each.created_at))
+        for (arm, day), each in sorted(latest_decisions.items())
+    )
     names = [str(version)]
-    names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
-    names += [] if calibration is None else [f"calibration/{calibration.version}"]
+    if rectifier is not None:
+        names.append(f"rectifier/{rectifier.version}")
+    if calibration is not None:
+        names.append(f"calibration/{calibration.version}")
     if decisions:
         text = "\n".join(repr(each) for each in decisions)
         names.append(f"breaks/{hashlib.sha256(text.encode()).hexdigest()[:8]}")
@@ -262,13 +280,13 @@ def policy_from(
         floor=version.floor,
         weights=weights_of(version),
         version=" ".join(names),
-        rectifier={} if rectifier is None else rectifying.offsets_under(rectifier, calibration),
+        rectifier={} if rectifier is None else versions.effective_offsets(rectifier, calibration),
         salience_floor=version.salience_floor,
         caps=version.caps,
         evidence_cap=version.evidence_cap,
         cost_weight=version.cost_weight,
         standings=settings.STANDING_WEIGHTS,
-        scale=calibrating.scale_of(calibration),
+        scale=versions.scale_of(calibration),
         exploration=version.exploration,
         sharpness=version.sharpness,
         follows_change=version.follows_change,
@@ -280,152 +298,77 @@ def policy_from(
 
 
 def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) -> dict[str, tuple[str, str]]:
-    """The two parts of each arm, by its name first/second; of an arm that is only a first part of others, that alone.
-    An arm without either is left out. One query.
+    """The two parts of each arm, by its name "first/second"; the second is "" for an arm that is only a first part.
 
-    A part that was merged into another counts as that: the first is an arm of this bandit, the second of one that holds
-    names. `merging` names first parts that are to be merged, and into which, for a preview.
+    Arms without parts are left out. A merged part counts as the one that it was merged into; first parts are arms of
+    this bandit, second parts arms of a bandit of names. `merging` maps first parts to those that a preview would merge
+    them into. One query.
     """
-    arms = Arm.objects.filter(Q(bandit=bandit) | Q(bandit__kind=BanditKind.NAMES))
+    arms = Arm.objects.filter(Q(bandit=bandit) | Q(bandit__kind=BanditKind.NAMES)).order_by("pk")
     names: list[str] = []
-    current: tuple[dict[str, str], dict[str, str]] = {}, {}
-    for of, name, merged_into in arms.values_list("bandit", "name", "merged_into__name").order_by("pk"):
-        own = of == bandit.pk
-        names += [name] * own
+    merged_firsts: dict[str, str] = {}
+    merged_seconds: dict[str, str] = {}
+    for bandit_id, name, merged_into in arms.values_list("bandit", "name", "merged_into__name"):
+        if bandit_id == bandit.pk:
+            names.append(name)
         if merged_into is not None:
-            current[not own][name] = merged_into
+            merged = merged_firsts if bandit_id == bandit.pk else merged_seconds
+            merged[name] = merged_into
     parts = {}
     for name in names:
-        one, _, other = name.partition(PART)
-        one = current[0].get(one, one)
-        parts[name] = merging.get(one, one), current[1].get(other, other)
-    first = {one for one, other in parts.values() if other}
-    return {name: both for name, both in parts.items() if both[0] in first}
+        first, _, second = name.partition(PART)
+        first = merged_firsts.get(first, first)
+        parts[name] = merging.get(first, first), merged_seconds.get(second, second)
+    firsts_of_pairs = {first for first, second in parts.values() if second}
+    return {name: both for name, both in parts.items() if both[0] in firsts_of_pairs}
 
 
-def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> RewardRows:
-    """What the ledger amounts to, one row for each key, as far back as the policy reads: exact integers.
-
-    Abstentions are among them where the policy's scale has something to say of them, and else nowhere. Three queries.
-    """
-    sums = _sums_of(bandit, policy, today, known_by)
-    return sums.rows(with_abstentions=policy.reads_abstentions)
-
-
-def _sums_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None) -> RewardSums:
-    """What the buckets hold of the days that the policy reads; or, where only what was recorded by `known_by` counts,
-    what the ledger's rows come to.
-    """
-    days = days_read(policy, today)
-    if known_by is None:
-        return buckets.read(bandit, days)
-    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=days, recorded_at__lte=known_by)
-    sums = entries.order_by().values_list(*buckets.KEY).annotate(**signed_sums())
-    return RewardSums.of(bandit, sums)
-
-
-def days_read(policy: Policy, today: date) -> tuple[date, date]:
-    """The first and the last day whose rewards count on the day `today`."""
-    return date.fromordinal(max(1, today.toordinal() - policy.days_read)), today
-
-
-def sign_of_entry() -> Case:
-    """1 for an apply and −1 for a reverse: their sum over ledger entries is how many rewards are live."""
-    return Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
-
-
-def signed_sums() -> dict[str, Sum]:
-    """A bucket's columns as sums over ledger entries: applies less reverses."""
-    sign = sign_of_entry()
-    value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
-    known = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
-    productive = Case(When(value_micro__gt=PRODUCTIVE, then=sign), default=0, output_field=BigIntegerField())
-    sums = (sign, sign * value, sign * value * value, sign * cost, known, productive)
-    return {f"total_{name}": Sum(each) for name, each in zip(SUMS, sums, strict=True)}
+# --- baselines and outlooks ------------------------------------------------------------------------------------------
 
 
 def with_baseline(
-    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None, *, moved: Sequence[RewardRow] = ()
+    bandit: Bandit,
+    policy: Policy,
+    today: date,
+    known_by: datetime | None = None,
+    *,
+    extra_rows: Sequence[RewardRow] = (),
 ) -> Policy:
-    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing.
+    """The policy with the bandit's baseline on the day `today`; unchanged if the bandit has none.
 
-    `moved` is added to what those means are taken from, for a what-if.
+    `extra_rows` are added to the rewards that the baseline is computed from, for a what-if.
     """
-    found = baseline_of(bandit, today, known_by, moved)
-    return policy if found is None else apply_baseline(policy, found)
-
-
-def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, RewardRows]:
-    """The policy in force on the day `today`, what the rewards are freed of included, and the rows that it reads."""
-    policy = with_baseline(bandit, policy_of(bandit), today)
-    return policy, rows_of(bandit, policy, today)
-
-
-def baseline_of(
-    bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[RewardRow] = ()
-) -> Baseline | None:
-    """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more."""
     if bandit.baseline_id is None:
-        return None
-    other = Bandit.objects.fresh(bandit.baseline_id)  # as it is now: its revision is believed
-    policy = policy_of(other, known_by)
-    if known_by is None and not moved:
-        current = dict(other.arms.values_list("name", "merged_into__name"))
-        merged = {name: into for name, into in current.items() if into is not None}
-        return read(other, policy, current, today).baseline.with_merged(merged)
-    merged = dict(other.arms.exclude(merged_into=None).values_list("name", "merged_into__name"))
-    rows = rows_of(other, policy, today, known_by).plus(moved)
+        return policy
+    return apply_baseline(policy, _baseline(bandit.baseline_id, today, known_by, extra_rows))
+
+
+def baseline_of(bandit: Bandit, today: date) -> Baseline | None:
+    """The means that this bandit's rewards are adjusted by; None if it has no baseline. Four queries more."""
+    return None if bandit.baseline_id is None else _baseline(bandit.baseline_id, today, None, ())
+
+
+def _baseline(bandit_id: int, today: date, known_by: datetime | None, extra_rows: Sequence[RewardRow]) -> Baseline:
+    bandit = Bandit.objects.get(pk=bandit_id)  # freshly loaded: its revision is the cache key
+    policy = policy_of(bandit, known_by)
+    merged_into = dict(bandit.arms.values_list("name", "merged_into__name"))
+    merged = {name: into for name, into in merged_into.items() if into is not None}
+    if known_by is None and not extra_rows:
+        return read(bandit, policy, merged_into, today).baseline.with_merged(merged)
+    rows = rows_of(bandit, policy, today, known_by).plus(extra_rows)
     return baseline(ContextRewards(rows=rows, policy=policy, merged=merged), today)
 
 
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
-    """What the bandit believes at `now`, or what it would have, had it known nothing after `known_by`.
-
-    Raises UnknownBandit.
-    """
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row, known_by), today, known_by)
-    return outlook_at(row, policy, today, known_by)[1]
-
-
-def present_outlook(bandit: Bandit, policy: Policy, today: date) -> Outlook:
-    """What the bandit believes on the day `today` with this policy, remembered as in `read`. One query, or two."""
-    return outlook_at(bandit, policy, today)[1]
-
-
-def outlook_at(
-    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None
-) -> tuple[BanditReading, Outlook]:
-    """The bandit's rows with this policy, and what it believes; remembered as in `read` but for what was `known_by`
-    then. Two queries at most. `bandit` as in `read`.
-    """
-    return _outlook_at(bandit, policy, today, known_by, arms_of(bandit))
-
-
-def _outlook_at(
-    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None, arms: Sequence[Arm]
-) -> tuple[BanditReading, Outlook]:
-    names = [arm.name for arm in arms]
-    if known_by is None:
-        reading = read(bandit, policy, names, today)
-    else:
-        reading = _folded(bandit, policy, names, today, known_by)
-    return reading, outlook_on(reading.posterior, _choosable(arms))
+    """The bandit's outlook at `now`, as far as it was `known_by` a moment. Raises UnknownBandit."""
+    return effective_policy(Bandit.objects.named(bandit), known_by).outlook(site_day(now))[1]
 
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
-    """What the bandit would believe on the day `today` with this policy and these rows. One query."""
+    """The outlook that the bandit would have on the day `today` with this policy and these rows. One query."""
     arms = arms_of(bandit)
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
     return outlook_on(posterior, _choosable(arms))
-
-
-def arms_of(bandit: Bandit) -> list[Arm]:
-    """All of its arms, by name. One query."""
-    arms = list(Arm.objects.filter(bandit=bandit).select_related("merged_into"))
-    for arm in arms:
-        arm.bandit = bandit
-    return arms
 
 
 def _choosable(arms: Iterable[Arm]) -> list[str]:

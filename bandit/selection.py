@@ -1,4 +1,7 @@
-"""Decides what an agent does next: which arms are eligible, their odds, and a draw that a retry repeats (law L12)."""
+"""Decides what an agent does next: which arms are eligible, the odds of each, and a draw that a retry repeats.
+
+Writes no reward.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -8,10 +11,9 @@ from typing import Any
 
 from django.db import transaction
 
-from bandit.chance import chance, key_id
-from bandit.core.feedback import Feedback
+from bandit.chance import chance, key_id, require_decision_id
 from bandit.core.posterior import Outlook, Posterior, chances
-from bandit.core.thompson import draw
+from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
     UNFINISHED,
@@ -23,7 +25,6 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, BanditKind, PolicyVersion, Selection
-from bandit.names import checked_id
 from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
 
@@ -33,8 +34,8 @@ __all__ = [
     "NothingEligible",
     "Outlook",
     "TooManyOpen",
-    "asked",
     "complete",
+    "find_decision",
     "posterior_of",
     "preview",
     "select",
@@ -45,14 +46,14 @@ __all__ = [
 
 
 PURPOSE, PREVIEW_PURPOSE = "selection", "made-up selection"
-# A decision without a session counts as open for so long; after that, the run is taken to have died.
+# A decision without a session counts as open for this long; after that, the run is assumed to have died.
 OPEN_FOR = timedelta(days=1)
-# An error names so many open decisions.
+# The most open decisions that an error names.
 MAX_LISTED = 10
 
 
 class NothingEligible(LookupError):
-    """Every arm is left out. `reasons` maps each arm to why."""
+    """Every arm is left out. `reasons` maps each arm to the reason."""
 
     def __init__(self, bandit: str, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
@@ -67,7 +68,7 @@ class TooManyOpen(ValueError):
 
 
 class AlreadyCompleted(ValueError):
-    """A decision is closed by one session, and a session closes one decision of a bandit."""
+    """Another session closed the decision already, or the session closed another decision of the bandit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +107,11 @@ def select(
     probation are only tried in low-stakes contexts.
     `exempt_agents`: agents that do not count against limits that all agents share, such as the samples' agent.
 
-    Writes no reward (law L12). Raises UnknownBandit, UnknownArm, and NothingEligible; TooManyOpen if the agent has as
+    Writes no reward. Raises UnknownBandit, UnknownArm, and NothingEligible; TooManyOpen if the agent has as
     many open decisions as the policy allows (overrides are exempt); ValueError for a decision id that is blank, too
     long or unprintable, a supply that is not a whole number from 0 up, or a context if the bandit has no baseline.
     """
-    checked_id(decision_id)
+    require_decision_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
@@ -163,7 +164,7 @@ def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[
     return choice, _explain(choice)
 
 
-def asked(bandit: str, agent: str, decision_id: str) -> Selection | None:
+def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None:
     """The agent's decision with that id, if any; decisions of earlier versions, which have no agent, match for all."""
     decisions = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
     return decisions.select_related("arm").order_by("-agent").first()
@@ -202,10 +203,10 @@ def _require_choice(bandit: Bandit) -> None:
 
 
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
-    """Close a decision with the session that came of it and the arm that ran, whether or not that was the chosen one.
+    """Close a decision with the session that it led to and the arm that ran, which may not be the chosen one.
 
-    The reward goes to the arm that ran. Doing it again changes nothing. Raises UnknownArm; AlreadyCompleted if another
-    session closed the decision, or the session closed another decision.
+    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, or
+    AlreadyCompleted if another session closed the decision, or the session closed another decision.
     """
     with transaction.atomic():
         decision = (
@@ -302,12 +303,12 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
 
 
 def _explain(choice: Choice) -> dict[str, Any]:
-    """The decision in words, and the numbers it rests on."""
+    """The decision in sentences, and its numbers by arm."""
     name, odds = choice.arm.name, choice.odds
     if choice.override:
-        instead = choice.override["drawn"]
-        drawn = f"the draw would have said {instead}" if instead else "nothing was eligible"
-        why = f"{name} because the caller insisted; {drawn}."
+        drawn = choice.override["drawn"]
+        otherwise = f"the draw would have said {drawn}" if drawn else "nothing was eligible"
+        why = f"{name} because the caller insisted; {otherwise}."
     else:
         arm = choice.posterior.arms[name]
         why = (
@@ -317,15 +318,15 @@ def _explain(choice: Choice) -> dict[str, Any]:
     sentences = [why, *choice.remarks]
     sentences += [f"{each}: {feedback.sentence}." for each, feedback in sorted(choice.feedback.items())]
     sentences += [f"{each} was left out: {reason}." for each, reason in sorted(choice.left_out.items())]
-    numbers = {
-        each: {
-            "mean": round(choice.posterior.arms[each].mean, 6),
-            "low": round(choice.posterior.arms[each].low, 6),
-            "high": round(choice.posterior.arms[each].high, 6),
+    numbers = {}
+    for each in sorted(odds):
+        posterior = choice.posterior.arms[each]
+        numbers[each] = {
+            "mean": round(posterior.mean, 6),
+            "low": round(posterior.low, 6),
+            "high": round(posterior.high, 6),
             "p_best": choice.best[each],
             "factor": choice.feedback[each].factor if each in choice.feedback else 1.0,
             "propensity": odds[each],
         }
-        for each in sorted(odds)
-    }
     return {"chosen": name, "sentences": sentences, "arms": numbers, "policy": choice.posterior.policy.version}

@@ -1,143 +1,72 @@
-"""Arms whose abstentions nobody has judged, and how far each would move if those sessions were failures."""
+"""Arms whose abstentions nobody has judged: how those sessions really went is unknown."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from datetime import date, datetime
-from functools import lru_cache
+from datetime import date, datetime, timedelta
 
 from django.db.models import Exists, OuterRef
 
-from bandit.core.moves import ArmMove, moves
-from bandit.core.policy import Policy
-from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import CACHED_READINGS, days_read, evidence_of, fresh, outlook, site_day
+from bandit.reading import site_day
 
-# What abstentions that are read alike share: day, context and salience.
-Alike = tuple[date, str, int]
+# An arm is unheard with this many abstentions in so many days, if no observation that abstained was judged in them.
+MIN_ABSTENTIONS, WINDOW_DAYS = 5, 28
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unheard:
-    """An arm none of whose abstentions was graded: the `observations` that abstain, of `n` with rewards and without.
+def unheard_arms(
+    bandit: str, now: datetime, *, sources: Collection[str], excluded: Collection[str]
+) -> dict[str, list[str]]:
+    """The choosable arms with MIN_ABSTENTIONS of which none of `sources` has graded any, with these observations.
 
-    `move`: what it would do to the arm to read them at `value`.
+    `excluded` observations don't count. Three queries. Raises UnknownBandit.
     """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    days = (today - timedelta(days=WINDOW_DAYS - 1), today)
+    abstained = LedgerEntry.objects.abstentions().live().filter(bandit=row, effective_day__range=days)
+    observations: dict[str, list[str]] = defaultdict(list)
+    choosable = {arm.name for arm in row.arms.all() if arm.is_choosable}
+    for arm, observation in abstained.order_by("pk").values_list("arm__name", "observation"):
+        if arm in choosable and observation not in excluded:
+            observations[arm].append(observation)
+    many = {arm for arm, own in observations.items() if len(own) >= MIN_ABSTENTIONS}
+    heard = heard_arms(row, days, sources, arms=many)
+    return {arm: observations[arm] for arm in sorted(many - heard)}
 
-    arm: str
-    observations: tuple[str, ...]
-    n: int
-    value: float
-    move: ArmMove
 
-
-def heard(
+def heard_arms(
     bandit: Bandit,
-    policy: Policy,
-    today: date,
+    days: tuple[date, date],
     sources: Collection[str],
     known_by: datetime | None = None,
     *,
     arms: Collection[str],
-) -> frozenset[str]:
-    """Those of the `arms` of which one of these sources has graded an observation that abstained, over the days that
-    are read.
+) -> set[str]:
+    """Those of the `arms` of which one of `sources` has graded an observation that had abstained.
 
-    Two queries, which look no further in an arm than to the first; remembered until the bandit's revision is another.
-    What was reversed meanwhile does not count.
+    The grade is of one of these days, the last included, and was not reversed; entries recorded after `known_by` don't
+    count. One query, or none without arms.
     """
     if not arms:
-        return frozenset()
-    revision = fresh(bandit).revision
-    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by, frozenset(arms))
-    return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
-
-
-@lru_cache(maxsize=CACHED_READINGS)
-def _heard(
-    bandit: int,
-    _revision: int,
-    sources: frozenset[str],
-    days: tuple[date, date],
-    known_by: datetime | None,
-    arms: frozenset[str],
-) -> frozenset[str]:
-    known = {} if known_by is None else {"recorded_at__lte": known_by}
+        return set()
+    recorded = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
-        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **known
+        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **recorded
     )
-    reversed_since = LedgerEntry.objects.filter(
+    reversal = LedgerEntry.objects.filter(
         bandit=OuterRef("bandit"),
         arm=OuterRef("arm"),
         observation=OuterRef("observation"),
         revision=OuterRef("revision"),
         op=LedgerEntry.Op.REVERSE,
-        **known,
+        **recorded,
     )
     graded = LedgerEntry.objects.filter(
         arm=OuterRef("pk"),
         grader__source__in=sources,
         op=LedgerEntry.Op.APPLY,
         effective_day__range=days,
-        **known,
+        **recorded,
     )
-    found = graded.filter(Exists(abstained)).exclude(Exists(reversed_since))
-    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit, name__in=arms).values_list("name", flat=True))
-
-
-def unheard(
-    bandit: str, now: datetime, *, sources: Collection[str], source: str, aside: Collection[str]
-) -> list[Unheard]:
-    """The arms that can be chosen, have abstentions, and of whose abstentions none of `sources` graded any.
-
-    Their abstentions are read at min(the arm's own mean, the bandit's mean), as if `source` had said so, whatever else
-    they are read at: each arm's by themselves, and at the evidence scale that is estimated without them. Observations
-    `aside` are left out. Some ten queries, and one for each such arm. Raises UnknownBandit.
-    """
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    policy, rows = evidence_of(row, today)
-    believed = outlook(row, policy, rows, today)
-    silent = _silent(row, policy, today, aside)
-    known = heard(row, policy, today, sources, arms=silent)
-    fixed = replace(policy, evidence_scale=believed.posterior.evidence_scale)
-    found = []
-    for arm, (observations, alike) in sorted(silent.items()):
-        if arm in known or arm not in believed.chances:
-            continue
-        value = min(believed.arms[arm].mean, believed.posterior.mean)
-        micro = round(value * MICRO)
-        others = rows.select(rows.mask(lambda kind: kind.source != ABSTAINED or kind.arm != arm))  # noqa: B023
-        # What the sessions cost is left out: that they are bad is enough.
-        instead = [
-            RewardRow(
-                arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience
-            )
-            for (day, context, salience), n in alike.items()
-        ]
-        after = outlook(row, fixed, others.plus(instead), today)
-        found.append(
-            Unheard(
-                arm=arm,
-                observations=tuple(observations),
-                n=sum(n for kind, (n, *_) in others.totals() if kind.arm == arm) + len(observations),
-                value=value,
-                move=next(each for each in moves(bandit, believed, after, touched={arm}) if each.touched),
-            )
-        )
-    return found
-
-
-def _silent(
-    bandit: Bandit, policy: Policy, today: date, aside: Collection[str]
-) -> dict[str, tuple[list[str], Counter[Alike]]]:
-    """What abstains now, by arm: the observations, and how many of them are alike."""
-    days = days_read(policy, today)
-    entries = LedgerEntry.objects.abstentions().live().filter(bandit=bandit, effective_day__range=days).order_by("pk")
-    found: dict[str, tuple[list[str], Counter[Alike]]] = defaultdict(lambda: ([], Counter()))
-    columns = ("arm__name", "observation", "effective_day", "grader__context", "grader__salience")
-    for arm, observation, day, context, salience in entries.values_list(*columns):
-        if observation not in aside:
-            found[arm][0].append(observation)
-            found[arm][1][day, context, salience] += 1
-    return found
+    graded_after_abstaining = graded.filter(Exists(abstained)).exclude(Exists(reversal))
+    heard = Arm.objects.filter(Exists(graded_after_abstaining), bandit=bandit, name__in=arms)
+    return set(heard.values_list("name", flat=True))

@@ -1,22 +1,29 @@
-"""Versioned rows, of which the latest counts. Appending one names its version, so that a stale page is refused."""
+"""Versioned rows (policies, calibrations, rectifiers), of which the latest counts. A change appends a new version.
 
+The caller names the version that it appends, so that a form filled in on an outdated page is refused.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
 
-from bandit.models import Bandit, PolicyVersion, SwitchedVersion
+from bandit.core.calibration import Scale
+from bandit.core.recalibration import Offset
+from bandit.core.rectify import Stratum, check_offsets
+from bandit.models import Bandit, CalibrationVersion, PolicyVersion, Rectifier, SwitchedVersion
 
 Switched = TypeVar("Switched", bound=SwitchedVersion)
 Version = TypeVar("Version", bound=SwitchedVersion | PolicyVersion)
 
 
 class StaleVersion(ValueError):
-    """Another version came in between; look at what holds now, then decide again."""
+    """Somebody else appended a version meanwhile: look at the current one, then decide again."""
 
 
 def require_next(version: int, current: int, what: str) -> None:
-    """Raises StaleVersion where `version` of `what` is not the one after `current`, which is 0 where there is none."""
+    """Raise StaleVersion unless `version` of `what` follows the current one, which is 0 if there is none."""
     if version != current + 1:
         raise StaleVersion(
             f"this was to be version {version} of {what}, but the next one is {current + 1}: somebody changed it "
@@ -25,7 +32,7 @@ def require_next(version: int, current: int, what: str) -> None:
 
 
 def latest(model: type[Version], bandit: Bandit, known_by: datetime | None = None) -> Version | None:
-    """The bandit's latest version, or the latest made by `known_by`, enabled or not; None where there is none."""
+    """The bandit's latest version, or the latest made by `known_by`, enabled or not; None if there is none."""
     manager: Any = model._default_manager  # noqa: SLF001 - public API
     versions = manager.filter(bandit=bandit).order_by("-version")
     if known_by is not None:
@@ -36,20 +43,101 @@ def latest(model: type[Version], bandit: Bandit, known_by: datetime | None = Non
     return version
 
 
-def in_force(model: type[Switched], bandit: Bandit, known_by: datetime | None = None) -> Switched | None:
-    """The version that counts now, or did then; None where none does."""
-    return on(latest(model, bandit, known_by))
+def current(model: type[Switched], bandit: Bandit, known_by: datetime | None = None) -> Switched | None:
+    """The version that is in effect now, or was at `known_by`; None if there is none, or the latest is off."""
+    return if_enabled(latest(model, bandit, known_by))
 
 
-def on(version: Switched | None) -> Switched | None:
-    """The version if it is enabled; None for none, and for one that switches off."""
+def if_enabled(version: Switched | None) -> Switched | None:
+    """The version; None if there is none, or it is off."""
     return version if version is not None and version.enabled else None
 
 
-def append(model: type[Switched], bandit: str, version: int, what: str, **fields: object) -> Switched:
-    """Append this version of `what`, which has to be the next one. Raises UnknownBandit or StaleVersion."""
+def _append(model: type[Switched], bandit: str, version: int, what: str, **fields: object) -> Switched:
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
-        current = latest(model, row)
-        require_next(version, 0 if current is None else current.version, f"{bandit}'s {what}")
+        last = latest(model, row)
+        require_next(version, 0 if last is None else last.version, f"{bandit}'s {what}")
         return model._default_manager.create(bandit=row, version=version, **fields)  # noqa: SLF001 - public API
+
+
+# --- calibrations ----------------------------------------------------------------------------------------------------
+
+
+def set_calibration(
+    bandit: str, scale: Scale, *, version: int, by: str, target: str = "", accepted: bool = True, note: str = ""
+) -> CalibrationVersion:
+    """Store this scale as `version`, the next one, which takes effect at once. `accepted`: a person asked for it.
+
+    Raises UnknownBandit, or StaleVersion if `version` is not the next.
+    """
+    fields = {"scale": scale.as_json(), "target": target, "accepted": accepted, "by": by, "note": note}
+    return _append(CalibrationVersion, bandit, version, "calibration", **fields)
+
+
+def switch_off_calibration(bandit: str, *, version: int, by: str, note: str = "") -> CalibrationVersion:
+    """Store a version that maps no source. Raises as `set_calibration`."""
+    fields = {"enabled": False, "accepted": True, "by": by, "note": note}
+    return _append(CalibrationVersion, bandit, version, "calibration", **fields)
+
+
+def scale_of(version: CalibrationVersion | None) -> Scale | None:
+    """The version's scale; None if there is no version, or it is off."""
+    return None if version is None or not version.enabled else Scale.from_json(version.scale)
+
+
+def accepted_calibration(bandit: Bandit) -> CalibrationVersion | None:
+    """The last version that a person accepted or switched off; None if nobody ever did."""
+    version = CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version").first()
+    if version is not None:
+        version.bandit = bandit
+    return version
+
+
+def accepted_base(version: CalibrationVersion | None) -> int | None:
+    """The number of the last version up to this one that a person accepted; None if there is none.
+
+    Versions that were fitted automatically since then stay close to it.
+    """
+    if version is None or version.accepted:
+        return None if version is None else version.version
+    earlier = version.bandit.calibrations.filter(accepted=True, version__lt=version.version)
+    return earlier.order_by("-version").values_list("version", flat=True).first()
+
+
+# --- rectifiers ------------------------------------------------------------------------------------------------------
+
+
+def set_rectifier(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
+    """Store these offsets as `version`, the next one, which takes effect at once.
+
+    The offsets were fitted under the current calibration; the last version that a person accepted is recorded with
+    them. Raises UnknownBandit, StaleVersion if `version` is not the next, or ValueError for no offsets, one out of
+    range or one of human grades.
+    """
+    if not offsets:
+        raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
+    check_offsets({each.key: each.offset for each in offsets})
+    calibration = accepted_base(current(CalibrationVersion, Bandit.objects.named(bandit)))
+    fields = {"offsets": [each.as_json() for each in offsets], "calibration": calibration, "by": by, "note": note}
+    return _append(Rectifier, bandit, version, "recalibration", **fields)
+
+
+def switch_off_rectifier(bandit: str, *, version: int, by: str, note: str = "") -> Rectifier:
+    """Store a version that moves no reward. Raises as `set_rectifier`."""
+    return _append(Rectifier, bandit, version, "recalibration", by=by, note=note, enabled=False)
+
+
+def effective_offsets(rectifier: Rectifier, calibration: CalibrationVersion | None) -> dict[Stratum, float]:
+    """The rectifier's offsets that apply under this calibration, or without any.
+
+    The offset of a source that a calibration maps is how far people's grades were from the mapped ones. It is suspended
+    while that calibration is off, or if a person has accepted another one since.
+    """
+    offsets = rectifier.offset_by_stratum
+    if rectifier.calibration == accepted_base(calibration):
+        return offsets
+    calibrations = [] if calibration is None else [calibration]
+    calibrations += rectifier.bandit.calibrations.filter(version=rectifier.calibration or 0)
+    mapped = {source for each in calibrations if each.enabled for source in each.scale["sources"]}
+    return {key: offset for key, offset in offsets.items() if key[1] not in mapped}

@@ -12,7 +12,7 @@ from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import InForce, outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
+from bandit.reading import EffectivePolicy, effective_policy, outlook, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,37 +68,41 @@ def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str,
     and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or two changes of one
     arm's reward for one observation.
     """
-    moved: dict[str, list[RewardRow]] = {}
+    rows_by_bandit: dict[str, list[RewardRow]] = {}
     for name, own in changes.items():
         distinct = {(change.observation, change.arm) for change in own}
         if len(distinct) < len(own):
             raise ValueError(f"{len(own)} changes of {len(distinct)} arms' rewards; change each one once")
         live = ledger.live_entries_of(name, {change.observation for change in own})
-        rows = moved[name] = [row_of(entry, sign=-1) for entry in live]
+        rows = rows_by_bandit[name] = [row_of(entry, sign=-1) for entry in live]
         arms = {text: Arm.objects.resolve(name, text).name for text in {change.arm for change in own}}
         for change in own:
             if change.value is not None:
                 credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
                 arm = arms[change.arm]
                 rows.append(_single(arm, change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
-    return moved
+    return rows_by_bandit
 
 
-def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_moved(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
     """The outlook (now, with these rows added), rows by bandit; a row with `n` of −1 removes a reward.
 
     Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = policy_of(row)
-    rows = rows_of(row, policy, today).plus(moved.get(bandit, ()))
-    policy_now = with_baseline(row, policy, today)
-    baseline_rows = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
-    policy_after = with_baseline(row, policy, today, moved=baseline_rows) if baseline_rows else policy_now
-    return present_outlook(row, policy_now, today), outlook(row, policy_after, rows, today)
+    current = effective_policy(row)
+    rows = rows_of(row, current.policy, today).plus(extra_rows.get(bandit, ()))
+    policy_after = current.policy_on(today)
+    baseline_rows = [] if row.baseline is None else list(extra_rows.get(row.baseline.name, ()))
+    if baseline_rows:
+        policy_after = with_baseline(row, current.policy, today, extra_rows=baseline_rows)
+    _, before = current.outlook(today)
+    return before, outlook(row, policy_after, rows, today)
 
 
-def what_if_rectified(current: InForce, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_rectified(
+    current: EffectivePolicy, offsets: Mapping[Stratum, float], now: datetime
+) -> tuple[Outlook, Outlook]:
     """The outlook (without a rectifier, with a rectifier of these offsets), whatever the current one is.
 
     Raises ValueError for an offset out of range or of human grades.
@@ -110,7 +114,7 @@ def what_if_rectified(current: InForce, offsets: Mapping[Stratum, float], now: d
     return without, with_offsets
 
 
-def what_if_calibrated(current: InForce, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
+def what_if_calibrated(current: EffectivePolicy, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
     """The outlook under each of these scales, or None for grades as they are, whatever the current one is.
 
     The rectifier's offsets of a source that the scale maps are left out: they were fitted under another scale.
@@ -128,10 +132,10 @@ def what_if_calibrated(current: InForce, scales: Sequence[Scale | None], now: da
 
 def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, Outlook]:
     """The outlook (now, with a weight of 0 for `source`). The baseline does not change. Raises UnknownBandit."""
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
+    current, today = effective_policy(Bandit.objects.named(bandit)), site_day(now)
+    policy = current.policy_on(today)
     without = replace(policy, weights={**policy.weights, source: 0.0})
-    return present_outlook(row, policy, today), present_outlook(row, without, today)
+    return current.outlook(today)[1], current.outlook(today, without)[1]
 
 
 def row_for(learner: Learner, credit: Credit, day: date) -> RewardRow:

@@ -75,9 +75,9 @@ def main() -> None:
 def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
     """Look at one site's lessons every day, for so many days."""
     from bandit.models import PolicyVersion
-    from bandit.policies import DEFAULTS, RELEASE
+    from bandit.policies import NEW_SITE
 
-    policy = PolicyVersion(**DEFAULTS[RELEASE])
+    policy = PolicyVersion(**NEW_SITE)
     dice = np.random.default_rng(seed)
     lessons = [LessonSessions.generate(dice, effect, days) for effect in effects]
     called, decided = np.full(len(effects), np.nan), np.full(len(effects), np.nan)
@@ -174,7 +174,7 @@ def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
     return {
         name: {
             "bias": round(float(np.mean([each.mean for each in of_kind])), 4),
-            "wrong": round(float(np.mean([each.above or each.below for each in of_kind])), 3),
+            "wrong": round(float(np.mean([each.low > 0 or each.high < 0 for each in of_kind])), 3),
         }
         for name, of_kind in estimates.items()
     }

@@ -11,11 +11,9 @@ anybody. Rewards from people and from independent witnesses are never capped.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,38 +25,16 @@ MIN_OTHER_REWARDS = 10
 INDEPENDENT_WITNESSES = frozenset({"observed", "verified"})
 
 
-class AgentDay(NamedTuple):
-    """The self-reported rewards of one agent, arm and day; abstentions are separate."""
-
-    day: date
-    arm: str
-    agent: str
-    is_abstention: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CappedDay:
-    """The `n` sessions of an agent, arm and day count as `counted`, each with the same factor."""
-
-    agent_day: AgentDay
-    n: int
-    counted: int
-
-    @property
-    def factor(self) -> float:
-        return self.counted / self.n
-
-
 # Arm, agent, and whether it is an abstention: what is capped together on a day.
 CapGroup = tuple[str, str, bool]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AgentCaps(Mapping[AgentDay, CappedDay]):
-    """The days on which the cap takes effect, ordered by day.
+class AgentCaps:
+    """The days on which the cap takes effect, as columns (m,), ordered by day; false if there are none.
 
-    Stored as columns (m,), since there may be many: the day's ordinal, the index into `groups`, and the `n` sessions
-    that count as `cap`.
+    Each is a `day` as an ordinal, a `group` as an index into `groups`, and the number `n` of sessions that count as
+    `cap`.
     """
 
     groups: tuple[CapGroup, ...] = ()
@@ -69,19 +45,6 @@ class AgentCaps(Mapping[AgentDay, CappedDay]):
 
     def __len__(self) -> int:
         return len(self.n)
-
-    def __iter__(self) -> Iterator[AgentDay]:
-        return iter(self._by_day)
-
-    def __getitem__(self, agent_day: AgentDay) -> CappedDay:
-        return self._by_day[agent_day]
-
-    @cached_property
-    def _by_day(self) -> dict[AgentDay, CappedDay]:
-        days = []
-        for day, group, n in zip(self.day.tolist(), self.group.tolist(), self.n.tolist(), strict=True):
-            days.append((AgentDay(date.fromordinal(day), *self.groups[group]), n))
-        return {each: CappedDay(agent_day=each, n=n, counted=self.cap) for each, n in sorted(days)}
 
     def by_group(self) -> Iterator[tuple[CapGroup, list[date], int]]:
         """Each group, its capped days in order, and the number of sessions on these days."""

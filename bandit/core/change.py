@@ -209,45 +209,15 @@ class Series:
         standings: Mapping[str, float],
     ) -> Self:
         """The series of these rows, corrected by offsets and contexts, weighted by standing and by agents' caps."""
-        arm_at = positions(names)
-        judge_at = positions(tuple(sorted({_judge(kind) for kind in rows.kinds})))
-        arm = rows.map_kinds(lambda kind: arm_at[kind.arm])
-        judge = rows.map_kinds(lambda kind: judge_at[_judge(kind)])
-        cap_factors, cap_index = caps.factor_table(rows)
-        standing = rows.map_kinds(lambda kind: standings.get(kind.standing, 1.0), np.float64)
-        standing_factors, standing_index = np.unique(standing, return_inverse=True)
-        factors: Floats = np.outer(standing_factors, cap_factors).ravel()
-        factor_index = standing_index * len(cap_factors) + cap_index
-        shift = shifts(rows, offsets, contexts)
-        n, s, q = (rows.sums[:, column] for column in range(3))
-        shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
-        keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
-        # Weight the sums of each day, adding them up in the order of their factors.
-        is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
-        day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
-        days = int(is_new_day.sum())
-        moments = np.column_stack([np.bincount(day_index, weights=each, minlength=days) for each in weighted.T])
+        keys, moments = _daily_moments(rows, names, offsets, contexts, caps=caps, standings=standings)
         has_weight = moments[:, 0] > 0
-        arm, judge, day = keys[is_new_day][has_weight, :3].T
+        arm, judge, day = keys[has_weight].T
         count, total, squares = moments[has_weight].T
         _, judge = distinct(judge)
         start: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
         x: Floats = total / MICRO / count
-        # Sum of squares and degrees of freedom within days. Successive days with one reward each add half the square
-        # of their difference.
-        within: Floats = np.maximum(squares / MICRO**2 - count * x**2, 0.0)
-        freedom: Floats = np.maximum(count - 1, 0.0)
-        is_single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
-        is_single[start] = False
-        within += np.where(is_single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
-        freedom += is_single
-        arm, judge = arm[start], judge[start]
-        if len(start):
-            within, freedom = np.add.reduceat(within, start), np.add.reduceat(freedom, start)
-        judge_within, judge_freedom = np.bincount(judge, weights=within), np.bincount(judge, weights=freedom)
-        judge_noise = (judge_within + JUDGE_PRIOR_REWARDS * PRIOR_NOISE) / (judge_freedom + JUDGE_PRIOR_REWARDS)
-        noise: Floats = (within + SERIES_PRIOR_REWARDS * judge_noise[judge]) / (freedom + SERIES_PRIOR_REWARDS)
-        return cls(arm=arm, judge=judge, start=start, noise=noise, day=day, rewards=count, n=count, x=x)
+        noise = _noise(start, judge[start], count, x, squares / MICRO**2)
+        return cls(arm=arm[start], judge=judge[start], start=start, noise=noise, day=day, rewards=count, n=count, x=x)
 
     @cached_property
     def day_count(self) -> Ints:
@@ -375,6 +345,64 @@ def _judge(kind: RowKind) -> str:
     return f"{kind.source} {kind.judge}"
 
 
+def _daily_moments(
+    rows: RewardRows,
+    names: tuple[str, ...],
+    offsets: Mapping[Stratum, float],
+    contexts: Mapping[str, float],
+    *,
+    caps: AgentCaps,
+    standings: Mapping[str, float],
+) -> tuple[Ints, Floats]:
+    """The distinct (arm, judge, day) of the rows, (k, 3), and the weighted n, Σr and Σr² of each, (k, 3).
+
+    Arms are indexes into `names`, judges numbers, days ordinals, and rewards in micro-units, corrected by offsets and
+    contexts.
+    """
+    arm_at = positions(names)
+    judge_at = positions(tuple(sorted({_judge(kind) for kind in rows.kinds})))
+    arm = rows.map_kinds(lambda kind: arm_at[kind.arm])
+    judge = rows.map_kinds(lambda kind: judge_at[_judge(kind)])
+    # A row's weight is a product of two factors with few values each, so that rows of equal weight are summed exactly.
+    cap_factors, cap_index = caps.factor_table(rows)
+    standing = rows.map_kinds(lambda kind: standings.get(kind.standing, 1.0), np.float64)
+    standing_factors, standing_index = np.unique(standing, return_inverse=True)
+    factors: Floats = np.outer(standing_factors, cap_factors).ravel()
+    factor_index = standing_index * len(cap_factors) + cap_index
+    shift = shifts(rows, offsets, contexts)
+    n, s, q = (rows.sums[:, column] for column in range(3))
+    shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
+    keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
+    # Weight the sums of each day, adding them up in the order of their factors.
+    is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
+    day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
+    days = int(is_new_day.sum())
+    columns = [np.bincount(day_index, weights=each, minlength=days) for each in weighted.T]
+    moments: Floats = np.column_stack(columns).astype(np.float64, copy=False)
+    return keys[is_new_day, :3], moments
+
+
+def _noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares: Floats) -> Floats:
+    """σ² of each series, (m,), pooled with that of its `judge` (m,), which is pooled with the prior.
+
+    Per day: the number `count` of rewards, their mean `x` and the sum of their `squares`.
+    """
+    # Sum of squares and degrees of freedom within days. Successive days with one reward each add half the square of
+    # their difference.
+    within: Floats = np.maximum(squares - count * x**2, 0.0)
+    freedom: Floats = np.maximum(count - 1, 0.0)
+    is_single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
+    is_single[start] = False
+    within += np.where(is_single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
+    freedom += is_single
+    if len(start):
+        within, freedom = np.add.reduceat(within, start), np.add.reduceat(freedom, start)
+    judge_within, judge_freedom = np.bincount(judge, weights=within), np.bincount(judge, weights=freedom)
+    judge_noise = (judge_within + JUDGE_PRIOR_REWARDS * PRIOR_NOISE) / (judge_freedom + JUDGE_PRIOR_REWARDS)
+    noise: Floats = (within + SERIES_PRIOR_REWARDS * judge_noise[judge]) / (freedom + SERIES_PRIOR_REWARDS)
+    return noise
+
+
 def _sums_before(values: Floats, parts: Ints, part: Ints) -> Floats:
     """Sum of the values before each day within its part; `parts` are the first days, `part` each day's part."""
     before = np.cumsum(values) - values
@@ -424,7 +452,19 @@ def _detect_changes(
                 )
         if not candidates:
             break
-    # The shared prior of κ counts breaks as movement, since they show that arms do change; an arm's own κ does not.
+    return ArmChanges(
+        breaks=breaks,
+        shifts=tuple(judge_shifts),
+        drift=_drift(series, names, likelihood, cut_without_break),
+        day_variance=day_variance,
+    )
+
+
+def _drift(series: Series, names: tuple[str, ...], likelihood: Floats, cut_without_break: Flags) -> Floats:
+    """The mean κ of each arm, from the log-likelihoods (m, steps) given its breaks and from the arms' shared prior.
+
+    The prior counts breaks as movement, since they show that arms do change; an arm's own κ does not.
+    """
     moving = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
     has_rewards = np.isin(np.arange(len(names)), series.arm)
     prior, relative = STEPS_PRIOR, _relative_likelihood(moving[has_rewards])
@@ -433,8 +473,8 @@ def _detect_changes(
         by_arm /= by_arm.sum(axis=1, keepdims=True)
         prior = (PRIOR_ARMS * STEPS_PRIOR + by_arm.sum(axis=0)) / (PRIOR_ARMS + len(by_arm))
     weight = prior * _relative_likelihood(_sum_by_arm(series, likelihood, len(names)))
-    drift = weight @ STEPS / weight.sum(axis=1)
-    return ArmChanges(breaks=breaks, shifts=tuple(judge_shifts), drift=drift, day_variance=day_variance)
+    drift: Floats = weight @ STEPS / weight.sum(axis=1)
+    return drift
 
 
 def _day_variance(series: Series) -> float:

@@ -18,16 +18,6 @@ class Estimate:
     low: float
     high: float
 
-    @property
-    def above(self) -> bool:
-        """Whether the whole interval is above 0."""
-        return self.low > 0
-
-    @property
-    def below(self) -> bool:
-        """Whether the whole interval is below 0."""
-        return self.high < 0
-
 
 def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0, most: float = 1.0) -> Estimate:
     """Student's interval of a mean with this variance and `freedom` > 0 degrees of freedom, cut to [least, most]."""

@@ -4,16 +4,15 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
 from typing import Self
 
 import numpy as np
 
 from bandit.core.agents import AgentCaps, agent_caps
 from bandit.core.calibration import STAND_IN_VARIANCE, CalibrationLine, Key, Scale, find_line, starting_line
-from bandit.core.change import ArmChanges, DecidedBreak, detect_changes
+from bandit.core.change import ArmChanges, detect_changes
 from bandit.core.policy import Policy
-from bandit.core.rectify import Stratum, rectified_by_group
+from bandit.core.rectify import rectified_by_group
 from bandit.core.table import (
     ABSTAINED,
     FULL_WEIGHT,
@@ -42,8 +41,6 @@ COMMON_SCALE_RANGE = (1.0, 30.0)
 MIN_VARIANCE = 0.02
 # The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
 SCALE_PRIOR = 10.0
-# Sizes of the caches of context, of drift, and of tables (a page asks for one table several times).
-CACHED_CONTEXTS, CACHED_DRIFTS, CACHED_TABLES = 8, 8, 3
 
 Sums = tuple[Floats, Floats, Floats]
 
@@ -71,24 +68,16 @@ class EvidenceTable:
         policy: Policy,
         today: date,
         context: "EvidenceContext | None" = None,
-    ) -> "EvidenceTable":
+    ) -> Self:
         """Read the rows that still count, shifted by the rectifier and the baseline, and mapped by the scale if any.
 
         A row of a source on the scale without a calibration line stays unmapped with weight 0, except at the start,
         when there is no verdict to compare with. Abstentions without a line are left out. `context` may be passed in
-        when it is known from the same rows, apart from rows of today without an agent; it is computed otherwise. Raises
-        KeyError for a row of an arm not in `names`.
+        if it was computed from the same rows, apart from rows of today without an agent. Raises KeyError for a row of
+        an arm not in `names`.
         """
-        table = RewardRows.from_rows(rows)
-        if context is not None:
-            return cls._read(table, names, policy, today, context)
-        return _cached_table(_TableKey(rows=table, names=names, policy=policy, today=today))
-
-    @classmethod
-    def _read(
-        cls, rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date, context: "EvidenceContext"
-    ) -> Self:
-        caps, arm_changes = context
+        rows = RewardRows.from_rows(rows)
+        caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context
         rows = _current_rows(rows, policy, today, arm_changes)
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
         cap_table = caps.factor_table(rows)
@@ -180,8 +169,8 @@ class EvidenceTable:
         days, day = distinct(-table.age[is_past].astype(np.int64))
         arm = table.arm[is_past]
         amount = (self._undecayed_weights() * table.n)[is_past]
-        added = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms)
-        loss = _drift_loss(days.astype(np.float64).tobytes(), added.tobytes(), self.changes.drift.tobytes(), half_life)
+        added: Floats = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms).astype(np.float64)
+        loss = _drift_loss(days, added.reshape(len(days), arms), self.changes.drift, half_life)
         factors = np.ones(len(table.n))
         factors[is_past] = np.exp(loss[day, arm] - loss[-1][arm])
         return factors
@@ -325,73 +314,24 @@ class EvidenceTable:
 EvidenceContext = tuple[AgentCaps, ArmChanges | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextKey:
-    """All that an `EvidenceContext` depends on: the rows, by identity, and some numbers that policies share."""
-
-    rows: RewardRows
-    names: tuple[str, ...]
-    today: date
-    days_read: int
-    agent_cap: int | None
-    follows_change: bool
-    varies_by_day: bool
-    decisions: tuple[DecidedBreak, ...]
-    offsets: Mapping[Stratum, float] = field(hash=False)
-    contexts: Mapping[str, float] = field(hash=False)
-    standings: Mapping[str, float] = field(hash=False)
-
-    @classmethod
-    def from_policy(cls, rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Self:
-        return cls(
-            rows=rows,
-            names=names,
-            today=today,
-            days_read=policy.days_read,
-            agent_cap=policy.agent_cap,
-            follows_change=policy.follows_change,
-            varies_by_day=policy.varies_by_day,
-            decisions=tuple(policy.decisions),
-            offsets=policy.rectifier,
-            contexts=policy.baseline,
-            standings=policy.standings,
-        )
-
-
-@lru_cache(maxsize=CACHED_CONTEXTS)
-def _cached_context(key: ContextKey) -> EvidenceContext:
-    rows = _rows_in_reach(key.rows, key.days_read, key.today)
-    caps = agent_caps(rows, key.agent_cap, key.today)
-    if not key.follows_change:
+def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
+    """The context of these rows. Rows of today without an agent do not change it."""
+    rows = _rows_in_reach(rows, policy.days_read, today)
+    caps = agent_caps(rows, policy.agent_cap, today)
+    if not policy.follows_change:
         return caps, None
     arm_changes = detect_changes(
         rows,
-        key.names,
-        key.today,
-        offsets=key.offsets,
-        contexts=key.contexts,
-        standings=key.standings,
-        decisions=key.decisions,
+        names,
+        today,
+        offsets=policy.rectifier,
+        contexts=policy.baseline,
+        standings=policy.standings,
+        decisions=policy.decisions,
         caps=caps,
-        varies_by_day=key.varies_by_day,
+        varies_by_day=policy.varies_by_day,
     )
     return caps, arm_changes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TableKey:
-    """All that an `EvidenceTable` depends on; the rows are compared by identity."""
-
-    rows: RewardRows
-    names: tuple[str, ...]
-    policy: Policy = field(hash=False)
-    today: date
-
-
-@lru_cache(maxsize=CACHED_TABLES)
-def _cached_table(key: _TableKey) -> EvidenceTable:
-    context = _cached_context(ContextKey.from_policy(key.rows, key.names, key.policy, key.today))
-    return EvidenceTable._read(key.rows, key.names, key.policy, key.today, context)  # noqa: SLF001
 
 
 def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> tuple[CalibrationLine, ...]:
@@ -399,25 +339,21 @@ def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: da
     scale = policy.scale
     if scale is None or not scale.is_start:
         return () if scale is None else scale.lines
-    caps, arm_changes = _cached_context(ContextKey.from_policy(rows, names, policy, today))
+    caps, arm_changes = evidence_context(rows, names, policy, today)
     current = _current_rows(rows, policy, today, arm_changes)
     return _lines(scale, current, {kind.source for kind in current.kinds}, today, caps.factor_table(current))
 
 
-@lru_cache(maxsize=CACHED_DRIFTS)
-def _drift_loss(days: bytes, added: bytes, drift: bytes, half_life: float) -> Floats:
+def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> Floats:
     """Cumulative −log of the fraction of each arm's evidence that survives drift, shape (m + 1, arms).
 
     Row i is the loss up to the start of day i, the last row up to today. `days` (m,) are ascending −ages of past days,
-    `added` (m, arms) the evidence of each, `drift` (arms,) is κ. Arrays are bytes so that `lru_cache` can hash them.
+    `added` (m, arms) the evidence of each, `kappa` (arms,) is κ.
     """
-    kappa = np.frombuffer(drift)
-    day = np.frombuffer(days)
-    added_by_day = np.frombuffer(added).reshape(len(day), len(kappa))
     decay = math.exp2(-1 / half_life)
-    ages = np.append(-day, 0.0)
-    total, loss = np.zeros(len(kappa)), np.zeros((len(day) + 1, len(kappa)))
-    for number, added_today in enumerate(added_by_day):
+    ages = np.append(-days.astype(np.float64), 0.0)
+    total, loss = np.zeros(len(kappa)), np.zeros((len(days) + 1, len(kappa)))
+    for number, added_today in enumerate(added):
         total += added_today
         decay_to_next = decay ** (ages[number] - ages[number + 1])
         growth = 1 + kappa * total * (1 - decay_to_next) / (1 - decay)

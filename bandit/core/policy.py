@@ -1,4 +1,4 @@
-"""The parameters by which a bandit's evidence is read."""
+"""The parameters by which a bandit's evidence is read, and how far back a bandit remembers under them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,10 @@ from bandit.core.rectify import Stratum, check_offsets
 
 # Evidence older than this many long half-lives is ignored: a thousandth of its mass.
 HALF_LIVES_READ = 10
+# A policy with a shorter memory, in days, is refused: it forgets faster than it learns. From a published incident.
+MIN_DAYS = 3.0
+# The half-life with a memory of MIN_DAYS: λ = 1 − 1/MIN_DAYS.
+MIN_HALF_LIFE = -1 / math.log2(1 - 1 / MIN_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +78,27 @@ class Policy:
         check_offsets(self.rectifier)
         object.__setattr__(self, "days_read", math.floor(HALF_LIVES_READ * self.long_run_half_life))
         object.__setattr__(self, "reads_abstentions", self.scale is not None and self.scale.reads_abstentions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The effective memory of a policy, in days of traffic; `by_cap` is None without a cap or without traffic."""
+
+    by_decay: float
+    by_cap: float | None
+
+    @property
+    def days(self) -> float:
+        return self.by_decay if self.by_cap is None else min(self.by_decay, self.by_cap)
+
+
+def memory(half_life: float, *, cap: float | None = None, pseudo_a_day: float = 0.0) -> Memory:
+    """The memory of a `half_life` > 0 in days and a `cap` C, given the busiest arm's `pseudo_a_day` = e·Σw·r.
+
+    With λ = 2^(−1/H), all past evidence is worth that of Σ_age λ^age = 1/(1 − λ) days. The cap limits it to C/(e·w·r)
+    days, if the busiest arm gets r rewards a day, each worth e·w pseudo-observations.
+    """
+    return Memory(
+        by_decay=-1 / math.expm1(-math.log(2) / half_life),
+        by_cap=None if cap is None or not pseudo_a_day else cap / pseudo_a_day,
+    )

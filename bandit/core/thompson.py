@@ -1,7 +1,15 @@
-"""Thompson sampling with a hash as the random number, so that repeating a decision gives the same arm."""
+"""From P(best) to the chosen arm: the feedback factor of consumption arms, and Thompson sampling.
+
+The random number is a hash, so that repeating a decision gives the same arm.
+"""
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+# From the original specification: boost from this average up; penalise below that one, given enough samples.
+MIN_BOOSTED_AVERAGE = 0.5
+MAX_PENALISED_AVERAGE = 0.3
 
 
 def uniform(bandit: str, decision_id: str) -> float:
@@ -31,3 +39,32 @@ def draw(chances: Mapping[str, float], u: float) -> str:
         if u < cumulative:
             return name
     return names[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackSizes:
+    """`boost` ≥ 1 and `penalty` in (0, 1] multiply P(best); `window` in days; `min_samples` before a penalty."""
+
+    boost: float
+    penalty: float
+    window: int
+    min_samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    factor: float
+    sentence: str
+
+
+def feedback(n: int, average: float, sizes: FeedbackSizes) -> Feedback | None:
+    """The factor on a consumption arm's chance, given `n` rewards with this average in [0, 1]; None for no change."""
+    if n and average >= MIN_BOOSTED_AVERAGE:
+        factor, verdict = sizes.boost, f"at least {MIN_BOOSTED_AVERAGE:g}: boosted"
+    elif n >= sizes.min_samples and average < MAX_PENALISED_AVERAGE:
+        factor, verdict = sizes.penalty, f"below {MAX_PENALISED_AVERAGE:g}: penalised"
+    else:
+        return None
+    plural = "reward" if n == 1 else "rewards"
+    sentence = f"{sizes.window}-day average {average:.2f} over {n} {plural}, {verdict}, chance × {factor:g}"
+    return Feedback(factor=factor, sentence=sentence)

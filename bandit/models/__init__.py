@@ -6,18 +6,18 @@ its callers only by opaque strings: an observation, a settlement, a grader's sou
 
 from bandit.models.arms import Arm, ArmAlias, ArmEvent, ArmQuerySet, UnknownArm
 from bandit.models.bandits import Bandit, BanditKind, BanditQuerySet, UnknownBandit
-from bandit.models.calibration import (
-    BreakDecision,
-    BreakDecisionQuerySet,
-    CalibrationVersion,
-    Rectifier,
-    SwitchedVersion,
-)
 from bandit.models.decisions import Assignment, Selection
 from bandit.models.erasure import Erasure
 from bandit.models.graders import Grader
 from bandit.models.ledger import MICRO, PRODUCTIVE, SUMS, Bucket, BucketQuerySet, LedgerEntry, LedgerEntryQuerySet
-from bandit.models.policies import PolicyText, PolicyVersion
+from bandit.models.policies import (
+    BreakDecision,
+    CalibrationVersion,
+    PolicyText,
+    PolicyVersion,
+    Rectifier,
+    SwitchedVersion,
+)
 
 __all__ = [
     "MICRO",
@@ -32,7 +32,6 @@ __all__ = [
     "BanditKind",
     "BanditQuerySet",
     "BreakDecision",
-    "BreakDecisionQuerySet",
     "Bucket",
     "BucketQuerySet",
     "CalibrationVersion",

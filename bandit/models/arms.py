@@ -1,4 +1,4 @@
-"""A bandit's choices, their names, and what people did to them."""
+"""Arms, their aliases, and the record of people's changes to them."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -13,7 +13,7 @@ from bandit.names import canonical, nearest
 
 
 class UnknownArm(LookupError):
-    """No arm of that name. The message names the nearest one and what to do; nothing is ever made from free text."""
+    """No arm has that name. The message names the most similar one. Arms are never created from free text."""
 
     def __init__(self, bandit: str, text: str, names: list[str]) -> None:
         near = nearest(text, names)
@@ -29,23 +29,21 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         return self.filter(bandit__name=bandit)
 
     def resolve(self, bandit: str, text: str) -> "Arm":
-        """The arm that `text` names, directly or by an alias, whatever its case, spaces and underscores.
+        """The arm with this name or alias, regardless of case, spaces and underscores. Raises UnknownArm.
 
-        One that was merged into another stands for that. Raises UnknownArm; never makes one.
+        If it was merged, the arm that it was merged into.
         """
         name = canonical(text)
         arms = self.of(bandit).filter(Q(name=name) | Q(aliases__alias=name))
-        found = arms.select_related("merged_into").distinct().first()
-        if found is None:
+        arm = arms.select_related("merged_into").distinct().first()
+        if arm is None:
             raise self.unknown(bandit, text)
-        return found.current
+        return arm.current
 
     def resolve_all(
         self, names: Iterable[tuple[str, str]]
     ) -> "tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]":
-        """As `resolve`, but of all arms there are, for several texts, each with its bandit, in one query: the arms by
-        these; what names none.
-        """
+        """Resolve several (bandit, text) pairs in one query: the arms by pair, and the pairs that name no arm."""
         keys = {(bandit, text): (bandit, canonical(text)) for bandit, text in names}
         if not keys:
             return {}, []
@@ -60,12 +58,12 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         return arms, [key for key in keys if key not in arms]
 
     def unknown(self, bandit: str, text: str) -> UnknownArm:
-        """Why a text names no arm: what `resolve` raises."""
+        """The exception for a text that names no arm of this bandit."""
         return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
 
 
 class Arm(models.Model):
-    """One of a bandit's choices. It is retired, never deleted: what it earned stays on record."""
+    """One of a bandit's choices. It is retired, never deleted, so that its rewards stay on record."""
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="arms")
     name = models.CharField(max_length=100)
@@ -112,7 +110,7 @@ class Arm(models.Model):
 
     @property
     def current(self) -> "Arm":
-        """The arm that this one's rewards go to: itself, or the one it was merged into."""
+        """The arm itself, or the one it was merged into, which gets its rewards."""
         return self if self.merged_into is None else self.merged_into
 
     @property
@@ -122,7 +120,7 @@ class Arm(models.Model):
 
 
 class ArmEvent(models.Model):
-    """What somebody did to an arm, appended by `bandit.arms` and never changed."""
+    """A person's change of an arm, appended by `bandit.arms` and never changed."""
 
     class Act(models.TextChoices):
         ADDED = "added"

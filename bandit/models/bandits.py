@@ -1,4 +1,4 @@
-"""The questions that are asked."""
+"""Bandits: the questions whose answers are learnt from rewards."""
 
 from collections.abc import Collection
 from typing import Self
@@ -23,25 +23,21 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
             raise UnknownBandit(name)
         return bandit
 
-    def fresh(self, pk: int) -> "Bandit":
-        """The bandit of that key as the database has it now."""
-        return self.get(pk=pk)
-
     def that_learn(self) -> Self:
-        """Those that believe anything, in order: not those whose arms are only names."""
+        """Those with posteriors, oldest first: not those whose arms are only names."""
         return self.exclude(kind=BanditKind.NAMES).order_by("pk")
 
     def locked(self, name: str) -> "Bandit":
-        """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
+        """As `named`, locked for other writers until the transaction ends. Rows that refer to it can be inserted."""
         return self.select_for_update(no_key=True, of=("self",)).named(name)
 
     def locked_each(self, names: Collection[str]) -> Self:
-        """As `locked`, those of several names that there are, in the order of their keys."""
+        """Those of these names that exist, locked as by `locked` in the order of their keys."""
         return self.select_for_update(no_key=True).filter(name__in=names).order_by("pk")
 
 
 class BanditKind(models.TextChoices):
-    """What a bandit is asked. Of many arms at once each is taken or held out; names are only names."""
+    """What a bandit decides: one arm to choose, each of many arms to take or hold out, or nothing."""
 
     CHOICE = "choice", "one of its arms is chosen"
     MANY = "many", "each of several arms is taken, or held out by chance"
@@ -49,11 +45,11 @@ class BanditKind(models.TextChoices):
 
 
 class Bandit(models.Model):
-    """One question ("what next?", "on which harness and model?"). How its evidence is read is its `PolicyVersion`.
+    """One question ("what next?", "on which harness and model?"). Its `PolicyVersion` says how its evidence is read.
 
-    A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
-    the caller names as each credit's context. `revision` is another number whenever what may be read is: rewards, arms,
-    policies. `history` and `latest` are not used any more.
+    If a bandit has a `baseline`, another bandit, the mean of an arm of that bandit is subtracted from its rewards; the
+    caller names the arm as each credit's context. `revision` changes whenever a posterior may: with rewards, arms and
+    policies.
     """
 
     name = models.SlugField(unique=True)
@@ -63,8 +59,6 @@ class Bandit(models.Model):
         "self", models.PROTECT, null=True, blank=True, related_name="+", help_text="Whose arms' means are taken out."
     )
     revision = models.PositiveBigIntegerField(default=0, editable=False)
-    history = models.PositiveBigIntegerField(null=True, editable=False)
-    latest = models.PositiveBigIntegerField(null=True, editable=False)
 
     objects = BanditQuerySet.as_manager()
 

@@ -1,4 +1,4 @@
-"""What was chosen, and what was held out by chance."""
+"""Decisions: arms that were chosen, and arms that were taken or held out by chance."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,13 +9,12 @@ from bandit.packed import PackedJSONField
 
 
 class Selection(models.Model):
-    """A decision: what was chosen, from what, with which chances and why. Only a finished session earns. Its id is the
-    own one of the `agent` that asked.
+    """A decision: the chosen arm, the chances of all arms, and why. It earns a reward only by a finished session.
 
-    `context` is the circumstance that the caller named, such as the category that a harness is chosen for. `eligible`
-    maps every arm to its propensity, or to the reason it was left out. With an override `propensity` is 1
-    (nothing was drawn) and `eligible` still holds what the draw's chances were. `key_id` names the key that it was
-    drawn with (`bandit.chance`), "" where that was a public hash.
+    `decision_id` is unique for each `agent`. `context` is the circumstance that the caller named, such as the category
+    that a harness is chosen for. `eligible` maps every arm to its propensity, or to the reason why it was left out.
+    With an override `propensity` is 1, as nothing was drawn, and `eligible` has the chances of the replaced draw.
+    `key_id` names the key of the draw (`bandit.chance`), "" for old draws by a public hash.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="selections", db_index=False)
@@ -63,10 +62,9 @@ class Selection(models.Model):
 
 
 class Assignment(models.Model):
-    """A randomised holdout: whether an arm that matched was taken, by a draw whose chance is on record.
+    """A draw of a randomised holdout: whether a matching arm was `taken` or held out, and the chance of that.
 
-    What is taken or held out by chance, and by nothing else, tells what an arm causes. `observation` is the session
-    that it was for, once that is known. `key_id` is as in a `Selection`, and so is whose the id is.
+    `observation` is the session that the decision led to, once known. `decision_id` and `key_id` are as in `Selection`.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="assignments", db_index=False)

@@ -1,4 +1,4 @@
-"""The record of what was erased."""
+"""The record of erasures."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,10 +6,10 @@ from django.utils import timezone
 
 
 class Erasure(models.Model):
-    """Who deleted append-only rows, when, why and how many of what. Written by `bandit.erasure.permit` alone.
+    """Who deleted append-only rows, when, why and how many of each kind. Written only by `bandit.erasure.permit`.
 
-    `digests` say what it was, as hashes that the caller makes, so that what is restored from a backup can be erased
-    again; None where a version erased that kept none.
+    `digests` are the caller's hashes of what was erased, so that it can be erased again after a backup is restored;
+    None if an earlier version erased it, which stored none.
     """
 
     who = models.CharField(max_length=200)

@@ -1,17 +1,17 @@
-"""Who gave a value."""
+"""Graders: who or what gave a value."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Grader(models.Model):
-    """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash.
+    """Who or what gave a value. For a judge: the model that answered, the route to it, and the rubric's hash.
 
-    The rest divides one grader's rewards further: `stratum` in the caller's own way, such as those that look wrong;
-    `context` by what a baseline is taken from them for, such as the category; `salience` by how much of the session
-    was the arm's doing, in percent. `version` names what computed the value, `view` what it could see of the session
-    (of an abstention: why it abstained), `witness` who vouches for the evidence, `standing` whether something speaks
-    against the value, `agent` whose session it was: all in the caller's words, empty where nobody has said.
+    The other columns divide a grader's rewards further. `stratum` is the caller's own subdivision, such as values that
+    look wrong. `context` is what the bandit's baseline corrects for, such as the category. `salience` in percent is the
+    arm's share in the session's work. `version` names the program that computed the value, `view` what it could see of
+    the session (for an abstention: why it abstained), `witness` who vouches for the evidence, `standing` whether
+    something contests the value, and `agent` whose session it was. All are in the caller's words, empty if unknown.
     """
 
     source = models.CharField(max_length=20)
@@ -52,6 +52,6 @@ class Grader(models.Model):
 
     def __str__(self) -> str:
         salience = "" if self.salience == 100 else f"{self.salience} %"  # noqa: PLR2004 - percent
-        parts = (self.source, self.model, self.route, self.rubric[:8], self.stratum, self.context, salience)
-        seen = (self.version, self.view, self.witness, self.standing, self.agent)
-        return " ".join(part for part in (*parts, *seen) if part)
+        judge = (self.source, self.model, self.route, self.rubric[:8])
+        division = (self.stratum, self.context, salience, self.version, self.view, self.witness, self.standing)
+        return " ".join(part for part in (*judge, *division, self.agent) if part)

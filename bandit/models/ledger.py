@@ -1,4 +1,4 @@
-"""The record of rewards, and the integer sums folded from it."""
+"""The ledger of rewards, and its integer sums."""
 
 from typing import Self
 
@@ -14,22 +14,22 @@ from bandit.models.graders import Grader
 from bandit.models.policies import PolicyText
 
 MICRO = 1_000_000
-# A reward above it, in millionths, is one of work that came to something.
+# A reward above this, in millionths, counts as productive.
 PRODUCTIVE = 500_000
-# What a bucket adds up.
+# The columns of a bucket that are sums.
 SUMS = (*MOMENTS, "productive")
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
     def rewards(self) -> Self:
-        """Without abstentions: what figures are made of."""
+        """Without abstentions."""
         return self.exclude(grader__source=ABSTAINED)
 
     def abstentions(self) -> Self:
         return self.filter(grader__source=ABSTAINED)
 
     def live(self) -> Self:
-        """Applied and not reversed: what counts today."""
+        """Applied and not reversed: the entries that count today."""
         reverses = LedgerEntry.objects.filter(
             arm=models.OuterRef("arm"),
             observation=models.OuterRef("observation"),
@@ -39,19 +39,19 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
         return self.filter(op=LedgerEntry.Op.APPLY).exclude(models.Exists(reverses))
 
     def columns(self) -> "tuple[Self, tuple[str, ...]]":
-        """With `policy_version` as it was written, and the names of what a whole row says, to be read as values."""
-        written = self.annotate(policy_version=Coalesce("policy__text", Value("")))
+        """The rows with the text of their policy as `policy_version`, and the names of all columns."""
+        rows = self.annotate(policy_version=Coalesce("policy__text", Value("")))
         names = (field.attname for field in self.model._meta.concrete_fields)  # noqa: SLF001 - Django's documented API
-        return written, tuple("policy_version" if name == "policy_id" else name for name in names)
+        return rows, tuple("policy_version" if name == "policy_id" else name for name in names)
 
 
 class LedgerEntry(models.Model):
-    """One move of one reward, or of one abstention, appended by `bandit.ledger` and never changed.
+    """One reward or abstention that was applied or reversed; appended by `bandit.ledger` and never changed.
 
     A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
-    apply while the revision before it is live (in a bandit that chooses one arm: or another arm's is), a reverse that
-    differs from its apply, and an arm of another bandit. Two clocks: `effective_day` is when the session ended,
-    `recorded_at` when we learnt its reward.
+    apply while the arm's previous revision is live (or any other arm's entry, if the bandit chooses one arm), a reverse
+    that differs from its apply, and an arm of another bandit. `effective_day` is the day on which the session ended
+    (valid time), `recorded_at` when its reward was recorded (transaction time).
     """
 
     class Op(models.TextChoices):
@@ -105,26 +105,21 @@ class LedgerEntry(models.Model):
 
     @property
     def is_abstention(self) -> bool:
-        """Whether it says that the observation could not be graded: no reward, and none of 0."""
+        """Whether the observation could not be graded, which is no reward, not one of 0."""
         return self.grader.source == ABSTAINED
 
 
 class BucketQuerySet(models.QuerySet["Bucket"]):
     def rewards(self) -> Self:
-        """Without abstentions: what figures are made of."""
         return self.exclude(grader__source=ABSTAINED)
-
-    def abstentions(self) -> Self:
-        return self.filter(grader__source=ABSTAINED)
 
 
 class Bucket(models.Model):
-    """What one grader gave one arm for one day, as integers: n rewards, their sum and their sum of squares.
+    """The sums of one grader's live rewards of one arm on one day: `n` rewards, Σr as `s` and Σr² as `q`.
 
-    In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million rewards a bucket. `cost`
-    is Σ of the sessions' known costs in micro-dollars, and `costed` how many of the n are known. `productive` is how
-    many of them are above PRODUCTIVE.
-    Integer sums commute, so that any order of arrival gives the same bits.
+    In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million. `cost` is the sum of the
+    sessions' known costs in micro-dollars, `costed` the number of known ones, and `productive` the number of rewards
+    above PRODUCTIVE. Integers, so that any order of arrival gives the same bits.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="+", db_index=False)

@@ -1,19 +1,21 @@
-"""How a bandit's evidence is read and its arms are chosen."""
+"""How a bandit's evidence is read and its arms are chosen: policies, calibrations, rectifiers, decisions on breaks."""
 
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
+from bandit.core.rectify import Stratum
 from bandit.migrations._defaults import first_caps
+from bandit.models.arms import Arm
 from bandit.models.bandits import Bandit
 
 
 class PolicyVersion(models.Model):
-    """How a bandit's evidence is read and its arms are chosen: one version, never changed, never deleted.
+    """A version of a bandit's policy: how its evidence is read and its arms are chosen. Never changed, never deleted.
 
-    The latest version counts; taking a change back appends one more version with the earlier numbers. `weights` maps a
-    source to [0, 1] and says only what differs from the site's own; `caps` maps a source to the most
-    pseudo-observations that it may amount to in one arm; both are read by `bandit.core.posterior`.
+    The latest version counts; undoing a change appends another version with the earlier numbers. `weights` maps a
+    source to [0, 1] if it differs from the site's own weight; `caps` maps a source to the most pseudo-observations that
+    it may have in one arm.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="policies")
@@ -180,13 +182,13 @@ class PolicyVersion(models.Model):
         return f"{self.bandit.name}/{self.version}"
 
     def chance_of_taking(self, *, is_decided: bool) -> float:
-        """With which a lesson that matches is given: one that is decided with no smaller chance than another."""
+        """The chance that a matched lesson is given, in [0.5, 1]; a decided lesson never has a lower one."""
         decided = self.holdout if self.holdout_decided is None else min(self.holdout_decided, self.holdout)
         return 1 - (decided if is_decided else self.holdout)
 
 
 class PolicyText(models.Model):
-    """What the caller said of the policy that it made a reward by: once for all rows that name it, never changed."""
+    """The caller's description of the policy behind a ledger entry, stored once for all entries that name it."""
 
     text = models.CharField(max_length=200, unique=True)
 
@@ -195,3 +197,85 @@ class PolicyText(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+
+class SwitchedVersion(models.Model):
+    """A version of a bandit's setting that can be switched off; never changed, never deleted.
+
+    The latest version counts, unless it is not `enabled`. `by` names who made it, in the caller's words.
+    """
+
+    bandit: "models.ForeignKey[Bandit, Bandit]"
+    version = models.PositiveIntegerField()
+    enabled = models.BooleanField(default=True)
+    note = models.CharField(max_length=500, blank=True)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        abstract = True
+        ordering = ["-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_%(class)s_once"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_%(class)s_from_1"),
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_%(class)s_says_who"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
+
+
+class Rectifier(SwitchedVersion):
+    """Offsets that are added to the rewards of a bandit's strata when they are read.
+
+    `offsets` is a list of {arm, source, stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty
+    if the version switches the rectifier off. `bandit.versions.effective_offsets` says which of them apply under a
+    calibration.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="rectifiers")
+    offsets = models.JSONField(default=list, blank=True)
+    calibration = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The last calibration that a person had accepted when these were fitted."
+    )
+
+    @property
+    def offset_by_stratum(self) -> dict[Stratum, float]:
+        """The offsets by (arm, source, stratum)."""
+        return {(row["arm"], row["source"], row["stratum"]): row["offset"] for row in self.offsets}
+
+
+class CalibrationVersion(SwitchedVersion):
+    """How a bandit's fallback grades are mapped to the judge's scale. If it is off, every source is read as it is.
+
+    `scale` is a `bandit.core.calibration.Scale` as JSON; `target` names the judge whose scale it is, in the caller's
+    words, empty at the start. `accepted`: a person accepted it, or it is the first; others were fitted automatically.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="calibrations")
+    scale = models.JSONField(default=dict, blank=True)
+    target = models.CharField(max_length=300, blank=True)
+    accepted = models.BooleanField(default=False)
+
+
+class BreakDecision(models.Model):
+    """A person's decision on a break of an arm: confirmed, or rejected. Never changed; the latest for a day counts.
+
+    `day` is the first day after the break. A break that is `kept` is confirmed, whatever later rewards say. After a
+    rejection the arm has no break up to the day of the decision.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="break_decisions")
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="break_decisions")
+    day = models.DateField()
+    kept = models.BooleanField()
+    by = models.CharField(max_length=200)
+    note = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [models.CheckConstraint(condition=~Q(by=""), name="bandit_break_decision_says_who")]
+
+    def __str__(self) -> str:
+        return f"{self.arm}, {self.day}: {'kept' if self.kept else 'taken back'}"

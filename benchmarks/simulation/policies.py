@@ -22,6 +22,25 @@ from benchmarks.simulation.run import draws_of, outcome
 from benchmarks.simulation.world import Floats, world
 
 OLD, BEFORE, NEW = "0.1", "0.2", "0.3"
+# What earlier releases had instead of today's numbers.
+EARLIER: Mapping[str, Mapping[str, Any]] = {
+    OLD: {
+        "half_life_days": 21.0,
+        "exploration": None,
+        "sharpness": 1.0,
+        "follows_change": False,
+        "varies_by_day": False,
+        "holdout": 0.1,
+        "holdout_decided": None,
+        "consumption_per_agent": None,
+        "consumption_per_day": 2,
+        "probation_per_agent": None,
+        "probation_per_day": 1,
+        "open_decisions": None,
+        "agent_cap": None,
+    },
+    BEFORE: {"exploration": 0.03, "varies_by_day": False},
+}
 # Today's without its exploration: what that costs, and what it buys.
 UNEXPLORED = "unexplored"
 # The world of seed 001's faults, which the chain and its late verdicts are part of.
@@ -84,12 +103,12 @@ def contest(seed: int, days: int) -> dict[str, dict[str, Contest]]:
 def policy(release: str) -> Policy:
     """What a new site of that release reads by: its numbers, and its first calibration where it had one."""
     from bandit.models import Bandit, CalibrationVersion, PolicyVersion
-    from bandit.policies import DEFAULTS
+    from bandit.policies import NEW_SITE
     from bandit.reading import policy_from
     from grading.reward.one_scale import START
 
     bandit = Bandit(name="world")
-    version = PolicyVersion(bandit=bandit, version=1, by="installation", **DEFAULTS[release])
+    version = PolicyVersion(bandit=bandit, version=1, by="installation", **{**NEW_SITE, **EARLIER.get(release, {})})
     start = CalibrationVersion(bandit=bandit, version=1, scale=START.as_json(), accepted=True)
     return policy_from(version, calibration=None if release == OLD else start)
 

@@ -18,8 +18,8 @@ SITE: Mapping[str, float] = {
 AT_FACE_VALUE: Mapping[str, float] = dict.fromkeys(Source, 1.0)
 NO_STAND_IN = {**SITE, Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
 
-# What the site begins with, and what `bandit.core.caps` advises once many pairs say that the journal is off by b = .33:
-# μ(1 − μ)/b² = .23/.11.
+# What the site begins with, and what `bandit.core.recalibration` advises once many pairs say that the journal is off by
+# b = .33: μ(1 − μ)/b² = .23/.11.
 SITE_CAPS: Mapping[str, float] = {Source.JOURNAL: 12.0}
 ADVISED: Mapping[str, float] = {Source.JOURNAL: 2.0}
 NO_CAPS: Mapping[str, float] = {}

@@ -15,19 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.feedback import Sizes, feedback
 from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
 from bandit.core.propensity import propensities
 from bandit.core.table import MICRO, RewardRow
-from bandit.core.thompson import draw, uniform
+from bandit.core.thompson import FeedbackSizes, draw, feedback, uniform
 from benchmarks.simulation.buckets import Buckets, on
 from benchmarks.simulation.reading import KINDS, MEASURES, PRODUCTION, READING, SUPPLY, Counts, Measure, graded
 from benchmarks.simulation.regimes import SITE
 from benchmarks.simulation.world import A_DAY, DAYS
 
 # The site's sizes, by default.
-SIZES = Sizes(boost=1.1, penalty=0.8, window=14, least=5)
+SIZES = FeedbackSizes(boost=1.1, penalty=0.8, window=14, min_samples=5)
 POLICY = Policy(weights=SITE)
 
 

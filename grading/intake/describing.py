@@ -138,7 +138,7 @@ def _complete_selection(
 
     `is_known`: False if a runner or person submitted an unknown category, which isn't replaced by the chosen one.
     """
-    decision = selection.asked("category", session.agent.name, metadata.selection_id or "")
+    decision = selection.find_decision("category", session.agent.name, metadata.selection_id or "")
     if decision is None:
         return [
             Problem(

@@ -8,7 +8,7 @@ from operator import attrgetter
 from django.db.models.functions import Coalesce
 
 from bandit.models import Bandit
-from bandit.reading import in_force, outlook, site_day
+from bandit.reading import effective_policy, outlook, site_day
 from grading.models import Session
 from grading.models.sessions import reward_columns
 from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, PAIR, SKILL, Apart, apart
@@ -41,7 +41,7 @@ class LoneAgent(RuleOfSessions):
     every = dt.timedelta(hours=1)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        today, held = site_day(now), in_force(Bandit.objects.named(BANDIT))
+        today, held = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
         rows, policy = held.rows(today), held.policy_on(today)
         first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
         machines = rows.mask(lambda kind: kind.source in MACHINES)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from django.db.models import Sum
 from django.utils import timezone
 
-from bandit import calibrating
+from bandit import versions
 from bandit.core.calibration import STALE_AFTER
 from bandit.models import Bandit, Bucket
 from grading.monitoring.rule import Finding, Rule, Severity

@@ -15,12 +15,12 @@ class UnheardArm(Rule):
     """A36. Sessions that leave nothing to grade by may be the arm's worst, and nobody has looked at any."""
 
     id = "A36"
-    title = "An arm’s ungraded sessions could change its share"
+    title = "Nobody has graded an arm’s silent sessions"
     means = (
-        "Opens when neither a judge nor a person has graded any of an arm’s sessions that left nothing to grade "
-        "by, and counting them at the lower of the arm’s mean and the bandit’s would change its share by more "
-        "than 10 of the next 100. Checked every night; each arm at most once in 28 days, when five such sessions "
-        "are drawn at random and flagged. Verdicts requested within the last day are waited for."
+        "Opens when five or more sessions of an arm left nothing to grade by in the last 28 days, and neither a judge "
+        "nor a person has graded any such session of it in that time. Checked every night; each arm at most once in "
+        "28 days, when five of these sessions are drawn at random and flagged. Verdicts requested within the last day "
+        "are waited for."
     )
     todo = "Grade the five in the review queue: they stand for all the others."
     severity = Severity.ADVISORY
@@ -35,5 +35,5 @@ class UnheardArm(Rule):
             yield Finding(
                 about=row["arm"] or "",
                 detail=f"{row['n']} {waits} for review, drawn at random to stand for all sessions of {row['arm']} that "
-                f"left nothing to grade by. None of them had been graded, and it matters. {self.todo}",
+                f"left nothing to grade by. None of them had been graded. {self.todo}",
             )

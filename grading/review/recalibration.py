@@ -24,14 +24,14 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from bandit import rectifying, versions
+from bandit import versions
 from bandit.core.calibration import CalibrationLine, Key, find_line
 from bandit.core.evidence import lines_of
 from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
 from bandit.core.table import ABSTAINED, MICRO, RewardRows, RowKind
 from bandit.models import Bandit, CalibrationVersion, Rectifier
-from bandit.reading import InForce, in_force, site_day
+from bandit.reading import EffectivePolicy, effective_policy, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
 from grading.models import ReviewAnswer, Settlement
@@ -47,7 +47,7 @@ NOTHING = (0, 0.0)
 class AsRead:
     """What the calibration in force makes of machines' grades on the day `today`, before any rectifier."""
 
-    def __init__(self, held: InForce, today: date) -> None:
+    def __init__(self, held: EffectivePolicy, today: date) -> None:
         policy, names = held.policy, tuple(sorted(arm.name for arm in held.arms))
         self._lines = {line.key: line for line in lines_of(held.rows(today), names, policy, today)}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
@@ -105,7 +105,7 @@ class ProposedRectifier:
     def is_in_force(self) -> bool:
         """Whether these very offsets are in force already."""
         held = self.held
-        counts = {} if held is None or not held.enabled else rectifying.offsets_under(held, self.calibration)
+        counts = {} if held is None or not held.enabled else versions.effective_offsets(held, self.calibration)
         return bool(counts) and counts == _by_key(self.offsets)
 
     @property
@@ -114,8 +114,8 @@ class ProposedRectifier:
         held = self.held
         if held is None or not held.enabled:
             return {}
-        counts = rectifying.offsets_under(held, self.calibration)
-        return dict(Counter(key[1] for key in rectifying.offsets_of(held) if key not in counts))
+        counts = versions.effective_offsets(held, self.calibration)
+        return dict(Counter(key[1] for key in held.offset_by_stratum if key not in counts))
 
     @property
     def under(self) -> int:
@@ -137,7 +137,7 @@ def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
     learn from sessions. Raises UnknownBandit.
     """
     bandit = Bandit.objects.named(name)
-    return _pairs(bandit, AsRead(in_force(bandit), site_day(now)))
+    return _pairs(bandit, AsRead(effective_policy(bandit), site_day(now)))
 
 
 def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
@@ -180,11 +180,11 @@ def _is_machines(source: str | None, value: float | None, weight: float | None) 
     return source != Source.HUMAN and value is not None and bool(weight)
 
 
-def proposal(name: str, now: datetime, held: InForce | None = None) -> ProposedRectifier:
+def proposal(name: str, now: datetime, held: EffectivePolicy | None = None) -> ProposedRectifier:
     """What could be put in force on this bandit at `now`; `held` is what it is read by, where that is known already.
     Raises UnknownBandit.
     """
-    held = held or in_force(Bandit.objects.named(name))
+    held = held or effective_policy(Bandit.objects.named(name))
     bandit, today = held.bandit, site_day(now)
     rows, read = held.rows(today), AsRead(held, today)
     found = _pairs(bandit, read)
@@ -200,7 +200,7 @@ def proposal(name: str, now: datetime, held: InForce | None = None) -> ProposedR
         pairs=len(found),
         version=1 if held.rectifier is None else held.rectifier.version + 1,
         held=held.rectifier,
-        calibration=versions.on(held.calibration),
+        calibration=versions.if_enabled(held.calibration),
         without=without,
         rectified=with_them,
     )
@@ -217,12 +217,12 @@ def put_in_force(proposed: ProposedRectifier, by: User, *, version: int, fingerp
             "Nothing was saved; look again."
         )
     name = proposed.bandit.name
-    return rectifying.put_in_force(name, proposed.offsets, version=version, by=by.get_username(), note=note)
+    return versions.set_rectifier(name, proposed.offsets, version=version, by=by.get_username(), note=note)
 
 
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifier:
     """Move nothing any more, under a person's name. Raises StaleVersion."""
-    return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
+    return versions.switch_off_rectifier(name, version=version, by=by.get_username(), note=note)
 
 
 def _moved(offsets: Iterable[Offset], rows: RewardRows, read: AsRead) -> list[Moved]:

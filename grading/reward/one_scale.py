@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from bandit import calibrating, ledger
+from bandit import ledger, versions
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion, Erasure, LedgerEntry
-from bandit.reading import InForce, in_force, version_of, weights_of
+from bandit.reading import EffectivePolicy, effective_policy, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session, StoredReading
@@ -430,5 +430,5 @@ def calibrate(session: Session, grade: Grade) -> Calibrated | None:
 
 def current_lines(bandit: str = "category") -> list[CalibrationLine]:
     """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
-    scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
+    scale = versions.scale_of(versions.current(CalibrationVersion, Bandit.objects.named(bandit)))
     return [] if scale is None else scale.own_lines

@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
 import bandit.admin
-from bandit.admin import MOMENTS, KeepAdmin
+from bandit.admin import DATE_TIME_FIELDS, KeepAdmin
 from grading.access.recording import record
 from grading.models import Agent, ApiToken, Artifact, ArtifactRule
 from grading.models.audit import AuditKind
@@ -96,7 +96,7 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg] # the class takes none w
     """Plain lists for groups and permissions: Django's two-box chooser fails people who hear the page."""
 
     filter_horizontal = ()
-    formfield_overrides = MOMENTS
+    formfield_overrides = DATE_TIME_FIELDS
 
 
 class RoleAdmin(GroupAdmin):

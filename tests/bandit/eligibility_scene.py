@@ -114,7 +114,7 @@ class Scene:
 
     def put_policy(self, bandit: str, numbers: dict[str, float | None]) -> None:
         version = version_of(Bandit.objects.get(name=bandit)).version + 1
-        policies.put_in_force(bandit, numbers, version=version, by=BY)
+        policies.set_policy(bandit, numbers, version=version, by=BY)
 
     def decide(self, decision_id: str, now: datetime, least: Mapping[str, Callable[[int], float]]) -> Selection | None:
         """One decision, checked as it is made; None where nothing was eligible."""

@@ -31,7 +31,7 @@ def test_a_replay_of_sound_buckets_finds_nothing():
 def test_a_replay_puts_every_bucket_back_bit_for_bit(monkeypatch, rows):
     """However many rows are added up at once; the first read ends among ours, wherever the sequence stands."""
     history()
-    monkeypatch.setattr(audit, "ROWS", LedgerEntry.objects.earliest("pk").pk - 1 + rows)
+    monkeypatch.setattr(audit, "SUMMED_ROWS", LedgerEntry.objects.earliest("pk").pk - 1 + rows)
     before = buckets(), buckets("harness")
     Bucket.objects.filter(arm__name="code").delete()
     Bucket.objects.filter(arm__name="gptme").update(n=7, cost=5, costed=1)
@@ -81,7 +81,7 @@ def test_a_lost_bucket_is_found_and_one_that_nothing_is_in_is_no_difference():
     Bucket.objects.filter(n=0).delete()
     assert audit.audit() == []
     Bucket.objects.filter(arm__name="gptme").delete()
-    assert [each.found for each in audit.audit()] == [audit.NOTHING]
+    assert [each.stored for each in audit.audit()] == [audit.NOTHING]
 
 
 def test_what_was_read_before_a_replay_wrote_holds_no_more():

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from django.db import IntegrityError, transaction
 
-from bandit import audit, breaks, ledger
+from bandit import arms, audit, ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, BreakDecision
 from bandit.reading import posterior_of
@@ -100,18 +100,18 @@ def test_a_person_takes_a_break_back_and_lets_it_stand_again():
     teach()
     broken = bits()
     version = posterior_of("category", NOW).posterior.policy.version
-    breaks.decide(code(), BREAK, kept=False, by="rita", why="a week of hard tickets")
+    arms.decide_break(code(), BREAK, kept=False, by="rita", why="a week of hard tickets")
     assert found() == {}
     assert posterior_of("category", NOW).arms["code"].mean > 0.45
     assert posterior_of("category", NOW).posterior.policy.version != version
-    breaks.decide(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, kept=True, by="rita")
     assert found()["code"].is_confirmed
     assert bits() == broken
 
 
 def test_what_a_person_keeps_outlives_corrections():
     teach()
-    breaks.decide(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, kept=True, by="rita")
     teach(after=0.7)
     assert found()["code"].day == BREAK
 
@@ -120,7 +120,7 @@ def test_what_was_decided_later_was_not_known_before():
     teach()
     before = NOW + timedelta(hours=1)
     with time_machine.travel(NOW + timedelta(hours=2), tick=False):
-        breaks.decide(code(), BREAK, kept=False, by="rita")
+        arms.decide_break(code(), BREAK, kept=False, by="rita")
     assert found(known_by=before)["code"].day == BREAK
     assert found(known_by=NOW + timedelta(hours=3)) == {}
 
@@ -128,13 +128,13 @@ def test_what_was_decided_later_was_not_known_before():
 def test_a_break_that_is_gone_by_now_is_said_to_be():
     teach(after=0.7)
     with pytest.raises(ValueError, match="has no break on 2026-03-21"):
-        breaks.decide(code(), BREAK, kept=False, by="rita")
+        arms.decide_break(code(), BREAK, kept=False, by="rita")
     assert not BreakDecision.objects.exists()
 
 
 def test_a_decision_is_never_changed():
     teach()
-    made = breaks.decide(code(), BREAK, kept=True, by="rita")
+    made = arms.decide_break(code(), BREAK, kept=True, by="rita")
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         BreakDecision.objects.filter(pk=made.pk).update(kept=False)
     with pytest.raises(IntegrityError, match="may delete"), transaction.atomic():
@@ -144,7 +144,7 @@ def test_a_decision_is_never_changed():
 def test_every_decision_is_seen_at_once():
     teach()
     revision = Bandit.objects.get(name="category").revision
-    breaks.decide(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, kept=True, by="rita")
     assert Bandit.objects.get(name="category").revision != revision
 
 

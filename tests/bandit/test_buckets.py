@@ -8,11 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit import audit, buckets, ledger
-from bandit.buckets import KEY, RewardSums
+from bandit.buckets import KEY, RewardSums, signed_sums
 from bandit.core.table import ABSTAINED
 from bandit.erasure import permit
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
-from bandit.reading import signed_sums
 from tests.bandit.helpers import DAY, reward
 
 ALWAYS = (date(2000, 1, 1), date(2100, 1, 1))
@@ -28,12 +27,12 @@ def described(sums):
 
 
 def from_buckets():
-    return described(buckets.read(category(), ALWAYS))
+    return described(buckets.read_sums(category(), ALWAYS))
 
 
 def from_ledger():
     entries = LedgerEntry.objects.filter(bandit=category(), recorded_at__lte=timezone.now()).order_by()
-    return described(RewardSums.of(category(), entries.values_list(*KEY).annotate(**signed_sums())))
+    return described(RewardSums.from_values(category(), entries.values_list(*KEY).annotate(**signed_sums())))
 
 
 @pytest.mark.django_db
@@ -71,19 +70,19 @@ class TestBuckets:
     def test_arms_have_the_names_they_have_now(self):
         reward("s1", code=0.9)
         Arm.objects.filter(name="code").update(name="coding")
-        rows = buckets.read(category(), ALWAYS).rows(with_abstentions=True)
+        rows = buckets.read_sums(category(), ALWAYS).rows(with_abstentions=True)
         assert {kind.arm for kind in rows.kinds} == {"coding"}
 
     def test_productive_rewards_are_those_above_a_half(self):
         for number, value in enumerate((0.5, 0.500001, 0.9, 0.0)):
             reward(f"s{number}", code=value)
         reward("s2", infra=1.0)
-        assert buckets.read(category(), ALWAYS).productive == {"code": 1, "infra": 1}
+        assert buckets.read_sums(category(), ALWAYS).productive == {"code": 1, "infra": 1}
 
     def test_abstentions_are_counted_and_only_read_where_they_are_asked_for(self):
         reward("s1", code=0.0, source=ABSTAINED)
         reward("s2", code=0.4)
-        sums = buckets.read(category(), ALWAYS)
+        sums = buckets.read_sums(category(), ALWAYS)
         assert (sums.abstentions, sums.productive) == ({"code": 1}, {})
         assert [row.n for row in sums.rows(with_abstentions=False)] == [1]
         assert len(list(sums.rows(with_abstentions=True))) == 2
@@ -91,4 +90,4 @@ class TestBuckets:
     def test_only_these_days_are_read(self):
         reward("s1", code=0.9)
         reward("s2", code=0.8, day=DAY - timedelta(days=1))
-        assert len(buckets.read(category(), (DAY, DAY)).keys) == 1
+        assert len(buckets.read_sums(category(), (DAY, DAY)).keys) == 1

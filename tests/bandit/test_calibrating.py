@@ -7,15 +7,14 @@ from django.db import IntegrityError, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit import audit, calibrating, ledger, policies
+from bandit import audit, ledger, policies, versions
 from bandit.core.calibration import fit
 from bandit.core.posterior import fold
 from bandit.core.recalibration import Offset
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Bandit, Bucket, CalibrationVersion, Grader
-from bandit.reading import in_force, policy_of, posterior_of, site_day
-from bandit.rectifying import offsets_under, put_in_force
-from bandit.versions import StaleVersion
+from bandit.reading import effective_policy, policy_of, posterior_of, site_day
+from bandit.versions import StaleVersion, effective_offsets, set_rectifier
 from bandit.whatif import row_of, what_if_calibrated
 from tests.bandit.helpers import DAY
 from tests.bandit.test_calibration import START, on_a_line, silent
@@ -58,11 +57,11 @@ def give(observation, arm=None, value=0.5, key=KEYS[0], day=DAY):
 
 
 def put(scale, **more):
-    held = calibrating.latest(category())
+    held = versions.latest(CalibrationVersion, category())
     version = 1 if held is None else held.version + 1
     if scale is None:
-        return calibrating.switch_off("category", version=version, by="otto")
-    return calibrating.put_in_force("category", scale, version=version, by="otto", **more)
+        return versions.switch_off_calibration("category", version=version, by="otto")
+    return versions.set_calibration("category", scale, version=version, by="otto", **more)
 
 
 def bits(posterior):
@@ -126,8 +125,8 @@ def test_rewards_whose_keys_differ_share_no_bucket(name):
 
 def test_a_new_site_starts_with_the_calibration_that_nobody_has_data_for():
     for bandit in Bandit.objects.that_learn():
-        held = calibrating.in_force(bandit)
-        assert (held.version, held.accepted, calibrating.scale_of(held)) == (1, True, START)
+        held = versions.current(CalibrationVersion, bandit)
+        assert (held.version, held.accepted, versions.scale_of(held)) == (1, True, START)
 
 
 def test_switching_off_reads_every_source_as_it_stands():
@@ -153,7 +152,7 @@ def test_what_was_believed_by_the_version_of_then():
 def test_a_page_that_is_out_of_date_is_told():
     put(SCALES[0])
     with pytest.raises(StaleVersion):
-        calibrating.put_in_force("category", SCALES[1], version=2, by="otto")
+        versions.set_calibration("category", SCALES[1], version=2, by="otto")
 
 
 def test_a_version_is_never_changed():
@@ -163,13 +162,13 @@ def test_a_version_is_never_changed():
 
 def test_a_version_keeps_its_scale_to_the_last_bit():
     put(SCALES[0])
-    assert calibrating.scale_of(calibrating.in_force(category())) == SCALES[0]
+    assert versions.scale_of(versions.current(CalibrationVersion, category())) == SCALES[0]
 
 
 def test_what_would_be_is_what_then_is():
     give("s1", "code", 0.2, KEYS[2])
     give("s2", "code", 0.0, KEYS[6])
-    said = what_if_calibrated(in_force(Bandit.objects.named("category")), [SCALES[0], None], NOW)
+    said = what_if_calibrated(effective_policy(Bandit.objects.named("category")), [SCALES[0], None], NOW)
     for outlook, scale in zip(said, [SCALES[0], None], strict=True):
         put(scale)
         assert bits(posterior_of("category", NOW).posterior) == bits(outlook.posterior)
@@ -190,22 +189,22 @@ class TestWithPeople:
 
     def test_offsets_of_fallbacks_hold_under_the_calibration_that_they_were_fitted_under(self):
         put(SCALES[0])
-        rectifier = put_in_force("category", [self.offset, self.judges], version=1, by="otto")
-        held = calibrating.in_force(category())
+        rectifier = set_rectifier("category", [self.offset, self.judges], version=1, by="otto")
+        held = versions.current(CalibrationVersion, category())
         assert rectifier.calibration == held.version
-        assert set(offsets_under(rectifier, held)) == {self.offset.key, self.judges.key}
+        assert set(effective_offsets(rectifier, held)) == {self.offset.key, self.judges.key}
 
     @pytest.mark.parametrize("scale", [SCALES[1], None])
     def test_under_another_or_none_they_rest_and_those_of_judges_stay(self, scale):
         put(SCALES[0])
-        rectifier = put_in_force("category", [self.offset, self.judges], version=1, by="otto")
+        rectifier = set_rectifier("category", [self.offset, self.judges], version=1, by="otto")
         put(scale)
-        assert set(offsets_under(rectifier, calibrating.in_force(category()))) == {self.judges.key}
+        assert set(effective_offsets(rectifier, versions.current(CalibrationVersion, category()))) == {self.judges.key}
 
     def test_they_go_on_under_a_version_that_came_by_itself(self):
         put(SCALES[0])
-        rectifier = put_in_force("category", [self.offset], version=1, by="otto")
+        rectifier = set_rectifier("category", [self.offset], version=1, by="otto")
         put(SCALES[1], accepted=False)
-        assert set(offsets_under(rectifier, calibrating.in_force(category()))) == {self.offset.key}
+        assert set(effective_offsets(rectifier, versions.current(CalibrationVersion, category()))) == {self.offset.key}
         put(SCALES[0])
-        assert offsets_under(rectifier, calibrating.in_force(category())) == {}
+        assert effective_offsets(rectifier, versions.current(CalibrationVersion, category())) == {}

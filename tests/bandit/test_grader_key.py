@@ -61,10 +61,10 @@ def test_a_row_says_all_of_it_from_either_table():
 def test_how_rewards_are_told_apart_moves_no_bit(monkeypatch):
     """Each sum is moved by the rectifier, and clipped, as one: however many agents and views it came from."""
     from bandit.core.recalibration import Offset
-    from bandit.rectifying import put_in_force
+    from bandit.versions import set_rectifier
 
     offset = Offset(arm="code", source="journal", stratum="", offset=-0.4, pairs=20, low=-0.5, high=-0.3)
-    put_in_force("category", [offset], version=1, by="otto")
+    set_rectifier("category", [offset], version=1, by="otto")
     values = (0.1, 0.2, 0.9, 0.3)
     for n, value in enumerate(values):
         give(f"s{n}", value)

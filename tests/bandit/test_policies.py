@@ -9,11 +9,10 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.caps import advise
-from bandit.core.memory import MIN_HALF_LIFE, memory
-from bandit.core.recalibration import MachineHumanPair
+from bandit.core.policy import MIN_HALF_LIFE, memory
+from bandit.core.recalibration import MachineHumanPair, advise_cap
 from bandit.models import Bandit, UnknownBandit
-from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, put_in_force
+from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, set_policy
 from bandit.reading import policy_of, rows_of, version_of
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
@@ -42,7 +41,7 @@ def teach(days=10, a_day=3):
 
 
 def put(numbers, *, version=2, **fields):
-    return put_in_force("category", numbers, version=version, by="otto", **fields)
+    return set_policy("category", numbers, version=version, by="otto", **fields)
 
 
 def refused(numbers):
@@ -69,7 +68,7 @@ def test_taking_back_appends_the_earlier_numbers():
     put({"half_life_days": 7, "caps": {"journal": 5}, "exploration": 0.02})
     assert posterior_of("category", NOW).posterior.alpha.tobytes() != first.alpha.tobytes()
     earlier = earlier_of(category(), 1)
-    back = put_in_force("category", numbers_of(earlier), version=3, by="rita")
+    back = set_policy("category", numbers_of(earlier), version=3, by="rita")
     assert numbers_of(back) == numbers_of(earlier)
     assert posterior_of("category", NOW).posterior.alpha.tobytes() == first.alpha.tobytes()
     with pytest.raises(ValueError, match="has had no policy 9; its versions are 1 to 3"):
@@ -83,7 +82,7 @@ def test_a_stale_page_changes_nothing():
     with pytest.raises(StaleVersion):
         put({"exploration": 0.04}, version=4)
     with pytest.raises(UnknownBandit):
-        put_in_force("moods", {}, version=1, by="otto")
+        set_policy("moods", {}, version=1, by="otto")
     assert category().policies.count() == 2
 
 
@@ -203,7 +202,7 @@ def pair(machine, human, *, source="journal", probability=0.2):
 
 def test_the_advised_cap_by_hand():
     """Differences +.2, +.4, +.3 of people's .4, .4, .4: b = .3, σ_f² = .01, so .24 / (.09 + .01/3)."""
-    found = advise([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
+    found = advise_cap([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
     assert found.bias == pytest.approx(0.3)
     assert found.doubt == pytest.approx(0.01 / 3)
     assert found.cap == pytest.approx(0.24 / (0.09 + 0.01 / 3))
@@ -211,7 +210,7 @@ def test_the_advised_cap_by_hand():
 
 
 def test_a_session_drawn_half_as_likely_counts_twice():
-    found = advise([pair(0.7, 0.4), pair(0.4, 0.4, probability=0.1)], "journal")
+    found = advise_cap([pair(0.7, 0.4), pair(0.4, 0.4, probability=0.1)], "journal")
     assert found.bias == pytest.approx(0.1)
 
 
@@ -226,7 +225,7 @@ def test_a_session_drawn_half_as_likely_counts_twice():
     ],
 )
 def test_too_few_pairs_or_no_error_advise_nothing(pairs):
-    assert advise(pairs, "journal") is None
+    assert advise_cap(pairs, "journal") is None
 
 
 @pytest.mark.parametrize("bandit", ["category", "harness", "lesson"])

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bandit.core import evidence
+from bandit.core import change
 from bandit.core.advice import jumps
 from bandit.core.agents import agent_caps
 from bandit.core.calibration import Scale
@@ -67,8 +67,7 @@ def test_rows_read_by_several_policies_say_what_each_says_alone(seed):
     together = [bits(held, policy) for policy in POLICIES * 2]
     alone = []
     for policy in POLICIES:
-        evidence._cached_context.cache_clear()
-        evidence._drift_loss.cache_clear()
+        change._detect_changes.cache_clear()
         alone.append(bits(rows, policy))
     assert together == alone * 2
 

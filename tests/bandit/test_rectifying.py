@@ -8,9 +8,8 @@ from django.db import IntegrityError, transaction
 from bandit import reading
 from bandit.core.recalibration import Offset
 from bandit.models import Bandit, Rectifier
-from bandit.rectifying import in_force, put_in_force, switch_off
 from bandit.selection import HypotheticalReward, posterior_of, select, what_if_many, what_if_rectified
-from bandit.versions import StaleVersion
+from bandit.versions import StaleVersion, current, set_rectifier, switch_off_rectifier
 from tests.bandit.helpers import DAY, buckets, reward
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +39,7 @@ def test_one_grader_has_a_bucket_for_each_stratum():
 def test_putting_a_version_in_force_moves_the_named_stratum_and_no_other():
     teach()
     before = posterior_of("category", NOW)
-    put_in_force("category", [offset()], version=1, by="otto")
+    set_rectifier("category", [offset()], version=1, by="otto")
     after = posterior_of("category", NOW)
     assert after.arms["code"].mean > before.arms["code"].mean
     assert after.arms["infra"].evidence == before.arms["infra"].evidence
@@ -51,59 +50,59 @@ def test_putting_a_version_in_force_moves_the_named_stratum_and_no_other():
 def test_switching_off_gives_every_bit_back():
     teach()
     before = posterior_of("category", NOW).posterior
-    put_in_force("category", [offset()], version=1, by="otto")
-    switch_off("category", version=2, by="rita", note="the journal parser is mended")
+    set_rectifier("category", [offset()], version=1, by="otto")
+    switch_off_rectifier("category", version=2, by="rita", note="the journal parser is mended")
     after = posterior_of("category", NOW).posterior
     assert (after.alpha.tobytes(), after.version) == (before.alpha.tobytes(), before.version)
     rows = list(Rectifier.objects.values_list("version", "enabled", "by", "note"))
     assert rows == [(2, False, "rita", "the journal parser is mended"), (1, True, "otto", "")]
-    assert in_force(Bandit.objects.named("category")) is None
+    assert current(Rectifier, Bandit.objects.named("category")) is None
 
 
 def test_a_decision_says_by_which_version_it_was_made():
     teach()
-    put_in_force("category", [offset()], version=1, by="otto")
+    set_rectifier("category", [offset()], version=1, by="otto")
     selection = select(bandit="category", decision_id="d1", supply=None, now=NOW)
     assert selection.explanation["policy"] == "category/1 rectifier/1 calibration/1"
     assert selection.posterior_version == posterior_of("category", NOW).posterior.version
 
 
 def test_another_bandits_rectifier_is_its_own():
-    put_in_force("harness", [offset(arm="gptme")], version=1, by="otto")
+    set_rectifier("harness", [offset(arm="gptme")], version=1, by="otto")
     assert posterior_of("category", NOW).posterior.policy.rectifier == {}
 
 
 def test_two_operators_cannot_put_the_same_version_in_force():
-    put_in_force("category", [offset()], version=1, by="otto")
+    set_rectifier("category", [offset()], version=1, by="otto")
     with pytest.raises(StaleVersion, match="the next one is 2: somebody changed it meanwhile"):
-        put_in_force("category", [offset(0.1)], version=1, by="rita")
+        set_rectifier("category", [offset(0.1)], version=1, by="rita")
     with pytest.raises(StaleVersion):
-        switch_off("category", version=3, by="rita")
+        switch_off_rectifier("category", version=3, by="rita")
     assert Rectifier.objects.count() == 1
 
 
 def test_what_would_move_people_or_nothing_is_refused():
     with pytest.raises(ValueError, match="human grades are never rectified"):
-        put_in_force("category", [offset(source="human")], version=1, by="otto")
+        set_rectifier("category", [offset(source="human")], version=1, by="otto")
     with pytest.raises(ValueError, match="switch it off"):
-        put_in_force("category", [], version=1, by="otto")
+        set_rectifier("category", [], version=1, by="otto")
     assert not Rectifier.objects.exists()
 
 
 def test_a_version_is_never_changed_or_deleted_and_has_a_name():
-    held = put_in_force("category", [offset()], version=1, by="otto")
+    held = set_rectifier("category", [offset()], version=1, by="otto")
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         Rectifier.objects.update(enabled=False)
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         held.delete()
     with pytest.raises(IntegrityError), transaction.atomic():
-        put_in_force("category", [offset()], version=2, by="")
+        set_rectifier("category", [offset()], version=2, by="")
 
 
 def test_what_if_is_exact_under_a_rectifier_too():
     """A person's grade takes a flagged journal reward out of its stratum, offset and all."""
     teach()
-    put_in_force("category", [offset(), offset(-0.1, stratum="")], version=1, by="otto")
+    set_rectifier("category", [offset(), offset(-0.1, stratum="")], version=1, by="otto")
     day = DAY - timedelta(days=3)
     given = [
         HypotheticalReward(observation="f3", arm="code", value=0.9, source="human", day=day),
@@ -118,10 +117,12 @@ def test_what_if_is_exact_under_a_rectifier_too():
 
 def test_the_outlook_without_and_with_is_what_switching_does():
     teach()
-    without, with_it = what_if_rectified(reading.in_force(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
+    without, with_it = what_if_rectified(
+        reading.effective_policy(Bandit.objects.named("category")), {offset().key: 0.4}, NOW
+    )
     assert without.posterior.version == posterior_of("category", NOW).posterior.version
-    put_in_force("category", [offset()], version=1, by="otto")
+    set_rectifier("category", [offset()], version=1, by="otto")
     now = posterior_of("category", NOW)
     assert (now.posterior.alpha.tobytes(), now.chances) == (with_it.posterior.alpha.tobytes(), with_it.chances)
-    again, _ = what_if_rectified(reading.in_force(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
+    again, _ = what_if_rectified(reading.effective_policy(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
     assert again.posterior.alpha.tobytes() == without.posterior.alpha.tobytes()

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from bandit import audit, ledger, reading, rectifying
+from bandit import audit, ledger, reading, versions
 from bandit.core.recalibration import Offset
 from bandit.erasure import permit
 from bandit.models import Arm, Bandit, Bucket, PolicyVersion
@@ -61,8 +61,8 @@ class TestWhatIsRemembered:
             erase,
             spoil_and_replay,
             lambda: PolicyVersion.objects.create(bandit=category, version=7, half_life_days=3, by="olga"),
-            lambda: rectifying.put_in_force("category", [offset], version=1, by="olga"),
-            lambda: rectifying.switch_off("category", version=2, by="olga"),
+            lambda: versions.set_rectifier("category", [offset], version=1, by="olga"),
+            lambda: versions.switch_off_rectifier("category", version=2, by="olga"),
             lambda: Arm.objects.create(bandit=category, name="brand-new"),
             lambda: Arm.objects.filter(name="code").update(paused=True),
         ]

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 
 from bandit import arms, merging
 from bandit.models import Arm, Bandit
-from bandit.policies import earlier_of, numbers_of, preview, put_in_force
+from bandit.policies import earlier_of, numbers_of, preview, set_policy
 from bandit.reading import parts_of, version_of
 from bandit.selection import complete, posterior_of, select
 from bandit.whatif import what_if_moved, what_if_without
@@ -52,7 +52,7 @@ def bits(posterior):
 
 def put(pooling):
     version = version_of(harness()).version + 1
-    return put_in_force("harness", {"pooling": pooling}, version=version, by="otto")
+    return set_policy("harness", {"pooling": pooling}, version=version, by="otto")
 
 
 def test_a_new_site_shares_from_the_start_and_only_there():
@@ -90,7 +90,7 @@ def test_arms_without_parts_share_nothing_though_the_policy_would():
     """The categories' bandit, bit for bit."""
     reward("s1", code=0.8, day=DAY - timedelta(days=1))
     before = posterior_of("category", NOW).posterior
-    put_in_force("category", {"pooling": True}, version=2, by="otto")
+    set_policy("category", {"pooling": True}, version=2, by="otto")
     after = posterior_of("category", NOW).posterior
     assert after.pooled is None
     assert (after.alpha.tobytes(), after.beta.tobytes()) == (before.alpha.tobytes(), before.beta.tobytes())
@@ -139,7 +139,7 @@ def test_the_preview_does_what_putting_it_in_force_does_and_back():
     assert seen.before.posterior.alpha.tobytes() == believed().alpha.tobytes()
     put(pooling=True)
     assert bits(believed())[1:] == bits(seen.after.posterior)[1:]
-    back = put_in_force("harness", numbers_of(earlier_of(harness(), 2)), version=4, by="otto")
+    back = set_policy("harness", numbers_of(earlier_of(harness(), 2)), version=4, by="otto")
     assert not back.pooling
     assert believed().alpha.tobytes() == seen.before.posterior.alpha.tobytes()
 

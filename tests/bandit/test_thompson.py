@@ -2,8 +2,7 @@
 
 import pytest
 
-from bandit.core.feedback import Sizes, feedback
-from bandit.core.thompson import draw, uniform
+from bandit.core.thompson import FeedbackSizes, draw, feedback, uniform
 
 pytestmark = pytest.mark.pure
 
@@ -31,7 +30,7 @@ def test_rounding_never_leaves_the_draw_empty_handed():
     assert draw({"a": 1.0}, 1.0) == "a"
 
 
-SIZES = Sizes(boost=1.1, penalty=0.8, window=14, least=5)
+SIZES = FeedbackSizes(boost=1.1, penalty=0.8, window=14, min_samples=5)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
     shown = policies.preview("category", {"weights": {"journal": 0.0}}, NOON)
     assert shown.after.arms["code"].mean > shown.before.arms["code"].mean + 0.02
     assert mean("code") == shown.before.arms["code"].mean
-    policies.put_in_force("category", {"weights": {"journal": 0.0}}, version=2, by="otto")
+    policies.set_policy("category", {"weights": {"journal": 0.0}}, version=2, by="otto")
     assert mean("code") == shown.after.arms["code"].mean
 
 
@@ -84,7 +84,7 @@ def test_i72_a_memory_of_a_day_is_refused_with_the_number():
     arm.
     """
     with pytest.raises(ValidationError, match=r"remembers 2\.0 days"):
-        policies.put_in_force("category", {"half_life_days": 1}, version=2, by="otto")
+        policies.set_policy("category", {"half_life_days": 1}, version=2, by="otto")
     assert policies.preview("category", {"half_life_days": 3}, NOON).memory.days > 3
 
 

@@ -131,7 +131,7 @@ def test_i97_a_lane_without_work_is_bound_by_its_supply_whatever_it_weighs():
     for number in range(20):
         decide(number, supply={"code": 1, "research": 0})
     assert supply_bound(Arm.objects.resolve("category", "code").bandit)["research"] == 20
-    policies.put_in_force("category", {"consumption_boost": 1.5}, version=2, by="otto")
+    policies.set_policy("category", {"consumption_boost": 1.5}, version=2, by="otto")
     assert decide(20, supply={"code": 1, "research": 0}).arm.name == "code"
 
 
@@ -168,9 +168,9 @@ def test_i104_a_policy_is_switched_off_as_easily_as_on():
     Routing by time of day cost .13 to .28 until a preset date of review.
     """
     before = posterior_of("category", NOON).posterior
-    policies.put_in_force("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
+    policies.set_policy("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
     earlier = policies.earlier_of(Bandit.objects.named("category"), 1)
-    policies.put_in_force("category", policies.numbers_of(earlier), version=3, by="otto")
+    policies.set_policy("category", policies.numbers_of(earlier), version=3, by="otto")
     after = posterior_of("category", NOON).posterior
     assert (before.alpha.tobytes(), before.beta.tobytes()) == (after.alpha.tobytes(), after.beta.tobytes())
 
@@ -213,7 +213,7 @@ def test_i108_the_cohort_is_fixed_when_the_work_begins():
     """
     lesson_cast.lesson("read-the-diff")
     first = lesson_cast.draw("run-1", "read-the-diff")["read-the-diff"]
-    policies.put_in_force("lesson", {"holdout": 0.5}, version=2, by="otto")
+    policies.set_policy("lesson", {"holdout": 0.5}, version=2, by="otto")
     again = lesson_cast.draw("run-1", "read-the-diff", at=NOON + dt.timedelta(hours=3))["read-the-diff"]
     assert (again.pk, again.taken, again.chance) == (first.pk, first.taken, 0.6)
     assert Assignment.objects.get().created < NOON

@@ -62,7 +62,7 @@ def test_i109_ten_lessons_do_not_share_a_session_alike():
     arms_of = posterior_of("lesson", NOON).arms
     assert arms_of["used"].mean > arms_of["idle-0"].mean > 0.5
     assert {"used": 1.0, "idle-0": pytest.approx(0.3)} == {name: read(name).credit for name in ("used", "idle-0")}
-    policies.put_in_force("lesson", {"salience_floor": 1.0}, version=2, by="otto")
+    policies.set_policy("lesson", {"salience_floor": 1.0}, version=2, by="otto")
     again = posterior_of("lesson", NOON).arms
     assert again["used"].mean == pytest.approx(again["idle-0"].mean)
 

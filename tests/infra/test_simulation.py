@@ -10,9 +10,10 @@ import pytest
 from django.conf import settings
 
 from bandit.models import PolicyVersion
-from bandit.policies import DEFAULTS
+from bandit.policies import NEW_SITE
 from benchmarks import regret
 from benchmarks.simulation import figures, people, reading, sessions, stories
+from benchmarks.simulation.policies import EARLIER
 from benchmarks.simulation.regimes import (
     FLOOR,
     JOURNAL,
@@ -59,7 +60,7 @@ def test_the_simulation_has_the_sites_numbers():
     chain = (sessions.FLOOR, sessions.THRESHOLD, sessions.VETO_CAP)
     assert chain == (settings.FLOOR, settings.FLOOR_THRESHOLD, settings.VETO_CAP)
     assert settings.REVIEW_SLICE == SLICE
-    theirs, ours, sizes = PolicyVersion(**DEFAULTS["0.1"]), stories.POLICY, stories.SIZES
+    theirs, ours, sizes = PolicyVersion(**{**NEW_SITE, **EARLIER["0.1"]}), stories.POLICY, stories.SIZES
     assert (theirs.half_life_days, theirs.floor) == (PLAIN.half_life, PLAIN.floor) == (ours.half_life, ours.floor)
     assert theirs.prior_strength == ours.prior_strength
     assert theirs.caps == SITE_CAPS

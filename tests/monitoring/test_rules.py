@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from bandit import calibrating
+from bandit import versions
 from bandit.core.calibration import starting_line
 from bandit.models import Arm
 from grading import monitoring, review
@@ -376,7 +376,7 @@ def calibrated(**fields):
         starting_line("trajectory", shift=0.4), version="trajectory/2", view="full", pairs={"code": 40}, **fields
     )
     scale = replace(one_scale.START, lines=(line,), weights={"trajectory": 0.3})
-    calibrating.put_in_force("category", scale, version=2, by="otto")
+    versions.set_calibration("category", scale, version=2, by="otto")
 
 
 def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale(site):

@@ -55,7 +55,7 @@ CORES = {
         tests=("tests/bandit/test_propensity_golden.py", "tests/bandit/test_propensity.py"),
     ),
     "selection": Core(
-        sources=("bandit/core/thompson.py", "bandit/core/feedback.py"),
+        sources=("bandit/core/thompson.py",),
         tests=("tests/bandit/test_thompson.py",),
     ),
     "eligibility": Core(

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 import time_machine
 
-from bandit.core.caps import advise
+from bandit.core.recalibration import advise_cap
 from bandit.models import Rectifier
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
@@ -278,9 +278,9 @@ def test_the_cap_that_pairs_suggest_is_of_what_the_calibration_makes_of_grades(c
     one_scale.switch_off("category", calibrated, version=3)
     for human in (0.45, 0.5, 0.55, 0.52):
         fallbacks(rita, human=human, count=1)
-    raw = advise(recalibration.pairs("category", NOON), "trajectory")
+    raw = advise_cap(recalibration.pairs("category", NOON), "trajectory")
     scale_cast.put(calibrated)
-    read = advise(recalibration.pairs("category", NOON), "trajectory")
+    read = advise_cap(recalibration.pairs("category", NOON), "trajectory")
     assert raw.bias == pytest.approx(-0.305, abs=0.01)
     assert abs(read.bias) < 0.05
     assert read.cap > 3 * raw.cap

@@ -122,7 +122,7 @@ def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed(s
 def test_no_weight_makes_evidence_of_an_abstention(site):
     silent(site)
     with pytest.raises(ValidationError, match="unscored"):
-        policies.put_in_force("category", {"weights": {"unscored": 0.5}}, version=2, by="otto")
+        policies.set_policy("category", {"weights": {"unscored": 0.5}}, version=2, by="otto")
     before = posterior_of("category", NOON).arms
     PolicyVersion.objects.create(
         bandit=Bandit.objects.get(name="category"), version=2, by="otto", weights={"unscored": 1.0}

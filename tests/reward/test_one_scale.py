@@ -9,9 +9,10 @@ import time_machine
 from django.test import Client
 from django.urls import reverse
 
-from bandit import audit, calibrating
+from bandit import audit
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
+from bandit.versions import accepted_calibration, latest
 from grading import monitoring, tasks
 from grading.models import Alarm, ApiToken
 from grading.reward import one_scale, rewards
@@ -302,7 +303,7 @@ def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_tha
     scale_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
     tasks.at_night()
     assert versions() == ["the site, at the start", "otto", "the site, at night"]
-    held = calibrating.latest(Bandit.objects.get(name="category"))
+    held = latest(CalibrationVersion, Bandit.objects.get(name="category"))
     assert (held.accepted, held.enabled) == (False, True)
     tasks.at_night()
     assert len(versions()) == 3

@@ -6,9 +6,9 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from bandit import audit, calibrating
+from bandit import audit, versions
 from bandit.core.calibration import CalibrationLine, Scale
-from bandit.models import Bandit, LedgerEntry
+from bandit.models import Bandit, CalibrationVersion, LedgerEntry
 from grading import judging, monitoring
 from grading.intake import erasing, regrading
 from grading.judging import recomputing
@@ -262,8 +262,8 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, s
         high=1.5, centre=0.5, doubt=0.01, slope_doubt=0.01, spread=0.01, residual=0.01, pairs={"code": 40},
     )  # fmt: skip
     scale = Scale(lines=(line,), weights={"trajectory": 0.3}, sources=("trajectory",), latest=NOON.date())
-    version = calibrating.latest(Bandit.objects.named("category")).version + 1
-    calibrating.put_in_force("category", scale, version=version, by="olga")
+    version = versions.latest(CalibrationVersion, Bandit.objects.named("category")).version + 1
+    versions.set_calibration("category", scale, version=version, by="olga")
     judging.read_again(session)
     assert [job.sample for job in samples(session)] == [2]
 

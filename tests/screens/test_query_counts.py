@@ -21,7 +21,7 @@ from bandit import policies
 from bandit.models import Arm, ArmEvent, Bandit, Erasure
 from bandit.reading import posterior_of
 from bandit.selection import complete, select
-from bandit.silence import unheard
+from bandit.silence import unheard_arms
 from bandit.whatif import HypotheticalReward, what_if_many
 from grading import judging, monitoring, review, tasks
 from grading.judging import lanes
@@ -132,7 +132,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),
     "recalibration": lambda site: recalibration.proposal("category", NOW),
-    "unheard": lambda site: unheard("category", NOW, sources=VOICES, source=Source.JUDGE, aside=frozenset()),
+    "unheard": lambda site: unheard_arms("category", NOW, sources=VOICES, excluded=frozenset()),
 }
 
 
@@ -191,7 +191,7 @@ def more(site: World, number: int) -> None:
     lesson_cast.session(0.5, at=at, **{f"lesson_{number}": 0.5, "read_the_diff": None})
     # What people keep.
     version = bandit.policies.count() + 1
-    policies.put_in_force("category", {"half_life_days": 15.0 + number}, version=version, by="olga")
+    policies.set_policy("category", {"half_life_days": 15.0 + number}, version=version, by="olga")
     held = Rubric.objects.active()
     about = {"dimensions": held.dimensions, "bands": held.bands, "parent": held}
     versions.save(Rubric(title=f"Draft {number}", text=f"Be stern {number}.", **about), author=olga)

@@ -102,7 +102,7 @@ def test_pairs_are_shown_and_once_in_force_their_line_and_later_that_they_are_ol
     for arm in scale_cast.ARMS:
         assert f"{arm}: 6 pairs, fallback" in said
     version = scale_cast.put(otto)
-    scale = one_scale.calibrating.scale_of(version)
+    scale = one_scale.versions.scale_of(version)
     (line,) = [each for each in scale.lines if each.view == "full"]
     found, said = scale_of(operator)
     assert (found.is_in_force, found.held, found.target.split()[0]) == (True, version, "m-1")

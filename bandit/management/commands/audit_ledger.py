@@ -9,8 +9,8 @@ from bandit.audit import doubled, replay
 from bandit.models import LedgerEntry
 from bandit.names import printable
 
-# Differences told one by one; the others are only counted.
-TOLD = 20
+# The most differences that are printed one by one; the others are only counted.
+MAX_PRINTED = 20
 
 
 class Command(BaseCommand):
@@ -29,9 +29,9 @@ class Command(BaseCommand):
             )
             self.stdout.write(self.style.SUCCESS(sound))
             return
-        for each in wrong[:TOLD]:
+        for each in wrong[:MAX_PRINTED]:
             self.stderr.write(self.style.ERROR(printable(str(each))))
-        if (more := len(wrong) - TOLD) > 0:
+        if (more := len(wrong) - MAX_PRINTED) > 0:
             self.stderr.write(self.style.ERROR(f"and {more:,} more"))
         raise CommandError(
             f"{len(comparison.differences):,} buckets differ from the ledger; observations that count more than once: "

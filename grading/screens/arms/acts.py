@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from bandit import arms, breaks, merging
+from bandit import arms, merging
 from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.selection import posterior_of
@@ -40,7 +40,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
             day = date.fromisoformat(post.get("day", ""))
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
-        said = breaks.decide(arm, day, kept=BREAKS[act], by=by, why=why)
+        said = arms.decide_break(arm, day, kept=BREAKS[act], by=by, why=why)
         counts = "no longer counts, whatever its rewards say" if said.kept else "counts again"
         return f"What {arm} earned before {said.day:%-d %B %Y} {counts}."
     if act == "rename":

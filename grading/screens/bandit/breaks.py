@@ -29,7 +29,7 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
         return {}
     found: dict[str, ArmBreak] = {}
     kept: dict[tuple[str, date], BreakDecision] = {}
-    for said in belief.held.said:
+    for said in belief.held.break_decisions:
         kept[said.arm.name, said.day] = said
         # The latest word on an arm, where that is that nothing broke.
         found.pop(said.arm.name, None)

@@ -9,7 +9,8 @@ from django.db.models import Count
 
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit
-from bandit.silence import heard
+from bandit.reading import days_read
+from bandit.silence import heard_arms
 from grading.models import Flag, JudgeJob, Session
 from grading.models.sessions import yours
 from grading.monitoring import UNHEARD
@@ -58,7 +59,8 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
     """By the arms' names: three queries."""
     productive = belief.reading.productive
     ended_by_infrastructure = infrastructure(belief.bandit, arms, at)
-    heard_arms = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
+    days = days_read(belief.policy, at.day)
+    heard = heard_arms(belief.bandit, days, VOICES, at.known_by, arms=belief.ungraded.keys())
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
     waiting = {}
     if belief.bandit.name == BANDIT:
@@ -77,7 +79,7 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
             costed=sum_of["costed"],
             infrastructure=ended_by_infrastructure.get(name, 0),
             ungraded=belief.ungraded.get(name, 0),
-            is_heard=name in heard_arms,
+            is_heard=name in heard,
             asked=waiting.get(name, 0),
         )
         for name, sum_of in sums.items()

@@ -14,7 +14,7 @@ from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
-from bandit.reading import BanditReading, InForce, in_force
+from bandit.reading import BanditReading, EffectivePolicy, effective_policy
 from bandit.selection import Outlook
 from grading import zones
 from grading.days import midnight
@@ -69,7 +69,7 @@ class Belief:
     Abstentions are among the rows where the calibration says what they are worth; none of them is a reward.
     """
 
-    held: InForce
+    held: EffectivePolicy
     reading: BanditReading
     ungraded: Mapping[str, int]
     outlook: Outlook
@@ -84,11 +84,11 @@ class Belief:
 
     @property
     def rectifier(self) -> Rectifier | None:
-        return versions.on(self.held.rectifier)
+        return versions.if_enabled(self.held.rectifier)
 
     @property
     def calibration(self) -> CalibrationVersion | None:
-        return versions.on(self.held.calibration)
+        return versions.if_enabled(self.held.calibration)
 
     @property
     def rows(self) -> RewardRows:
@@ -214,7 +214,7 @@ def read(bandit: Bandit, at: Moments) -> Belief:
 
     Some eight queries, and four more with a baseline.
     """
-    held = in_force(bandit, at.known_by)
+    held = effective_policy(bandit, at.known_by)
     reading, outlook = held.outlook(at.day)
     return Belief(held=held, reading=reading, ungraded=reading.abstentions, outlook=outlook)
 

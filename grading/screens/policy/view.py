@@ -10,8 +10,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from bandit import policies
-from bandit.core.caps import CapAdvice, advise
 from bandit.core.moves import moves
+from bandit.core.recalibration import CapAdvice, advise_cap
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
@@ -78,7 +78,7 @@ def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
     if not form.is_valid():
         return _form_page(request, form, held)
     try:
-        made = policies.put_in_force(
+        made = policies.set_policy(
             bandit.name,
             form.numbers(),
             version=int(version),
@@ -153,7 +153,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
     """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
     pairs = recalibration.pairs(bandit.name, timezone.now())
-    return {source: advise(pairs, source) for source in SOURCES}
+    return {source: advise_cap(pairs, source) for source in SOURCES}
 
 
 def history(bandit: Bandit) -> list[dict[str, Any]]:

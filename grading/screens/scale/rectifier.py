@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from bandit.core.moves import moves
-from bandit.reading import InForce
+from bandit.reading import EffectivePolicy
 from grading.review import recalibration
 from grading.screens.moves import in_words
 from grading.screens.scale.switch import answer
 
 
-def card(held: InForce, now: dt.datetime) -> dict[str, Any]:
+def card(held: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
     """What the card shows of a bandit that is read by what `held` says."""
     name = held.bandit.name
     proposed = recalibration.proposal(name, now, held)

@@ -12,12 +12,12 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from bandit import calibrating
 from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale
 from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, BanditKind, CalibrationVersion, PolicyVersion
-from bandit.reading import InForce, in_force, version_of, weights_of
+from bandit.reading import EffectivePolicy, effective_policy, version_of, weights_of
+from bandit.versions import latest, scale_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
 from grading.reward.one_scale import MAX_AUTOMATIC_MOVE, SOURCES, Judgements, ScaleProposal
@@ -108,12 +108,12 @@ def parts(judged: Judgements, now: dt.datetime) -> list[BanditScale]:
     found = []
     for bandit in Bandit.objects.that_learn():
         pairs, target = judged.pairs(bandit), judged.target
-        held = calibrating.latest(bandit)
-        in_force = calibrating.scale_of(held)
+        held = latest(CalibrationVersion, bandit)
+        in_force = scale_of(held)
         counts = in_force is not None and not in_force.is_start
         shown = in_force if in_force is not None and counts else judged.scale(bandit)
         titles = {arm.name: str(arm) for arm in bandit.arms.all()}
-        versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
+        versions = ((row, scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
         part = BanditScale(
             bandit=bandit,
             held=held,
@@ -132,7 +132,7 @@ def parts(judged: Judgements, now: dt.datetime) -> list[BanditScale]:
 
 def what_holds(version: PolicyVersion, held: CalibrationVersion | None, today: dt.date) -> str:
     """How fallbacks are read now by this version of a bandit's policy and the calibration, and what they count."""
-    scale, weights = calibrating.scale_of(held), weights_of(version)
+    scale, weights = scale_of(held), weights_of(version)
     counts = " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if held is None:
         return (
@@ -165,7 +165,7 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
         )
     if held is None or not held.enabled:
         return f"{pairs:,} judged sessions say what it could be. See what that moves, then put it in force."
-    scale = calibrating.scale_of(held)
+    scale = scale_of(held)
     if scale is not None and scale.is_start:
         return (
             f"{pairs:,} judged sessions say what it could be. It takes effect by itself at night if it moves no arm "
@@ -252,7 +252,7 @@ class ScaleCard:
         return f"Version {self.proposed.version}"
 
 
-def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool, held: InForce | None = None) -> ScaleCard:
+def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool, held: EffectivePolicy | None = None) -> ScaleCard:
     """What the card shows of a bandit, fresh from the database; `held` is what it is read by, where that is known."""
     held = held or in_force(bandit)
     proposed = one_scale.proposal(bandit.name, now, current=held)
