@@ -63,7 +63,7 @@ class Unattended(Rule):
 
 def _stale(proposed: ScaleProposal, now: dt.datetime) -> str:
     """What is wrong where the calibration in force rests on old pairs, and nothing newer is there."""
-    scale, today = calibrating.scale_of(proposed.last), timezone.localdate(now)
+    scale, today = versions.scale_of(proposed.last), timezone.localdate(now)
     if proposed.last is None or scale is None or scale.latest is None or not scale.is_stale(today):
         return ""
     if proposed.scale.latest is not None and not proposed.scale.is_stale(today):

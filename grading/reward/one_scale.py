@@ -104,7 +104,7 @@ class ScaleProposal:
     @property
     def is_in_force(self) -> bool:
         """Whether exactly this scale is used already."""
-        return calibrating.scale_of(self.last) == self.scale
+        return versions.scale_of(self.last) == self.scale
 
     @property
     def moves(self) -> dict[str, float]:
@@ -301,18 +301,18 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
 
 
 def proposal(
-    name: str, now: dt.datetime, judgements: Judgements | None = None, current: InForce | None = None
+    name: str, now: dt.datetime, judgements: Judgements | None = None, current: EffectivePolicy | None = None
 ) -> ScaleProposal:
     """What could be put in force on this bandit at `now`. Raises UnknownBandit.
 
     `judgements` and what the bandit is read by (`current`) may be passed in if they were loaded before.
     """
-    current = current or in_force(Bandit.objects.named(name))
+    current = current or effective_policy(Bandit.objects.named(name))
     judgements = judgements or latest_judgements(now)
     bandit, last = current.bandit, current.calibration
     scale = judgements.scale(bandit)
-    accepted_scale = calibrating.scale_of(calibrating.accepted(bandit))
-    scales = [calibrating.scale_of(last), scale, accepted_scale]
+    accepted_scale = versions.scale_of(versions.accepted_calibration(bandit))
+    scales = [versions.scale_of(last), scale, accepted_scale]
     outlook_now, outlook_after, outlook_accepted = what_if_calibrated(current, scales, now)
     return ScaleProposal(
         bandit=bandit,
@@ -341,24 +341,24 @@ def put_in_force(
 
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> CalibrationVersion:
     """Append a version that reads every source as it stands, under the user's name. Raises StaleVersion."""
-    return calibrating.switch_off(name, version=version, by=by.get_username(), note=note)
+    return versions.switch_off_calibration(name, version=version, by=by.get_username(), note=note)
 
 
 def renew(now: dt.datetime) -> list[CalibrationVersion]:
     """Fit every bandit's calibration again, put in force what needs no person, and return that. Runs at night."""
-    versions, judgements = [], read_judgements(now)
+    renewed, judgements = [], read_judgements(now)
     for bandit in Bandit.objects.that_learn():
-        last = calibrating.latest(bandit)
+        last = versions.latest(CalibrationVersion, bandit)
         if last is None or not last.enabled:
             continue
         proposed = proposal(bandit.name, now, judgements)
         if proposed.pairs and not proposed.is_in_force and proposed.comes_by_itself:
-            versions.append(_put(proposed, version=proposed.version, by=SITE, accepted=False))
-    return versions
+            renewed.append(_put(proposed, version=proposed.version, by=SITE, accepted=False))
+    return renewed
 
 
 def _put(proposed: ScaleProposal, *, version: int, by: str, accepted: bool, note: str = "") -> CalibrationVersion:
-    return calibrating.put_in_force(
+    return versions.set_calibration(
         proposed.bandit.name,
         proposed.scale,
         version=version,
@@ -382,9 +382,9 @@ class ScaleReader:
 
     def __init__(self, bandit: str = "category") -> None:
         self._row = Bandit.objects.named(bandit)
-        calibration = calibrating.in_force(self._row)
+        calibration = versions.current(CalibrationVersion, self._row)
         self.bandit, self.version = bandit, 0 if calibration is None else calibration.version
-        self.scale = calibrating.scale_of(calibration)
+        self.scale = versions.scale_of(calibration)
 
     @cached_property
     def weights(self) -> dict[str, float]:

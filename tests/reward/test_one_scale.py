@@ -242,7 +242,7 @@ def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
             break
     assert found.waits
     assert abs(found.largest[1]) > one_scale.MAX_AUTOMATIC_MOVE
-    assert calibrating.accepted(found.bandit) == accepted
+    assert accepted_calibration(found.bandit) == accepted
     assert len(versions()) == 2 + nights
 
 

@@ -254,7 +254,7 @@ class ScaleCard:
 
 def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool, held: EffectivePolicy | None = None) -> ScaleCard:
     """What the card shows of a bandit, fresh from the database; `held` is what it is read by, where that is known."""
-    held = held or in_force(bandit)
+    held = held or effective_policy(bandit)
     proposed = one_scale.proposal(bandit.name, now, current=held)
     found = moves(bandit.name, proposed.now, proposed.after)
     chooses = bandit.kind == BanditKind.CHOICE
