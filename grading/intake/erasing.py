@@ -59,13 +59,13 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         grades = Grade.objects.filter(session__in=ids)
         while grades.exists():  # the last undo of an undo first, and what was read again before its first reading
             delete(counts, grades.filter(withdrawn_by=None, read_again=None))
-        counts["artifact"] += ownership.give_up(held)
+        counts["artifact"] += ownership.delete_claims(held)
         delete(counts, Submission.objects.filter(session__in=ids))
         delete(counts, Evidence.objects.filter(session__in=ids))
         delete(counts, Session.objects.filter(pk__in=ids))
         won = ownership.update(heirs) | copies
         for session in ownership.lock_sessions(won & affected):
-            assess(session, ask=False)
+            assess(session, enqueue=False)
         monitoring.refresh()
         transaction.on_commit(lambda: _discard(hashes))
         transaction.on_commit(erased.tell_backups)

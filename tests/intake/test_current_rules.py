@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from bandit import audit
 from bandit.merging import merge
 from bandit.models import Arm, Grader, LedgerEntry
-from grading.evidence import claims
+from grading.evidence import ownership
 from grading.intake import forgetting
 from grading.models import (
     Agent,
@@ -108,7 +108,7 @@ def test_nobodys_claim_is_overlooked_that_came_a_moment_before(site):
 LOOKUPS = {
     "subagents": lambda: SessionLog.objects.filter(parent__in=["x"]).exclude(parent=""),
     "copies": lambda: RecordAnchor.objects.filter(record__in=[-7]),
-    "claims": lambda: claims.claims_at(["x"]),
+    "claims": lambda: ownership.claims_at(["x"]),
     "files": lambda: Evidence.objects.filter(sha256__in=["0" * 64], kind__in=repeated.KINDS),
 }
 

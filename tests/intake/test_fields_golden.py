@@ -54,6 +54,7 @@ TABLE = [
     ("ended_at", {"ended_at": NOON}, {"ended_at": EARLIER}, NOON, NOON, EARLIER),
     ("selection", {}, {"selection_id": "d1"}, "d1", PROPOSED, "d1"),
     ("selection", {"selection_id": "d2"}, {"selection_id": "d3"}, "d2", "d2", "d2"),
+    ("selection", {}, {"selection_id": ""}, None, None, None),
     ("lessons", {}, {"lessons": ["first"]}, "first", PROPOSED, "first"),
     ("lessons", {"lessons": ["first"]}, {"lessons": ["second"]}, "first second", PROPOSED, "first second"),
     ("lessons", {"lessons": ["first", "second"]}, {"lessons": ["first"]}, *["first second"] * 3),
