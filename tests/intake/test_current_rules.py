@@ -9,7 +9,7 @@ from bandit import audit
 from bandit.merging import merge
 from bandit.models import Arm, Grader, LedgerEntry
 from grading.evidence import ownership
-from grading.intake import forgetting
+from grading.intake import erasing
 from grading.models import (
     Agent,
     Artifact,
@@ -86,7 +86,7 @@ def test_graders_of_an_agent_that_was_erased_are_made_again(site):
         site.upload(f"s{number}", logs.claude(f"s{number}", logs.COMMIT), agent="bob")
     gone = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
     assert gone
-    elsewhere(lambda: list(forgetting.erase_agent(Agent.objects.get(name="bob"), who="olga", why="asked")))
+    elsewhere(lambda: list(erasing.erase_agent(Agent.objects.get(name="bob"), who="olga", why="asked")))
     assert not Grader.objects.filter(agent="bob").exists()
     site.upload("again", logs.claude("again", logs.COMMIT), agent="bob")
     graders = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
