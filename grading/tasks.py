@@ -14,7 +14,7 @@ from django.utils import timezone
 from grading import judging, monitoring, review
 from grading.access.sessions import SessionStore
 from grading.backups import making
-from grading.evidence import care, retention, transcripts
+from grading.evidence import care, transcripts
 from grading.health import periodic, planner
 from grading.health.liveness import Component
 from grading.intake import first_word, import_record, naming
@@ -91,7 +91,7 @@ def at_night() -> None:
     one_scale.renew(timezone.now())
     monitoring.watch_at_night()
     review.ask_about_silence()
-    retention.expire(timezone.now())
+    care.expire(timezone.now())
     SessionStore.clear_expired()
     first_word.forget_addresses(timezone.now())
     import_record.forget_files(timezone.now())

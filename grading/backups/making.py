@@ -47,7 +47,7 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
         try:
             done = fill(draft, before[-1] if before else None, made_at, with_secrets=with_secrets)
             draft.rename(finished)
-            erased.tell(erased.of_database(), target)
+            erased.append(erased.recorded(), target)
         except OSError as error:
             raise BackupProblem(f"the backup was not finished: {error}") from error
         finally:

@@ -18,9 +18,8 @@ from grading.backups.databases import BackupProblem, put_back, rows_by_table, se
 from grading.backups.manifest import DATABASES, EVIDENCE, SECRETS, SUMS, Manifest, sums
 from grading.backups.verifying import problems_of_backup
 from grading.health import planner
-from grading.intake import erased, forgetting, redacting
-from grading.intake.erased import Erased, digest_of_agent, digest_of_session
-from grading.intake.erasing import erase
+from grading.intake import erased, erasing, redacting
+from grading.intake.erased import Erased, agent_digest, session_digest
 from grading.models import Agent, ExpiredBlob, Session
 from gradingsite import schema
 
@@ -166,15 +165,15 @@ def erase_again(erasures: Iterable[Erased], say: Say) -> None:
     if not digests:
         return
     rows = Session.objects.order_by("pk").values_list("pk", "agent__name", "external_id")
-    found = [pk for pk, agent, name in rows.iterator() if digest_of_session(agent, name) in digests]
-    agents = [agent for agent in Agent.objects.order_by("pk") if digest_of_agent(agent.name) in digests]
-    forgetting.remember_nothing()
+    found = [pk for pk, agent, name in rows.iterator() if session_digest(agent, name) in digests]
+    agents = [agent for agent in Agent.objects.order_by("pk") if agent_digest(agent.name) in digests]
+    erasing.overwrite_deleted()
     for start in range(0, len(found), AT_A_TIME):
         now, later = found[start : start + AT_A_TIME], frozenset(found[start + AT_A_TIME :])
-        erase(Session.objects.filter(pk__in=now), who=WHO, why=WHY, leaving=later)
+        erasing.erase(Session.objects.filter(pk__in=now), who=WHO, why=WHY, leaving=later)
     for agent in agents:
-        for _done in forgetting.erase_agent(agent, who=WHO, why=WHY):
+        for _done in erasing.erase_agent(agent, who=WHO, why=WHY):
             pass
     if found or agents:
         say(f"Erased again, as it was after the backup: {len(found):,} sessions, {len(agents):,} agents.")
-        say("\n".join(forgetting.finish()))
+        say("\n".join(erasing.finish()))

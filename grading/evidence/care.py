@@ -1,22 +1,34 @@
-"""Checks a share of the stored evidence for damage each night, and deletes temporary files that processes left."""
+"""Care of the stored evidence: a share of it is checked for damage each night, temporary files that processes left are
+deleted, and so are the bytes of evidence that is older than RETENTION_DAYS. Its rows, grades and rewards stay.
+
+The record hashes of old logs, with the subjects of their commits, stay too: without them a copy that comes later would
+pass for new work.
+"""
 
 import datetime as dt
+import logging
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Max
 
-from grading.evidence import store
+from grading.evidence import ownership, records, store, transcripts
 from grading.models import DamagedBlob, Evidence, ExpiredBlob
+from grading.models.evidence import EvidenceKind
+
+logger = logging.getLogger(__name__)
 
 # All evidence is read once in so many nights.
 NIGHTS = 30
 MAX_DESCRIPTION = 300
 # A temporary file that was not written to for this long was left by a dead process.
 LEFTOVER_SECONDS = 3600.0
+# Bytes that were stored more recently may belong to an intake that hasn't created their row yet.
+IN_FLIGHT_SECONDS = 3600.0
 
 
 def check(now: dt.datetime) -> int:
@@ -51,15 +63,35 @@ def recheck_damaged() -> None:
 def delete_leftovers() -> int:
     """Delete the temporary files that were not written to for LEFTOVER_SECONDS. Returns their number."""
     before, removed = time.time() - LEFTOVER_SECONDS, 0
-    for path in _temporary_files():
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime < before:
-                path.unlink()
-                removed += 1
+    for folder in (Path(default_storage.path("incoming")), Path(settings.TEMP_DIR)):
+        for path in folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
+                    path.unlink()
+                    removed += 1
     return removed
 
 
-def _temporary_files() -> Iterator[Path]:
-    for folder in (Path(default_storage.path("incoming")), Path(settings.TEMP_DIR)):
-        if folder.is_dir():
-            yield from (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+def expire(now: dt.datetime) -> int:
+    """Delete the bytes that were last received more than RETENTION_DAYS ago. Returns the number of files."""
+    if not settings.RETENTION_DAYS:
+        return 0
+    cutoff = now - dt.timedelta(days=settings.RETENTION_DAYS)
+    owned = Evidence.objects.order_by().values("sha256").annotate(last=Max("received_at"))
+    count = 0
+    for sha256 in list(owned.filter(last__lt=cutoff).values_list("sha256", flat=True)):
+        if not store.is_kept(sha256):
+            continue
+        log = Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="").first()
+        if log is not None:
+            with suppress(OSError):
+                records.load(log)  # stores the records if they aren't stored yet
+        with transaction.atomic():
+            ownership.lock()
+            if Evidence.objects.filter(sha256=sha256, received_at__gte=cutoff).exists():
+                continue
+            count += store.expire(sha256, before=time.time() - IN_FLIGHT_SECONDS)
+        transcripts.forget(sha256)
+    if count:
+        logger.info("retention: the bytes of %d files older than %d days are deleted", count, settings.RETENTION_DAYS)
+    return count

@@ -5,13 +5,14 @@ from grading.evidence.records import MAX_ANCHORS, Records
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
 
 
-def update_summary(session: Session) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
-    """Choose the session's logs that count and store their summary.
+def update_summary(
+    session: Session, before: SessionLog | None
+) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
+    """Choose the session's logs that count and store their summary. `before` is the stored one.
 
     Returns the summary, the chosen logs with their records, and whether other logs count than before.
     """
     chosen, parent = _choose(session)
-    before = SessionLog.objects.filter(session=session).first()
     if before is None and not chosen:
         return None, [], False
     log = before or SessionLog(session=session)
@@ -22,10 +23,10 @@ def update_summary(session: Session) -> tuple[SessionLog | None, list[tuple[Evid
     log.size = len(chosen[0][1].ids) if chosen else 0
     log.resumed = any(each.resumed for _row, each in chosen)
     log.receipt = log.receipt or min((row.pk for row, _records in chosen), default=0)
-    # `copies.update_record_owners` corrects this if another session has some of the records or is part of this one.
+    # `ownership.update` corrects this if another session has some of the records or is part of this one.
     log.total = len({record for _row, each in chosen for record in each.ids})
     log.save(force_insert=before is None)
-    anchors = set(sorted({anchor for _row, each in chosen for anchor in each.anchors})[:MAX_ANCHORS])
+    anchors = anchors_of(chosen)
     stored = set() if before is None else {row.record for row in session.anchors.all()}
     if stored - anchors:
         session.anchors.filter(record__in=stored - anchors).delete()
@@ -34,6 +35,11 @@ def update_summary(session: Session) -> tuple[SessionLog | None, list[tuple[Evid
             RecordAnchor(session=session, record=record) for record in sorted(anchors - stored)
         )
     return log, chosen, True
+
+
+def anchors_of(chosen: list[tuple[Evidence, Records]]) -> set[int]:
+    """The records by which copies of these logs are found."""
+    return set(sorted({anchor for _row, each in chosen for anchor in each.anchors})[:MAX_ANCHORS])
 
 
 def is_main_log(session: Session, row: Evidence) -> bool:

@@ -1,11 +1,14 @@
 """The evidence that a session is graded by: its files, what of them is its own, and the facts its caller observed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from grading.evidence import claims, shown, store
+from grading.evidence import ownership, records, store
+from grading.formats.events import Event
+from grading.formats.own import OwnLog, own_events
 from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog
-from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
 from grading.witness import Witness, weakest
@@ -41,14 +44,14 @@ class Material:
 
 def load_material(session: Session) -> Material:
     """The session's material now. Reads rows only, no files."""
-    transcript = next(iter(shown.files(session)), None)
+    transcript = next(iter(graded_logs(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = store.log_of(session)
     carried = ""
     if log is not None and log.part_of is not None:
         carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
-    elif log is not None and shown.is_copy(log):
-        owners = [each.session for each in shown.carried(session)]
+    elif log is not None and _is_copy(log):
+        owners = [each.session for each in carried_over(session)]
         names = [owner.external_id for owner in owners if owner.agent_id == session.agent_id]
         carried = f"All of it was carried over from {', '.join(names[:3]) or 'a session of another agent'}"
     patch, journal = store.usable(session, EvidenceKind.PATCH), store.usable(session, EvidenceKind.JOURNAL)
@@ -64,7 +67,7 @@ def load_material(session: Session) -> Material:
         why=why,
         log=log,
         facts=_observed(facts),
-        foreign=claims.foreign(session),
+        foreign=ownership.foreign(session),
         carried=carried,
         patch=patch,
         journal=journal,
@@ -74,7 +77,7 @@ def load_material(session: Session) -> Material:
 
 def witness_of(session: Session) -> Witness:
     """The witness of the session's material now (`Material.witness`)."""
-    transcript = next(iter(shown.files(session)), None)
+    transcript = next(iter(graded_logs(session)), None)
     return load_material(session).witness if transcript is None else Witness(transcript.witness)
 
 
@@ -85,8 +88,8 @@ def judgeable(session: Session) -> dict[str, str]:
         if row.kind in JUDGED_KINDS and row.kind != EvidenceKind.TRANSCRIPT:
             hashes.setdefault(row.kind, row.sha256)
     log = store.log_of(session)
-    own = next(iter(shown.files(session)), None)
-    if own is not None and (log is None or not shown.is_copy(log)):
+    own = next(iter(graded_logs(session)), None)
+    if own is not None and (log is None or not _is_copy(log)):
         hashes[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {'' if log is None else log.digest}".strip()
     return hashes
 
@@ -107,7 +110,7 @@ def describe_expired(hashes: Mapping[str, str]) -> str:
 
 def facts_of(session: Session) -> ObservedFacts:
     """The facts that the caller observed itself and that this session owns."""
-    return _observed(counted_facts(session, next(iter(shown.files(session)), None)))
+    return _observed(counted_facts(session, next(iter(graded_logs(session)), None)))
 
 
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
@@ -142,3 +145,76 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str]:
         return Reason(latest.problem), latest.detail
     others = ", ".join(row.session.external_id for row in store.sharers(latest).select_related("session")[:3])
     return Reason.LOG_SHARED, f"The log was also submitted for {others}, and does not say whose it is"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """How many of a session's `total` records belong to another session, which has them in its own log."""
+
+    session: Session
+    records: int
+    total: int
+
+
+def carried_over(session: Session) -> list[Carried]:
+    """What of the session's log was carried over from other sessions, most records first."""
+    log = store.log_of(session)
+    if log is None or not log.carried:
+        return []
+    owners = Session.objects.select_related("agent").in_bulk([int(key) for key in log.carried])
+    shares = [
+        Carried(session=owners[int(key)], records=count, total=log.total)
+        for key, count in log.carried.items()
+        if int(key) in owners
+    ]
+    return sorted(shares, key=lambda each: (-each.records, each.session.pk))
+
+
+def owned_by_other_agents(session: Session) -> list[str]:
+    """Descriptions of the session's claims and log records that sessions of other agents own. People should look at
+    both sessions.
+    """
+    descriptions = []
+    if any(row.owned_by_id is not None for row in session.artifacts.all()):
+        foreign = session.artifacts.filter(kind__in=LINKS, owned_by__isnull=False)
+        foreign = foreign.exclude(owned_by__agent=session.agent_id).select_related("owned_by__agent").order_by("pk")
+        for row in foreign:
+            owner = row.owned_by
+            assert owner is not None  # noqa: S101 - the query's own condition
+            descriptions.append(f"{row.get_kind_display()} {row.key}: session {owner.external_id} of {owner.agent}")
+    for each in carried_over(session):
+        if each.session.agent_id != session.agent_id:
+            owner = each.session
+            descriptions.append(
+                f"{each.records:,} of {each.total:,} records: session {owner.external_id} of {owner.agent}"
+            )
+    return descriptions
+
+
+def _is_copy(log: SessionLog) -> bool:
+    """Whether everything in a session's logs belongs to other sessions."""
+    return bool(0 < log.total <= sum(log.carried.values()))
+
+
+def graded_logs(session: Session) -> list[Evidence]:
+    """The logs that the session is graded by: its own, then those of its subagents."""
+    rows = store.logs(session)
+    for part in ownership.parts(session):
+        rows += store.logs(part.session)
+    return rows
+
+
+def session_events(session: Session) -> Iterator[Event] | None:
+    """The session's own events in order, as a one-shot iterator; None if it has no usable log.
+
+    Records that another session owns are left out. The events of its subagents' logs follow, marked as beside the main
+    thread, each record once, with the numbers going on.
+    """
+    rows = graded_logs(session)
+    if not rows:
+        return None
+    logs = [
+        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.load(row).ids)  # type: ignore[misc]
+        for row in rows
+    ]
+    return own_events(logs, ownership.foreign_records(session))

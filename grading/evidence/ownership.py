@@ -1,32 +1,493 @@
-"""One owner for each thing: which of a session's logs count, and which session owns each record and commit.
+"""One owner for each thing: which session owns each commit, pull request and log record that several may claim.
 
-lock ─► update (logs ─► links ─► claims, records) ─► the sessions to grade again
+lock ─► update (logs ─► subagents ─► records ─► claims) ─► the sessions to grade again
 
 The rule itself is `grading.evidence.owner_rule`. Its results are stored with the sessions and updated whenever evidence
 comes or goes; they never depend on the order in which one agent's evidence came.
 """
 
-from grading.evidence.claims import claim, foreign
-from grading.evidence.links import part_of, parts
-from grading.evidence.locking import lock, lock_sessions
-from grading.evidence.shown import Carried, carried, events, files, of_other_agents, reader, shares
-from grading.evidence.updating import give_up, relatives, update
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
 
-__all__ = [
-    "Carried",
-    "carried",
-    "claim",
-    "events",
-    "files",
-    "foreign",
-    "give_up",
-    "lock",
-    "lock_sessions",
-    "of_other_agents",
-    "part_of",
-    "parts",
-    "reader",
-    "relatives",
-    "shares",
-    "update",
-]
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from grading.evidence import logs, owner_rule, records, store
+from grading.evidence.owner_rule import PREFIX, Claimant, Holding
+from grading.evidence.records import Records
+from grading.models import Artifact, Evidence, RecordAnchor, Session, SessionLog
+from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
+from grading.plain import plain_text
+from grading.signals.facts import Foreign
+from grading.witness import Witness
+
+# Any number that no other advisory lock of this site has.
+LOCK_KEY = 0x6F776E65
+MAX_SEEN_AT = 300
+# Generations of subagents that are followed, and subagents of one session.
+MAX_DEPTH, MAX_PARTS = 8, 500
+# Other sessions that are compared with one. If an agent forked one log more often, the earliest are compared.
+MAX_COMPARED = 50
+MAX_ANCHOR_ROWS = 20_000
+# The columns of a session that `_claimant` reads. Loading all of them takes a tenth of an upload's time.
+CLAIMANT_COLUMNS = ("agent", "external_id", "ended_at", "is_sample", "log__receipt", "log__resumed", "log__size")
+# The columns of a log and its session that `_SessionGroup` reads.
+LOG_COLUMNS = (
+    *("files", "size", "total", "resumed", "receipt", "carried", "digest", "part_of"),
+    *("session__agent", "session__external_id", "session__ended_at", "session__is_sample"),
+)
+
+
+def lock() -> None:
+    """Take the lock on ownership until the caller's transaction ends. Take it before locking several sessions.
+
+    Without it, two intakes at once would not see each other's claims, and could deadlock on each other's sessions.
+    SQLite runs one writing transaction at a time and needs no lock.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+
+
+def lock_sessions(sessions: Iterable[int]) -> list[Session]:
+    """Load the sessions of these keys for grading, locked in the order of their keys. Call it before settling any."""
+    keys = set(sessions)
+    return list(Session.objects.for_grading().filter(pk__in=keys).order_by("pk")) if keys else []
+
+
+def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> set[int]:
+    """Decide again which logs of these sessions count, whose subagents they are, and who owns what they claim.
+
+    `new_claims` are unsaved claims from facts. Returns the keys of all sessions whose grades may change, these and
+    others, and refreshes the `log` of these. Runs in the caller's transaction, after `lock`.
+    """
+    sessions = list(sessions)
+    to_update: dict[int, Session] = {}
+    for session in sessions:
+        to_update |= {each.pk: each for each in (session, *_sharers(session))}
+    summaries: dict[int, SessionLog] = {}
+    old_anchors: set[int] = set()
+    new_anchors: dict[int, set[int]] = {}  # of the sessions whose logs changed
+    stored_claims: dict[int, list[Artifact]] = {}  # of the same sessions
+    touched: set[int] = set()
+    new, dropped = list(new_claims), []
+    for session in to_update.values():
+        before = SessionLog.objects.filter(session=session).first()
+        if before is not None:
+            old_anchors |= _anchors([session.pk])
+        log, chosen, has_changed = logs.update_summary(session, before)
+        if log is not None:
+            summaries[session.pk] = log
+        if has_changed:
+            touched.add(session.pk)
+            new_anchors[session.pk] = logs.anchors_of(chosen)
+            stored_claims[session.pk] = [row for row in session.artifacts.all() if row.kind in LINKS]
+            added, removed = _diff_claims(stored_claims[session.pk], _claims_from_logs(session, chosen))
+            new += added
+            dropped += removed
+        touched |= _update_roots(session, log)
+    if touched or old_anchors:
+        changed = touched | to_update.keys()
+        anchors = old_anchors.union(_anchors(changed - new_anchors.keys()), *new_anchors.values())
+        sharing = _sessions_with(anchors)
+        group = _SessionGroup(changed | sharing, may_share=not sharing <= changed)
+        touched |= group.store_summaries()
+        summaries |= group.logs  # loaded after the changes above, and changed since
+    lookups = _lookups((touched | to_update.keys()) - stored_claims.keys())
+    lookups.update(row.lookup for rows in stored_claims.values() for row in rows if row.lookup)
+    touched |= decide_owners(lookups, new, dropped)
+    for session in sessions:
+        if session.pk in summaries:
+            summaries[session.pk].session = session  # caches the log on the caller's session, too
+    return touched
+
+
+def relatives(sessions: Iterable[Session]) -> list[Session]:
+    """The sessions that may gain something when these are erased. Call this before the erasure, `update` them after."""
+    erased = {each.pk: each for each in sessions}
+    related = {each.pk: each for session in erased.values() for each in _sharers(session)}
+    claiming = claims_at(_lookups(erased)).values_list("session", flat=True)
+    keys = _sessions_with(_anchors(erased)) | set(claiming)
+    for session in erased.values():
+        keys |= {row.session_id for row in parts(session)}
+        root = part_of(session)
+        if root is not None:
+            keys.add(root.pk)
+    related |= {each.pk: each for each in Session.objects.filter(pk__in=keys).select_related("agent")}
+    return [each for key, each in sorted(related.items()) if key not in erased]
+
+
+def delete_claims(sessions: Iterable[Session]) -> int:
+    """Delete all claims of sessions that are about to be erased. Returns their number. `update` their `relatives`
+    afterwards.
+    """
+    dropped = list(Artifact.objects.filter(session__in=list(sessions), kind__in=LINKS))
+    decide_owners(set(), dropped=dropped)
+    return len(dropped)
+
+
+def _sharers(session: Session) -> list[Session]:
+    """The agent's other sessions that sent one of this session's nameless logs, which none of them may use."""
+    hashes = [row.sha256 for row in store.readable_logs(session) if not store.names_its_session(row)]
+    if not hashes:
+        return []
+    rows = Evidence.objects.filter(sha256__in=hashes, kind=EvidenceKind.TRANSCRIPT, session__agent=session.agent_id)
+    return list(Session.objects.filter(pk__in=rows.values("session")).exclude(pk=session.pk).select_related("agent"))
+
+
+# --- subagents' sessions, which are part of the session that started them: that has their work and their reward -------
+
+
+def part_of(session: Session) -> Session | None:
+    """The session that has this one's work and reward, or None if it has its own."""
+    log = store.log_of(session)
+    return None if log is None else log.part_of
+
+
+def parts(session: Session) -> Iterable[SessionLog]:
+    """The logs of the session's subagents, in an order that doesn't depend on when they arrived."""
+    if not session.parts.all():
+        return []
+    rows = session.parts.select_related("session")
+    return rows.order_by("session__ended_at", "session__external_id")
+
+
+def _update_roots(session: Session, own_log: SessionLog | None) -> set[int]:
+    """Update the root of the session and of all sessions that it started, directly or indirectly.
+
+    Returns the keys of the sessions that this changes.
+    """
+    started: dict[int, SessionLog] = {}
+    names = [session.external_id]
+    for _depth in range(MAX_DEPTH):
+        # Filters by the ids alone, which have an index: few sessions have one id, and an agent has many sessions.
+        named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
+        rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
+        new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
+        if not new:
+            break
+        started |= {row.pk: row for row in new}
+        names = [row.session.external_id for row in new]
+    to_update = list(started.values())[:MAX_PARTS]
+    if own_log is not None:
+        to_update.insert(0, own_log)
+    touched: set[int] = set()
+    for log in to_update:
+        root = _root(session.agent_id, log)
+        if log.part_of_id == root:
+            continue
+        touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
+        if root is not None:
+            SessionLog.objects.get_or_create(session_id=root)
+        log.part_of_id = root
+        log.save(update_fields=["part_of"])
+    return touched
+
+
+def _root(agent: int, log: SessionLog) -> int | None:
+    """The key of the topmost session that the log's session is part of.
+
+    None if it has no parent, the parent isn't stored, or sessions claim to have started each other.
+    """
+    visited = {log.session_id}
+    root, parent = None, log.parent
+    for _depth in range(MAX_DEPTH):
+        if not parent:
+            return root
+        session = Session.objects.filter(agent=agent, external_id=parent).select_related("log").first()
+        if session is None:
+            return root
+        if session.pk in visited:
+            return None
+        visited.add(session.pk)
+        root = session.pk
+        parent = session.log.parent if hasattr(session, "log") else ""
+    return root
+
+
+# --- records: which session owns each record that several sessions' logs contain --------------------------------------
+
+
+def foreign_records(session: Session) -> frozenset[int]:
+    """The records in the session's logs that other sessions own."""
+    log = store.log_of(session)
+    if log is None or not log.carried:
+        return frozenset()
+    return frozenset(_SessionGroup({session.pk}).foreign_records(session.pk))
+
+
+def _anchors(sessions: Iterable[int]) -> set[int]:
+    """The records by which copies of these sessions' logs are found."""
+    return set(RecordAnchor.objects.filter(session__in=list(sessions)).values_list("record", flat=True))
+
+
+def _sessions_with(anchors: Iterable[int]) -> set[int]:
+    """The keys of the sessions whose logs have one of these anchors: of very many, the earliest."""
+    rows = RecordAnchor.objects.filter(record__in=list(anchors)).order_by("session")
+    return set(rows.values_list("session", flat=True).distinct()[:MAX_COMPARED])
+
+
+class _SessionGroup:
+    """Some sessions and those that share records with them. A session and its subagents count as one, their root.
+
+    `logs` are the stored summaries of all of them, by session.
+    """
+
+    def __init__(self, sessions: set[int], *, may_share: bool = True) -> None:
+        """`may_share`: other sessions may have records of these. Subagents are loaded in any case."""
+        self._sessions = sessions
+        self.logs = _logs_with_parts(sessions)
+        with_parts = sessions | self.logs.keys()
+        # For each of these sessions, the others that have an anchor in common with it.
+        self._near: dict[int, set[int]] = {key: set() for key in with_parts}
+        if may_share or with_parts != sessions:
+            own = RecordAnchor.objects.filter(session__in=with_parts)
+            same = RecordAnchor.objects.filter(record__in=own.values("record")).order_by("session", "record")
+            sessions_by_anchor: dict[int, list[int]] = defaultdict(list)
+            for record, session in same.values_list("record", "session")[:MAX_ANCHOR_ROWS]:
+                sessions_by_anchor[record].append(session)
+            for sharing in sessions_by_anchor.values():
+                for key in with_parts.intersection(sharing):
+                    self._near[key].update(sharing[:MAX_COMPARED])
+        everybody = with_parts.union(*self._near.values())
+        if everybody != with_parts:
+            self.logs = _logs_with_parts(everybody)
+            everybody |= self.logs.keys()
+        self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
+        self._parts: dict[int, list[SessionLog]] = defaultdict(list)
+        for log in self.logs.values():
+            if log.part_of_id is not None:
+                self._parts[log.part_of_id].append(log)
+        files = Evidence.objects.filter(session__in=everybody, kind=EvidenceKind.TRANSCRIPT, problem="")
+        self._files = {(row.session_id, row.sha256): row for row in files}
+        self._holdings: dict[int, Holding] = {}
+
+    def store_summaries(self) -> set[int]:
+        """Decide again which session owns each record, and store how many records of each are its own.
+
+        Returns the keys of the sessions of which other records count now.
+        """
+        roots = sorted(self._roots_of(self._sessions) & self.logs.keys())
+        return {key for key in roots if self._store_summary(key)}
+
+    def foreign_records(self, key: int) -> dict[int, int]:
+        """The records of a root that other roots own, each with its owner's key."""
+        members = {key, *(row.pk for row in self._parts[key])}
+        near = self._roots_of(set().union(*(self._near.get(member, set()) for member in members))) - {key}
+        # Samples and real sessions take nothing from each other.
+        is_sample = self.logs[key].session.is_sample
+        comparable = [k for k in sorted(near) if k in self.logs and self.logs[k].session.is_sample == is_sample]
+        others = [self._holding(other) for other in comparable]
+        return owner_rule.foreign_records(self._holding(key), others) if others else {}
+
+    def _roots_of(self, sessions: Iterable[int]) -> set[int]:
+        """The keys of the sessions that these are, or are part of."""
+        return {self._roots.get(key, key) for key in sessions}
+
+    def _store_summary(self, key: int) -> bool:
+        """Store how many of a root's records are its own. Returns whether other records count than before."""
+        log = self.logs[key]
+        foreign = self.foreign_records(key)
+        carried = Counter(foreign.values())
+        files = [sha256 for row in (log, *self._parts[key]) for sha256 in row.files]
+        digest = ""  # for at most one log, all of whose records count
+        if foreign or len(files) > 1:
+            counted = "\n".join([*sorted(files), *map(str, sorted(foreign))])
+            digest = blake2b(counted.encode(), digest_size=8).hexdigest()
+        columns = {
+            "total": len(self._holding(key).records),
+            "carried": {str(owner): carried[owner] for owner in sorted(carried)},
+            "digest": digest,
+        }
+        if all(getattr(log, name) == value for name, value in columns.items()):
+            return False
+        digest_before = log.digest
+        for name, value in columns.items():
+            setattr(log, name, value)
+        log.save(update_fields=list(columns))
+        return digest != digest_before
+
+    def _holding(self, key: int) -> Holding:
+        """The records in the logs of a root and its parts, with the root as their claimant."""
+        if key not in self._holdings:
+            root_and_parts = [self.logs[key], *self._parts[key]]
+            files = [self._files.get((log.pk, sha256)) for log in root_and_parts for sha256 in log.files]
+            ids: set[int] = set()
+            for row in filter(None, files):
+                ids.update(records.load(row).ids)
+            receipt = min((log.receipt for log in root_and_parts if log.receipt), default=0)
+            witness = max((Witness(row.witness).strength for row in files if row is not None), default=0)
+            by = replace(_claimant(self.logs[key].session), receipt=receipt, witness=witness)
+            self._holdings[key] = Holding(by=by, records=frozenset(ids))
+        return self._holdings[key]
+
+
+def _logs_with_parts(sessions: set[int]) -> dict[int, SessionLog]:
+    """The logs of these sessions, of those that they are part of, and of all parts of both, by session."""
+    rows = SessionLog.objects.select_related("session").only(*LOG_COLUMNS)
+    loaded = {row.pk: row for row in rows.filter(Q(pk__in=sessions) | Q(part_of__in=sessions))}
+    roots = {log.part_of_id for log in loaded.values() if log.part_of_id is not None}
+    if missing := roots - loaded.keys():
+        loaded |= {row.pk: row for row in rows.filter(Q(pk__in=missing) | Q(part_of__in=missing))}
+    return loaded
+
+
+# --- claims of commits and pull requests ------------------------------------------------------------------------------
+
+
+def claim(
+    session: Session,
+    kind: ArtifactKind,
+    key: str,
+    *,
+    origin: Origin,
+    receipt: Evidence,
+    subject: str = "",
+    seen_at: str = "",
+) -> Artifact:
+    """An unsaved claim of a commit or pull request. `receipt` is the evidence that shows it."""
+    is_commit = kind is ArtifactKind.COMMIT
+    return Artifact(
+        session=session,
+        kind=kind,
+        key=key,
+        origin=origin,
+        seen_at=plain_text(seen_at, MAX_SEEN_AT),
+        subject=plain_text(subject, owner_rule.MAX_SUBJECT),
+        # The indexed key by which claims of one thing are found. Claims of other things may have the same.
+        lookup=key[:PREFIX] if is_commit else blake2b(key.encode(), digest_size=16).hexdigest(),
+        receipt=receipt.pk,
+        witness=receipt.witness,
+    )
+
+
+def foreign(session: Session) -> Foreign:
+    """What the session or its subagents claim but another session owns. Grading must leave it out."""
+    rows = [row for row in session.artifacts.all() if row.kind in LINKS and row.owned_by_id not in (None, session.pk)]
+    elsewhere = {(row.kind, row.key) for row in rows}
+    if session.parts.all():
+        others = Artifact.objects.filter(session__log__part_of=session, kind__in=LINKS, owned_by__isnull=False)
+        elsewhere |= set(others.exclude(owned_by=session).values_list("kind", "key"))
+    return Foreign(
+        commits=frozenset(key for kind, key in elsewhere if kind == ArtifactKind.COMMIT),
+        pull_requests=frozenset(key for kind, key in elsewhere if kind == ArtifactKind.PULL_REQUEST),
+    )
+
+
+def claims_at(lookups: Iterable[str]) -> QuerySet[Artifact]:
+    """All claims that have one of these lookup keys."""
+    return Artifact.objects.filter(lookup__in=list(lookups), kind__in=LINKS).exclude(lookup="")
+
+
+def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Artifact] = ()) -> set[int]:
+    """Decide again who owns what is claimed under these lookup keys. Saves the `new` claims, deletes those `dropped`.
+
+    Returns the keys of the sessions that lost or regained one of their stored claims.
+    """
+    lookups = lookups | {each.lookup for each in (*new, *dropped)}
+    if not lookups:
+        return set()
+    if dropped:
+        Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
+    rows = [*claims_at(lookups).order_by("pk"), *new]
+    claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
+    claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS))
+    roots = {each.pk: part_of(each) or each for each in claiming}
+    owners = _owners(rows, roots)
+    changed: dict[int | None, list[int]] = defaultdict(list)  # artifacts by their new `owned_by`
+    touched = set()
+    for row, owner in zip(rows, owners, strict=True):
+        owned_by = None if owner == row.session_id else owner
+        if row.pk is not None and row.owned_by_id != owned_by:
+            changed[owned_by].append(row.pk)
+            touched |= {roots[row.session_id].pk, row.session_id}
+        row.owned_by_id = owned_by
+    # Losers first: a constraint lets only one of two facts on the same thing belong to its own session.
+    for owned_by in sorted(changed, key=lambda key: (key is None, key)):
+        Artifact.objects.filter(pk__in=changed[owned_by]).update(owned_by=owned_by)
+    Artifact.objects.bulk_create(new)
+    return touched
+
+
+def _claims_from_logs(session: Session, chosen: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
+    """Unsaved claims of the commits and pull requests that the session's own calls made, according to its logs."""
+    claims: dict[tuple[ArtifactKind, str], Artifact] = {}
+    for row, log_records in chosen:
+        made = [(ArtifactKind.COMMIT, commit_hash, subject) for commit_hash, subject in log_records.commits]
+        made += [(ArtifactKind.PULL_REQUEST, url, "") for url in log_records.pull_requests]
+        for kind, key, subject in made:
+            if (kind, key) not in claims:
+                claims[kind, key] = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row, subject=subject)
+    return list(claims.values())
+
+
+def _diff_claims(stored: Sequence[Artifact], current: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:
+    """Compare a session's stored claims from logs with the `current` ones. Returns those to add and those to drop.
+
+    A stored claim that is still current stays, with its receipt.
+    """
+    from_logs = {(row.kind, row.key): row for row in stored if row.origin == Origin.TRANSCRIPT}
+    current_keys = {(each.kind, each.key) for each in current}
+    new = [each for each in current if (each.kind, each.key) not in from_logs]
+    return new, [row for key, row in from_logs.items() if key not in current_keys]
+
+
+def _lookups(sessions: Iterable[int]) -> set[str]:
+    """The lookup keys of these sessions' claims."""
+    rows = Artifact.objects.filter(session__in=list(sessions), kind__in=LINKS).exclude(lookup="")
+    return set(rows.values_list("lookup", flat=True))
+
+
+def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
+    """The key of the session that owns what each row claims. `roots`: the root session of each claiming session."""
+    claimants = []
+    for row in rows:
+        witness = Witness(row.witness)
+        if row.origin == Origin.FACTS:
+            # No log shows a fact that a hook names: whoever can write the hook's files can name a commit that somebody
+            # else is about to submit.
+            witness = witness.alone
+        by = replace(
+            _claimant(roots[row.session_id]),
+            receipt=row.receipt,
+            made=row.origin == Origin.TRANSCRIPT,
+            witness=witness.strength,
+        )
+        claimants.append(by)
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)  # indexes of rows that may claim the same thing
+    for index, row in enumerate(rows):
+        alike[row.kind, row.lookup if row.kind == ArtifactKind.COMMIT else row.key].append(index)
+    same_things: list[list[int]] = []
+    for (kind, _key), indexes in alike.items():
+        if kind == ArtifactKind.COMMIT:
+            commits = [
+                owner_rule.CommitClaim(row=i, by=claimants[i], hash=rows[i].key, subject=rows[i].subject)
+                for i in indexes
+            ]
+            same_things += [[each.row for each in group] for group in owner_rule.same_commits(commits)]
+        else:
+            same_things.append(indexes)
+    owners = [0] * len(rows)
+    for indexes in same_things:
+        # A sample never takes from a real session, whichever came first.
+        real = [index for index in indexes if not roots[rows[index].session_id].is_sample]
+        owner = owner_rule.owner([claimants[index] for index in real or indexes]).session
+        for index in indexes:
+            owners[index] = owner
+    return owners
+
+
+def _claimant(session: Session) -> Claimant:
+    """A root session as a claimant for the owner rule. Load it with its `log`."""
+    log = store.log_of(session)
+    return Claimant(
+        session=session.pk,
+        agent=session.agent_id,
+        receipt=log.receipt if log else 0,
+        resumed=log.resumed if log else False,
+        size=log.size if log else 0,
+        ended=session.ended_at.timestamp(),
+        name=session.external_id,
+    )

@@ -123,7 +123,9 @@ def load(row: Evidence) -> Records:
         return cached
     stored = store.derived(row, _kind())
     if stored is not None:
-        return _deserialize(stored)
+        loaded = _deserialize(stored)
+        setattr(row, CACHE_ATTRIBUTE, loaded)
+        return loaded
     try:
         with store.open(row) as stream:
             collector = RecordCollector(formats.read(stream, row.filename))

@@ -4,21 +4,24 @@ Every change of what counts for a session ends here: an intake, an erasure, new 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import prefetch_related_objects
 
 from grading import judging, review
 from grading.evidence import ownership
-from grading.models import Artifact, Session
+from grading.models import Artifact, Session, Settlement
 from grading.reward import rewards, sources
 from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed:
-    """The result of an assessment: `copies` as in `sources.grade`; `flagged`: whether a flag went up or down."""
+    """The result of an assessment: the session's current `settlement`; `copies`, the sessions with near copies of its
+    artifacts, which must be assessed too; and whether a flag went up or down.
+    """
 
+    settlement: Settlement
     copies: Sequence[Session]
     flagged: bool
 
@@ -27,26 +30,26 @@ def assess(
     session: Session,
     parsed: ParsedFiles = NOTHING_PARSED,
     *,
-    ask: bool = True,
+    enqueue: bool = True,
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
     """Grade and settle a session that the caller has locked, and update its flags. Writes nothing if nothing changed.
 
-    `parsed` as in `sources.grade`. `ask`: enqueue the session for the judge unless it has read everything. `is_new` as
-    in `judging.enqueue`. `alarms`: check the alarms at once.
+    `parsed` as in `sources.grade`. `enqueue`: have the judge read the session unless it has read everything. `is_new`
+    as in `judging.enqueue`. `alarms`: check the alarms at once.
     """
     # Grading adds no facts, claims or parts. The artifacts that it adds are loaded again where they matter.
     prefetch_related_objects([session], "evidence", "artifacts", "parts")
     copies = sources.grade(session, parsed)
-    if ask:
+    if enqueue:
         judging.enqueue(session, is_new=is_new)
     prefetch_related_objects([session], "grades", "flags")  # no more grades are added; flags only by the rules
-    rewards.settle_locked(session)
+    settlement = rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
-    if ask and judging.read_again(session) is not None:
-        rewards.settle(session)
-    return Assessed(copies=copies, flagged=flagged)
+    if enqueue and judging.read_again(session) is not None:
+        settlement = rewards.settle(session)
+    return Assessed(settlement=settlement, copies=copies, flagged=flagged)
 
 
 def assess_with_affected(
@@ -56,15 +59,15 @@ def assess_with_affected(
     *,
     is_new: bool = False,
     alarms: bool = True,
-) -> bool:
+) -> Assessed:
     """`assess` a session whose evidence or dates changed, and every other that gains or loses something by it.
 
-    `new_claims` are unsaved claims from facts. `is_new`: the session has new evidence. Returns whether a flag of
-    any session went up or down. Runs in the caller's transaction, after `ownership.lock`.
+    `new_claims` are unsaved claims from facts. `is_new`: the session has new evidence. Returns the session's assessment
+    with the flags of all of them. Runs in the caller's transaction, after `ownership.lock`.
     """
     affected = ownership.update([session], new_claims) - {session.pk}
     others = ownership.lock_sessions(affected)
     own = assess(session, parsed, is_new=is_new, alarms=alarms)
     others += [copy for copy in own.copies if copy.pk not in affected]
-    flagged = [assess(other, alarms=alarms).flagged for other in others]
-    return own.flagged or any(flagged)
+    flags = [own.flagged, *(assess(other, alarms=alarms).flagged for other in others)]
+    return replace(own, flagged=any(flags))

@@ -1,6 +1,6 @@
-"""What was erased, told by hashes: enough to erase it again from a backup that still holds it, and no name in it.
+"""Records of erasures: digests by which a restored backup is cleared of what was erased, without any names.
 
-Each erasure keeps them in its row, and in a file beside the backups, which outlives the database.
+Each erasure stores them in its row, and in a file beside the backups, which outlives the database.
 """
 
 import datetime as dt
@@ -23,66 +23,68 @@ FILE = "erasures.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """One erasure: when it was, and the digests of the sessions and agents that went."""
+    """One erasure: its time, and the digests of the erased sessions and agents."""
 
     at: dt.datetime
     digests: tuple[str, ...]
 
 
-def digest_of_session(agent: str, external_id: str) -> str:
+def session_digest(agent: str, external_id: str) -> str:
     return hashlib.sha256(f"session\0{agent}\0{external_id}".encode()).hexdigest()
 
 
-def digest_of_agent(name: str) -> str:
+def agent_digest(name: str) -> str:
     return hashlib.sha256(f"agent\0{name}".encode()).hexdigest()
 
 
-def of_database() -> list[Erased]:
-    """The erasures that this database knows of."""
+def recorded() -> list[Erased]:
+    """The erasures that are recorded in this database."""
     rows = Erasure.objects.exclude(digests=None).exclude(closed_at=None).order_by("pk")
     return [Erased(at=row.opened_at, digests=tuple(row.digests)) for row in rows if row.digests]
 
 
 def is_erased(agent: str, external_id: str) -> bool:
-    """Whether a session of that name was ever erased here."""
-    digest = digest_of_session(agent, external_id)
+    """Whether a session of that id was ever erased here."""
+    digest = session_digest(agent, external_id)
     rows = Erasure.objects.exclude(digests=None).only("digests")
     return any(digest in (row.digests or ()) for row in rows.iterator())
 
 
 def read(folder: Path) -> list[Erased]:
-    """The erasures in a folder of backups. A last line that was cut off is no erasure: its row has it."""
-    found = []
+    """The erasures recorded in a folder of backups. An unreadable line, such as a last one that was cut off, is skipped
+    with a warning: the erasure's row has the same.
+    """
     try:
         lines = (folder / FILE).read_text().splitlines()
     except FileNotFoundError:
         return []
+    erasures = []
     for line in lines:
         try:
-            held = json.loads(line)
-            found.append(Erased(at=dt.datetime.fromisoformat(held["at"]), digests=tuple(held["digests"])))
+            data = json.loads(line)
+            erasures.append(Erased(at=dt.datetime.fromisoformat(data["at"]), digests=tuple(data["digests"])))
         except (ValueError, KeyError, TypeError):
             logger.warning("%s has a line that is no erasure: %.80r", folder / FILE, line)
-    return found
+    return erasures
 
 
-def tell(erased: Iterable[Erased], folder: Path) -> None:
-    """Add erasures to those in a folder of backups; what is there already is not added again."""
-    known = {(each.at, each.digests) for each in read(folder)}
+def append(erasures: Iterable[Erased], folder: Path) -> None:
+    """Add erasures to those recorded in a folder of backups, each once."""
+    recorded_before = set(read(folder))
     with (folder / FILE).open("a") as file:
-        for each in erased:
-            if (each.at, each.digests) not in known:
+        for each in erasures:
+            if each not in recorded_before:
                 file.write(json.dumps({"at": each.at.isoformat(), "digests": each.digests}) + "\n")
         file.flush()
         os.fsync(file.fileno())
 
 
-def tell_backups() -> None:
-    """Tell the backups in BACKUP_DIR of what was just erased: a restored one is cleared of it then."""
+def append_to_backups() -> None:
+    """Record this database's erasures beside the backups in BACKUP_DIR, so that a restored one is cleared of them."""
     folder = settings.BACKUP_DIR
     if folder is None or not folder.is_dir():
         return
     try:
-        tell(of_database(), folder)
+        append(recorded(), folder)
     except OSError as error:
-        logger.warning("%s could not be told of an erasure; the next backup does it: %s", folder, error)
+        logger.warning("an erasure could not be recorded in %s; the next backup does it: %s", folder, error)

@@ -6,8 +6,8 @@ Otherwise the graded agent could see what a session is worth and then withdraw i
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -16,12 +16,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.models import Selection
-from bandit.names import canonical
 from grading.evidence import ownership
 from grading.evidence.reading import EvidenceReading
-from grading.intake import describing, facts, lessons
+from grading.intake import facts, fields, lessons
 from grading.intake.assessment import assess, assess_with_affected
 from grading.intake.facts import FactsFile
+from grading.intake.fields import CLOCK_TOLERANCE, DEFAULTS, FIELDS
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
 from grading.models.agents import TokenScope
@@ -34,24 +34,11 @@ from grading.witness import Witness
 AMENDMENT_PERIOD = dt.timedelta(hours=1)
 # A new session ended after its decision was made or, without one, at most this long before it was submitted.
 MAX_AGE = dt.timedelta(days=7)
-CLOCK_TOLERANCE = dt.timedelta(minutes=5)
 ADDRESS_RETENTION = dt.timedelta(days=30)
 # Entries of each list of facts that a proposal shows.
 MAX_LISTED_FACTS = 20
 # Limits a caller that submits another value each time.
 MAX_PROPOSALS_PER_FIELD = 5
-# The fields of a submission that each proposal consists of.
-SUBMITTED_FIELDS: Mapping[ProposedField, tuple[str, ...]] = {
-    ProposedField.OUTCOME: ("outcome", "outcome_reason"),
-    ProposedField.CATEGORY: ("category",),
-    ProposedField.TITLE: ("title",),
-    ProposedField.DATES: ("started_at", "ended_at"),
-    ProposedField.ENGINE: ("harness", "model"),
-    ProposedField.RUN: ("exit_code", "cost_usd"),
-    ProposedField.SELECTION: ("selection_id",),
-    ProposedField.LESSONS: ("lessons", "lessons_decision_id"),
-}
-DEFAULTS: dict[str, Any] = {name: field.default for name, field in SubmittedSession.model_fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,19 +73,6 @@ class SplitSubmission:
     accepted: SubmittedSession
     is_final: bool = False
     proposed: Mapping[ProposedField, Mapping[str, Any]] = field(default_factory=dict)
-
-    def with_facts(self, row: Evidence, facts_file: FactsFile) -> "SplitSubmission":
-        """Add a proposal of facts that came too late. They are claimed for the session once somebody adopts them."""
-        checks = [f"{each.name} {'passed' if each.passed else 'failed'}" for each in facts_file.checks]
-        values: dict[str, Any] = {
-            "evidence": row.pk,
-            "commits": [each.sha for each in facts_file.commits][:MAX_LISTED_FACTS],
-            "pull_requests": list(facts_file.pull_requests)[:MAX_LISTED_FACTS],
-            "checks": checks[:MAX_LISTED_FACTS],
-            "exit_code": facts_file.exit_code,
-        }
-        proposal = {name: value for name, value in values.items() if value not in ([], None)}
-        return replace(self, proposed={**self.proposed, ProposedField.FACTS: proposal})
 
 
 def is_final(session: Session, now: dt.datetime) -> bool:
@@ -157,81 +131,70 @@ def split_later(
         return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
     withheld: set[str] = set()
-    for part, names in SUBMITTED_FIELDS.items():
-        submitted = {name for name in names if getattr(metadata, name) != DEFAULTS[name]}
-        if not submitted or (part is ProposedField.DATES and log_grows) or not _is_change(session, part, metadata):
+    for part in dict.fromkeys(each.proposal for each in FIELDS):
+        submitted = fields.submitted_names(metadata, part)
+        is_later_end = part is ProposedField.DATES and log_grows
+        if not submitted or is_later_end or not fields.would_change(session, metadata, part):
             continue
-        withheld.update(names)
+        withheld.update(each.name for each in FIELDS if each.proposal == part)
         if part is not ProposedField.DATES or not has_log:
             proposed[part] = metadata.model_dump(mode="json", include=submitted)
     accepted = metadata.model_copy(update={name: DEFAULTS[name] for name in withheld})
     return SplitSubmission(accepted=accepted, is_final=True, proposed=proposed)
 
 
-def _is_change(session: Session, part: ProposedField, metadata: SubmittedSession) -> bool:
-    """Whether the session would change if this part of a submission took effect."""
-    match part:
-        case ProposedField.OUTCOME:
-            return metadata.outcome != session.outcome_claimed
-        case ProposedField.CATEGORY:
-            current_names = {session.category_claimed, "" if session.category is None else session.category.name}
-            return canonical(metadata.category or "") not in set(map(canonical, current_names))
-        case ProposedField.TITLE:
-            return not session.title
-        case ProposedField.DATES:
-            starts = [moment for moment in (session.started_at, metadata.started_at) if moment]
-            ends_later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCK_TOLERANCE
-            return ends_later or (bool(starts) and min(starts) != session.started_at)
-        case ProposedField.ENGINE:
-            return bool((metadata.harness and session.harness is None) or (metadata.model and not session.model))
-        case ProposedField.RUN:
-            may_set_cost = session.cost_usd is None or describing.is_cost_from_log(session)
-            sets_exit_code = metadata.exit_code is not None and session.exit_code is None
-            return sets_exit_code or (metadata.cost_usd not in (None, session.cost_usd) and may_set_cost)
-        case ProposedField.SELECTION:
-            return session.selection is None
-        case _:
-            recorded = {row.arm.name for row in session.lessons.select_related("arm")}
-            has_draw = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
-            submitted = {canonical(lesson.name) for lesson in metadata.lessons}
-            return not submitted <= recorded or bool(metadata.lessons_decision_id and not has_draw)
+def facts_proposal(row: Evidence, facts_file: FactsFile) -> Mapping[str, Any]:
+    """A proposal of facts that came too late. They are claimed for the session once somebody adopts them."""
+    checks = [f"{each.name} {'passed' if each.passed else 'failed'}" for each in facts_file.checks]
+    values: dict[str, Any] = {
+        "evidence": row.pk,
+        "commits": [each.sha for each in facts_file.commits][:MAX_LISTED_FACTS],
+        "pull_requests": list(facts_file.pull_requests)[:MAX_LISTED_FACTS],
+        "checks": checks[:MAX_LISTED_FACTS],
+        "exit_code": facts_file.exit_code,
+    }
+    return {name: value for name, value in values.items() if value not in ([], None)}
 
 
-def record(
+def record_submission(
     session: Session,
     speaker: Speaker,
     metadata: SubmittedSession,
     files: Iterable[Evidence],
     *,
-    added: Iterable[str],
-    before: Mapping[str, Any],
-    split: SplitSubmission,
-) -> list[Problem]:
-    """Record the submission, unless the same was recorded before, and its proposals. Returns remarks for the receipt.
+    added: Sequence[str],
+    columns_before: Mapping[str, Any],
+) -> Submission:
+    """Record who submitted what and which columns it changed. Returns the earlier row if the same was recorded before.
 
-    `before`: the session's columns before the submission. `added`: the kinds of evidence that were new.
+    `added`: the kinds of evidence that were new.
     """
     file_hashes = sorted(f"{row.kind} {row.sha256}" for row in files)
     body = "\n".join([metadata.model_dump_json(exclude_defaults=True), *file_hashes])
     body_sha256 = hashlib.sha256(body.encode()).hexdigest()
-    added = list(added)
-    same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body_sha256)
-    submission = None if added else same.first()
-    if submission is None:
-        after = describing.columns(session)
-        changed = sorted(name for name in after if after[name] != before.get(name))
-        submission = Submission.objects.create(
-            session=session,
-            token=speaker.token,
-            scope=speaker.scope,
-            witness=speaker.witness,
-            body_sha256=body_sha256,
-            added=added,
-            before={name: before.get(name) for name in changed},
-            after={name: after[name] for name in changed},
-        )
-        if speaker.address:
-            SubmissionAddress.objects.create(submission=submission, address=speaker.address)
+    if not added:
+        same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body_sha256).first()
+        if same is not None:
+            return same
+    after = fields.column_values(session)
+    changed = sorted(name for name in after if after[name] != columns_before[name])
+    submission = Submission.objects.create(
+        session=session,
+        token=speaker.token,
+        scope=speaker.scope,
+        witness=speaker.witness,
+        body_sha256=body_sha256,
+        added=list(added),
+        before={name: columns_before[name] for name in changed},
+        after={name: after[name] for name in changed},
+    )
+    if speaker.address:
+        SubmissionAddress.objects.create(submission=submission, address=speaker.address)
+    return submission
+
+
+def store_proposals(session: Session, submission: Submission, split: SplitSubmission) -> list[Problem]:
+    """Store what the submission proposes and nobody proposed before. Returns a remark on each proposal."""
     existing = [(each.field, each.value) for each in session.proposals.all()] if split.proposed else []
     new = []
     for part, value in split.proposed.items():
@@ -278,7 +241,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
         if not open_.update(answered_at=timezone.now(), answered_by=by, adopted=adopt):
             return False
         if not adopt:
-            assess(session, ask=False)
+            assess(session, enqueue=False)
             return True
         new_claims = []
         if proposal.field == ProposedField.FACTS:
@@ -286,7 +249,7 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
             new_claims = facts.store_facts(session, row, facts.read(row))
         else:
             metadata = SubmittedSession.model_validate({"session_id": session.external_id, **proposal.value})
-            _changed, field_problems = describing.describe(
+            _changed, field_problems = fields.apply(
                 session, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.PERSON, by=by
             )
             _changed, lesson_problems = lessons.record(session, metadata)

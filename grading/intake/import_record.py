@@ -15,9 +15,11 @@ from grading.intake.scanning import ImportOutcome
 from grading.models import Agent, ImportedFile, LogImport
 from grading.plain import plain_text
 
-WRITTEN_AT_ONCE, WRITTEN_EVERY = 500, 2.0
-PATIENCE = 600.0
-# Imports whose files are kept. Of earlier ones only the counts stay: a nightly import finds the same files again.
+# Outcomes are written in batches, and at least so often.
+BATCH_SIZE, WRITE_SECONDS = 500, 2.0
+# How long to retry while others write to the database.
+RETRY_SECONDS = 600.0
+# Imports whose file rows are kept. Of earlier ones only the counts stay: a nightly import finds the same files again.
 KEPT_WITH_FILES = 20
 
 
@@ -25,9 +27,11 @@ class ImportRecord:
     """Records the outcome of each file of an import."""
 
     def __init__(self, agent: Agent, folders: Sequence[Path], *, by: str, category: str | None) -> None:
-        named = [plain_text(str(folder), 1000) for folder in folders]
         self.row = LogImport.objects.create(
-            agent=agent, folders=named, by=plain_text(by, 150), category=plain_text(category or "", 200)
+            agent=agent,
+            folders=[plain_text(str(folder), 1000) for folder in folders],
+            by=plain_text(by, 150),
+            category=plain_text(category or "", 200),
         )
         self.counts: Counter[str] = Counter()
         self._waiting: list[ImportedFile] = []
@@ -45,13 +49,13 @@ class ImportRecord:
                 session_id=outcome.session,
             )
         )
-        if len(self._waiting) >= WRITTEN_AT_ONCE or time.monotonic() - self._written > WRITTEN_EVERY:
+        if len(self._waiting) >= BATCH_SIZE or time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
 
     def write(self) -> None:
         """Write the outcomes that aren't written yet, and the counts."""
         self.row.counts = dict(self.counts)
-        patiently(self._write, seconds=PATIENCE)
+        patiently(self._write, seconds=RETRY_SECONDS)
         self._waiting, self._written = [], time.monotonic()
 
     def end(self, stopped: str = "") -> None:

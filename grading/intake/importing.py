@@ -29,8 +29,8 @@ from grading.models.imports import Fate
 from gradingsite.supervisor import die_with_parent
 
 GPTME_LOG = "conversation.jsonl"
-# How long to retry while others write to the database, in seconds.
-PATIENCE = 600.0
+# How long to retry while others write to the database.
+RETRY_SECONDS = 600.0
 
 
 def leads_out(path: Path, folders: Iterable[Path]) -> bool:
@@ -92,7 +92,7 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
     file = ReceivedFile(row=row, reading=reading.read_log(row, log, claim))
     take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
-    receipt = patiently(take_in, seconds=PATIENCE)  # the others write, too
+    receipt = patiently(take_in, seconds=RETRY_SECONDS)  # the others write, too
     wrong = [problem for problem in receipt.problems if problem.is_error]
     why, detail = "", ""
     if wrong:
@@ -121,17 +121,19 @@ def import_logs(
 def _import_in_processes(
     paths: Iterable[Path], take_in: Callable[[Path], ImportOutcome], processes: int
 ) -> Generator[ImportOutcome]:
-    connections.close_all()  # a connection is one process's
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin, initargs=(os.getpid(),))
+    connections.close_all()  # a connection can't be shared with the new processes
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("fork"), initializer=_start_process, initargs=(os.getpid(),)
+    )
     try:
-        waiting = {pool.submit(_each, take_in, group) for group in alike(paths)}
+        waiting = {pool.submit(_import_group, take_in, group) for group in group_identical(paths)}
         for done in as_completed(waiting):
             yield from done.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def alike(paths: Iterable[Path]) -> Iterator[list[Path]]:
+def group_identical(paths: Iterable[Path]) -> Iterator[list[Path]]:
     """Group these files by their bytes, which are read only if several have the same size."""
     by_size: dict[int, list[Path]] = defaultdict(list)
     for path in paths:
@@ -149,12 +151,12 @@ def alike(paths: Iterable[Path]) -> Iterator[list[Path]]:
         yield from by_bytes.values() or [same_size]
 
 
-def _each(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:
+def _import_group(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:
     return [take_in(path) for path in paths]
 
 
-def _begin(parent: int) -> None:
-    """Set up a process of the import: Ctrl-C is left to the parent, with which this process ends."""
+def _start_process(parent: int) -> None:
+    """Set up a process of the import: it leaves Ctrl-C to its parent, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     if os.getppid() != parent:

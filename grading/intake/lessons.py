@@ -2,8 +2,7 @@
 
 from bandit import holdout
 from bandit.models import Arm, UnknownArm
-from grading.intake.describing import unknown
-from grading.intake.submission import Problem, SubmittedSession
+from grading.intake.submission import Problem, SubmittedSession, unknown_arm
 from grading.models import Session, SessionLesson
 
 BANDIT = "lesson"
@@ -79,7 +78,7 @@ def _add_submitted(session: Session, metadata: SubmittedSession, rows: Rows) -> 
         try:
             arm = Arm.objects.resolve(BANDIT, lesson.name)
         except UnknownArm as error:
-            problems.append(unknown(BANDIT, lesson.name, error))
+            problems.append(unknown_arm(BANDIT, lesson.name, error))
             continue
         row = rows.setdefault(arm, SessionLesson(session=session, arm=arm))
         row.taken = True

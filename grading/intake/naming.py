@@ -1,4 +1,7 @@
-"""Naming models: a model text from a transcript names a model only through an arm or an alias of one (L13)."""
+"""Naming models: a model text from a transcript names a model only through an arm or an alias of one.
+
+No arm is made from a text, so that nobody who submits sessions can add one.
+"""
 
 import datetime as dt
 import re
@@ -43,7 +46,7 @@ FROM seen WHERE text IS NOT NULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unnamed:
+class UnnamedText:
     """A model text that names no model yet, the number of sessions with it (MAX_COUNT + 1 for any more than that), the
     end of the latest, and a suggested name.
     """
@@ -63,7 +66,7 @@ class Unnamed:
         return f"{self.sessions:,}" if self.is_counted else f"more than {MAX_COUNT:,}"
 
 
-def unnamed() -> list[Unnamed]:
+def unnamed_texts() -> list[UnnamedText]:
     """The model texts that name no model: those with more than MAX_COUNT sessions first, the latest of them first; then
     the others, the most frequent first. Three queries.
     """
@@ -71,7 +74,7 @@ def unnamed() -> list[Unnamed]:
     texts = [row for row in _model_texts() if canonical(row[0]) not in models]
     latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in texts]).values_list("pk", "ended_at"))
     rows = [
-        Unnamed(text=text, sessions=n, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
+        UnnamedText(text=text, sessions=n, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
         for text, n, pk in texts
         if pk in latest
     ]
@@ -79,7 +82,7 @@ def unnamed() -> list[Unnamed]:
     return sorted(rows, key=lambda row: 0.0 if row.is_counted else -row.last.timestamp())
 
 
-def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
+def name_model(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
     """Make `text` an alias of `arm`, or of a new model called `name`, and give the sessions with this text that model:
     some at once, the rest by a worker. Raises ValueError for a name that is invalid or taken.
     """
@@ -92,7 +95,7 @@ def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Ar
     return model
 
 
-def waiting() -> int:
+def count_waiting() -> int:
     """The number of sessions without a model whose model text now names one."""
     return _sessions_without_model().filter(model__in=_models_by_text()).count()
 

@@ -43,15 +43,15 @@ class RewardSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regraded:
-    """One regraded session: its reward before and after, the ledger rows that changed by bandit, and whether a judge
-    was asked. Has the session's name and not its row, because those of a whole site are in memory at once.
+    """One regraded session: its reward before and after, the ledger rows that changed by bandit, and whether it was
+    enqueued for the judge. Has the session's name and not its row: those of a whole site are in memory at once.
     """
 
     name: str
     before: RewardSnapshot
     after: RewardSnapshot
-    moved: Mapping[str, tuple[RewardRow, ...]]
-    asked: bool
+    ledger_rows: Mapping[str, tuple[RewardRow, ...]]
+    is_enqueued: bool
 
     @property
     def changed(self) -> bool:
@@ -59,7 +59,7 @@ class Regraded:
 
 
 def preview(session: Session) -> Regraded:
-    """What `regrade` would do, by doing it and rolling it back."""
+    """What `regrade` would do: does it and rolls it back."""
     with transaction.atomic():
         done = regrade(session)
         transaction.set_rollback(True)
@@ -67,11 +67,12 @@ def preview(session: Session) -> Regraded:
 
 
 def regrade(session: Session) -> Regraded:
-    """Ask the sources again, read the outcome again, settle; all or nothing. Doing it twice changes nothing more.
+    """Grade the session by every source, conclude its outcome and settle it again, in one transaction. Doing it twice
+    changes nothing more.
 
-    A verdict's score is computed anew from the dimensions that the judge gave. A reward from before the ledger's keys
-    said who and what was seen is given anew under its full key. A judge is asked where the session was without a reward
-    and no longer is, and again where the rules make something of it that contests its verdict: other verdicts hold.
+    A verdict's score is computed again from the judge's dimensions. A ledger entry of an earlier version, whose key
+    says less than today's, is replaced by one with the full key. The session is enqueued for the judge if it had an
+    outcome without a reward and now has another, or if the new grades contest its verdict. Other verdicts stay.
     """
     with transaction.atomic():
         ownership.lock()
@@ -84,22 +85,22 @@ def regrade(session: Session) -> Regraded:
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
         judging.recompute(locked)
-        asked = had_none and locked.outcome not in NO_REWARD and judging.enqueue(locked) is not None
+        is_enqueued = had_none and locked.outcome not in NO_REWARD and judging.enqueue(locked) is not None
         rewards.settle(locked, renew=True)
         review.recheck(locked)
         if judging.read_again(locked) is not None:
-            asked = True
+            is_enqueued = True
             rewards.settle(locked)
         for other in others:
-            assess(other, ask=False)
+            assess(other, enqueue=False)
         # The new ledger entries, abstentions too: a scale may read them.
         rows_by_bandit: dict[str, list[RewardRow]] = {}
         for entry in LedgerEntry.objects.filter(pk__gt=last).select_related("bandit", "arm", "grader"):
             sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
             rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
-        ledger_moves = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
+        ledger_rows = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
         after = standing(rewards.live(locked), locked)
-        return Regraded(name=str(locked), before=before, after=after, moved=ledger_moves, asked=asked)
+        return Regraded(name=str(locked), before=before, after=after, ledger_rows=ledger_rows, is_enqueued=is_enqueued)
 
 
 def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
@@ -119,8 +120,10 @@ def effects(done: Iterable[Regraded], now: datetime) -> list[ArmMove]:
     """The arms of learning bandits that all regraded sessions together move by at least one displayed digit."""
     rows: dict[str, list[RewardRow]] = {}
     for each in done:
-        for bandit, entries in each.moved.items():
-            rows.setdefault(bandit, []).extend(entries)
+        for bandit, ledger_rows in each.ledger_rows.items():
+            rows.setdefault(bandit, []).extend(ledger_rows)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
-    found = (move for name in names for move in moves(name, *what_if_moved(name, rows, now)))
-    return [move for move in found if move.is_shown]
+    arm_moves: list[ArmMove] = []
+    for name in names:
+        arm_moves += moves(name, *what_if_moved(name, rows, now))
+    return [move for move in arm_moves if move.is_shown]

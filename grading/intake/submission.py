@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from bandit.models import UnknownArm
 from grading import formats
 from grading.evidence.reading import plausible
 from grading.formats.values import MAX_USD
@@ -190,6 +191,18 @@ def too_large(part: str, limit: int) -> Problem:
     )
 
 
+def unknown_arm(part: str, name: str, error: UnknownArm, *, is_error: bool = True) -> Problem:
+    """The problem that no arm has this name, with the nearest one. A remark if the name is from the log."""
+    return Problem(
+        part=part,
+        code=f"unknown_{part}",
+        expected=f"the name of a known {part}",
+        got=repr(name),
+        todo=f"the session is stored without one: {error}",
+        is_error=is_error,
+    )
+
+
 class CommitFact(Strict):
     """A commit that the caller saw itself. `by` says how it knows that it is this session's (trailer, worktree)."""
 
@@ -198,10 +211,6 @@ class CommitFact(Strict):
     subject: str = Field(default="", max_length=1000)
     at: str = Field(default="", max_length=64)
     by: Line = Field(default="", max_length=64)
-
-    @property
-    def key(self) -> str:
-        return self.sha
 
 
 class CheckFact(Strict):

@@ -5,31 +5,35 @@ receipt says what was expected, what came and what to do.
 """
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.utils import timezone
 
 from grading import monitoring
 from grading.busy import retry_on_deadlock
-from grading.evidence import ownership, receiving
+from grading.evidence import logs, material, ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
-from grading.intake import describing, facts, first_word, history, lessons
+from grading.intake import facts, fields, first_word, history, lessons
 from grading.intake.assessment import assess_with_affected
 from grading.intake.facts import FactsFile
-from grading.intake.first_word import Speaker, SplitSubmission
-from grading.intake.remarks import remarks
+from grading.intake.first_word import Speaker
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
-from grading.models.evidence import EvidenceKind
+from grading.models.evidence import LINKS, EvidenceKind, Origin
+from grading.models.submissions import ProposedField
+from grading.redaction import redact
 from grading.review import shares
 from grading.reward import rewards
 from grading.reward.sources import ParsedFiles, parse_files
-from grading.vocabulary import Reason
+from grading.vocabulary import NO_REWARD, Reason
 from grading.witness import Witness
+
+# Artifacts that don't count and are listed one by one.
+MAX_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def store_session(
     ownership.lock()
     now, log = timezone.now(), received.log
     session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
-    columns_before = describing.columns(session)
+    columns_before = fields.column_values(session)
     added = receiving.add(session, received.by_kind.values(), is_new=created)
     problems = list(received.problems)
     if added.shared_with:
@@ -145,47 +149,44 @@ def store_session(
         split = first_word.split_later(
             session, metadata, speaker.witness, now, has_log=log is not None, log_grows=log_grows
         )
-    split, new_claims = _store_or_propose_facts(session, received, split, log_grows=log_grows)
-    fields_changed, field_problems = describing.describe(
+    new_claims: Sequence[Artifact] = ()
+    facts_file = received.by_kind.get(EvidenceKind.FACTS)
+    if facts_file is not None:
+        is_new_file = facts_file.row.pk is not None
+        if split.is_final and is_new_file and not log_grows:
+            # The graded agent could else improve its reward after it has seen it.
+            proposal = first_word.facts_proposal(facts_file.row, received.facts)
+            split = replace(split, proposed={**split.proposed, ProposedField.FACTS: proposal})
+        else:
+            new_claims = facts.store_facts(session, facts_file.row, received.facts)
+
+    fields_changed, field_problems = fields.apply(
         session, split.accepted, added.main_log, witness=speaker.witness, origin=speaker.origin
     )
     lessons_changed, lesson_problems = lessons.record(session, split.accepted)
     problems += [*received.facts.problems, *field_problems, *lesson_problems]
     rows = [file.row for file in received.by_kind.values()]
-    problems += first_word.record(
-        session, speaker, metadata, rows, added=added.kinds, before=columns_before, split=split
+    submission = first_word.record_submission(
+        session, speaker, metadata, rows, added=added.kinds, columns_before=columns_before
     )
+    problems += first_word.store_proposals(session, submission, split)
     adopted = first_word.adopt_confirmed(session, metadata) if speaker.witness.is_runner else 0
 
-    flagged = False
+    assessed = None
     if created or added.kinds or fields_changed or lessons_changed or split.proposed or adopted:
-        flagged = assess_with_affected(session, new_claims, received.parsed, is_new=bool(added.kinds), alarms=False)
+        assessed = assess_with_affected(session, new_claims, received.parsed, is_new=bool(added.kinds), alarms=False)
     problems += remarks(session, received.facts, has_log=log is not None)
     session.refresh_from_db()  # drops the rows that grading loaded
+    # A changed flag settles the session again.
+    reward = rewards.live(session) if assessed is None or assessed.flagged else assessed.settlement
     return Receipt(
         session=session,
         created=created,
         added=added.kinds,
         problems=tuple(problems),
-        reward=rewards.live(session),
-        flagged=flagged,
+        reward=reward,
+        flagged=assessed is not None and assessed.flagged,
     )
-
-
-def _store_or_propose_facts(
-    session: Session, received: ReceivedFiles, split: SplitSubmission, *, log_grows: bool
-) -> tuple[SplitSubmission, list[Artifact]]:
-    """Store the submitted facts, or add them to the proposals. Returns the split and the new claims, which are unsaved.
-
-    Facts that come without a longer log once the description is final only become a proposal: the graded agent could
-    else improve its reward after it has seen it. A row without a key is evidence that the session already had.
-    """
-    facts_file = received.by_kind.get(EvidenceKind.FACTS)
-    if facts_file is None:
-        return split, []
-    if split.is_final and not log_grows and facts_file.row.pk is not None:
-        return split.with_facts(facts_file.row, received.facts), []
-    return split, facts.store_facts(session, facts_file.row, received.facts)
 
 
 def find_or_create(
@@ -215,3 +216,72 @@ def find_or_create(
 def claimed_end(metadata: SubmittedSession, log: ReceivedFile | None, now: dt.datetime) -> dt.datetime:
     """When the session ended: according to its metadata, else its log, else now."""
     return metadata.ended_at or (log.usable.ended_at if log else None) or now
+
+
+def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
+    """Remarks on what of the submission belongs to another session or doesn't count. They name sessions of the same
+    agent, never those of others.
+    """
+    if session.category is None and not session.category_claimed and session.outcome not in NO_REWARD:
+        yield _remark(
+            "no_category",
+            part="category",
+            expected="a category: from the runner, the decision that it answers to, a rule of the site, or the agent",
+            got="none",
+            todo="nothing, if a person sets it; else send `category`, or have an operator add a rule for such sessions",
+        )
+    keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
+    claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
+    for row in claims.exclude(owned_by=session).select_related("owned_by") if keys else ():
+        assert row.owned_by is not None  # noqa: S101 - the query's own condition
+        yield _remark(
+            "owned_by_another_session",
+            part=f"facts.{row.kind}",
+            expected="a commit or pull request that no other session claimed",
+            got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
+            todo="nothing, if that session made it; else have a person look at both",
+        )
+    left_out = list(session.artifacts.exclude(left_out=""))
+    rest = len(left_out) - MAX_LISTED
+    for place, row in enumerate(left_out[:MAX_LISTED], start=1):
+        more = f" ({rest:,} more are on the session's page)" if place == MAX_LISTED and rest > 0 else ""
+        yield _remark(
+            "left_out",
+            part=row.origin,
+            expected=f"a {row.get_kind_display()} with text of its own",
+            got=f"{redact(row.key[:200])}, left out: {row.left_out}{more}",
+            todo="nothing, if that is all there was to say; else write more of it",
+        )
+    if not has_log:
+        return
+    for each in material.carried_over(session):
+        whose = _named(each.session, session)
+        yield _remark(
+            "carried",
+            expected="a log of what this session did",
+            got=f"{each.records:,} of its {each.total:,} records belong to {whose}, which is credited for them",
+            todo="nothing, if it was resumed, forked or copied from there; else have a person look at both",
+        )
+    root = ownership.part_of(session)
+    if root is not None:
+        yield _remark(
+            "part_of_another_session",
+            expected="a session of its own",
+            got=f"the log of a subagent of session {root.external_id}, which has its work and its reward",
+            todo="nothing",
+        )
+    if logs.is_torn(session):
+        yield _remark(
+            "log_in_parts",
+            expected="a log that contains those sent before",
+            got="several logs, none of which contains the others: the one with the most records counts",
+            todo="send the whole log",
+        )
+
+
+def _named(other: Session, session: Session) -> str:
+    return f"session {other.external_id}" if other.agent_id == session.agent_id else "another agent's session"
+
+
+def _remark(code: str, *, part: str = EvidenceKind.TRANSCRIPT, expected: str, got: str, todo: str) -> Problem:
+    return Problem(part=part, code=code, expected=expected, got=got, todo=todo, is_error=False)

@@ -5,9 +5,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading.evidence import ownership, records, store
+from grading.evidence import material, ownership, records, store
 from grading.evidence.material import counted_facts
-from grading.evidence.shown import foreign_records
 from grading.judging import reader
 from grading.judging.core.order import LogBytes, PromptOrder
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
@@ -57,11 +56,11 @@ def build(
 
     It is made in a process of its own (`reader`). Raises what reading evidence raises, and ReaderLost.
     """
-    rows = ownership.files(session)
+    rows = material.graded_logs(session)
     order = PromptOrder(
         case=case(session, with_events=False),
         logs=[_log(row, is_last=row is rows[-1]) for row in rows],
-        foreign=foreign_records(session) if rows else frozenset(),
+        foreign=ownership.foreign_records(session) if rows else frozenset(),
         rubric=rubric_text(rubric, about=session),
         budget=budget,
         smaller=smaller,
@@ -100,7 +99,7 @@ def case(session: Session, *, with_events: bool = True) -> Case:
     }
     return Case(
         metadata={name: value for name, value in metadata.items() if value},
-        events=(ownership.events(session) if with_events else None) or (),
+        events=(material.session_events(session) if with_events else None) or (),
         signals=seen.own_signals,
         production=sources.production_of(seen),
         facts=[*failed, *others],  # failed checks first, as the prompt shows no more than it has room for

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading.evidence import ownership
+from grading.evidence import material
 from grading.models import Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.alarms import reopen_if_acknowledged
@@ -54,7 +54,7 @@ class Contended(FlagRule):
             )
 
     def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
-        said = ownership.of_other_agents(session)
+        said = material.owned_by_other_agents(session)
         if not said:
             return ""
         more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""

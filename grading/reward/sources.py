@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grading import signals as signals_core
-from grading.evidence import near_copies, ownership, store
-from grading.evidence.material import Material, load_material
+from grading.evidence import near_copies, store
+from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.reading import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
@@ -256,7 +256,7 @@ def _signals(
     if is_whole and transcript.sha256 in parsed.signals:
         return parsed.signals[transcript.sha256], ""
     try:
-        events = ownership.events(session)
+        events = session_events(session)
         return signals_core.extract(() if events is None else events), ""
     except store.Gone:
         raise

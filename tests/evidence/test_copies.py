@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading.evidence import ownership
+from grading.evidence import material
 from grading.models import Flag, Session, SessionLog
 from grading.vocabulary import Outcome, Reason, Status
 from tests.casts.shared_records import bits, commits, hash_of, learned, log, owners, reward, session, steps, trajectory
@@ -67,7 +67,7 @@ def test_a_fork_counts_its_own_tail_alone(site):
     assert trajectory("one") == before
     assert commits("fork") == [hash_of("b5")]
     assert session("fork").signals["tool_calls"] == {"shell": 5}
-    (carried,) = ownership.carried(session("fork"))
+    (carried,) = material.carried_over(session("fork"))
     assert (carried.session, carried.records, carried.total) == (session("one"), 21, 31)
 
 
@@ -79,7 +79,7 @@ def test_a_resumed_log_counts_what_follows_under_its_own_id(site):
     site.upload("two", first + b"".join(tail))
     assert commits("two") == [hash_of("b5")]
     assert trajectory("one") == before[1]
-    assert ownership.carried(session("two")) == []
+    assert material.carried_over(session("two")) == []
 
 
 def test_a_shorter_log_of_the_same_session_changes_nothing(site):

@@ -11,7 +11,7 @@ from bandit.core.moves import moves
 from bandit.models import Arm, Bandit, Bucket, Grader
 from bandit.reading import posterior_of
 from bandit.whatif import what_if_moved
-from grading.intake.categories import changes, edits, preview, provenance, reach, reading
+from grading.intake.categories import changes, edits, preview, provenance, reach, rules
 from grading.intake.categories.changes import ChangeRefused
 from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob, Session, SessionTraits
 from grading.models.agents import TokenScope
@@ -258,7 +258,7 @@ def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one(site):
     site.upload("s-9", log("s-9", task="inbox "), category="code")
     rows = [rule(category="triage"), rule("words", "contains", "news", category="news")]
     found = reach.uncategorised(rows)
-    assert (found.total, found.count, found.left) == (4, 3, 1)
+    assert (found.total, found.count, found.remaining) == (4, 3, 1)
     assert [each.count for each in found.rules] == [2, 1]
     assert found.rules[1].earlier == {1: 1}
 
@@ -272,7 +272,7 @@ def test_a_rule_that_is_off_catches_nothing(site):
 def test_logs_from_before_are_read_for_the_rules(site):
     session = site.upload("s-1", log("s-1"), category=None).session
     SessionTraits.objects.all().delete()
-    assert reading.unread().count() == 1
+    assert rules.without_traits().count() == 1
     assert reach.uncategorised([rule()]).count == 0
     assert changes.catch_up() == 1
     assert reach.uncategorised(CategoryRule.objects.all()).count == 1
@@ -289,7 +289,7 @@ def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_othe
         site.upload(f"s-{number}", log(f"s-{number}"), category=category)
     eve = Agent("eve")
     other = eve.send("s-e", category="code", journal="Done.").session
-    reading.store_traits(other, Traits(task="inbox"))
+    rules.store_traits(other, Traits(task="inbox"))
     rule()
     assert changes.apply_rules(ana, expected=2).total == 2
     assert dict(Session.objects.values_list("external_id", "category__name")) == {

@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from bandit import audit
 from bandit.merging import merge
 from bandit.models import Arm, Grader, LedgerEntry
-from grading.evidence import claims
-from grading.intake import forgetting
+from grading.evidence import ownership
+from grading.intake import erasing
 from grading.models import (
     Agent,
     Artifact,
@@ -86,7 +86,7 @@ def test_graders_of_an_agent_that_was_erased_are_made_again(site):
         site.upload(f"s{number}", logs.claude(f"s{number}", logs.COMMIT), agent="bob")
     gone = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
     assert gone
-    elsewhere(lambda: list(forgetting.erase_agent(Agent.objects.get(name="bob"), who="olga", why="asked")))
+    elsewhere(lambda: list(erasing.erase_agent(Agent.objects.get(name="bob"), who="olga", why="asked")))
     assert not Grader.objects.filter(agent="bob").exists()
     site.upload("again", logs.claude("again", logs.COMMIT), agent="bob")
     graders = set(Grader.objects.filter(agent="bob").values_list("pk", flat=True))
@@ -108,7 +108,7 @@ def test_nobodys_claim_is_overlooked_that_came_a_moment_before(site):
 LOOKUPS = {
     "subagents": lambda: SessionLog.objects.filter(parent__in=["x"]).exclude(parent=""),
     "copies": lambda: RecordAnchor.objects.filter(record__in=[-7]),
-    "claims": lambda: claims.claims_at(["x"]),
+    "claims": lambda: ownership.claims_at(["x"]),
     "files": lambda: Evidence.objects.filter(sha256__in=["0" * 64], kind__in=repeated.KINDS),
 }
 

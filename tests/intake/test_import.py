@@ -21,8 +21,7 @@ from bandit import audit
 from bandit.models import Arm, LedgerEntry
 from grading import formats
 from grading.evidence import ownership
-from grading.intake.erasing import erase
-from grading.intake.forgetting import erase_agent
+from grading.intake.erasing import erase, erase_agent
 from grading.intake.import_record import KEPT_WITH_FILES, forget_files
 from grading.models import Agent, ApiToken, ImportedFile, LogImport, Session
 from grading.models.imports import Fate

@@ -34,7 +34,7 @@ def test_models_without_a_name_are_listed_with_a_suggestion(site):
         site.session(model=DATED).judged(0.6).settle()
     site.session(model="GPT 5").judged(0.6).settle()
     site.session(model="")
-    rows = naming.unnamed()
+    rows = naming.unnamed_texts()
     assert [(row.text, row.sessions, row.suggestion) for row in rows] == [
         (DATED, 2, "claude-opus-4-5"),
         ("GPT 5", 1, "gpt-5"),
@@ -44,21 +44,21 @@ def test_models_without_a_name_are_listed_with_a_suggestion(site):
 def test_naming_one_makes_a_model_with_an_alias_and_settles_its_sessions(site):
     made = site.session(model=DATED).judged(0.6).settle()
     assert credited(made) == ["claude-code"]
-    model = naming.name_it(DATED, by="otto", name="Opus 4.5")
+    model = naming.name_model(DATED, by="otto", name="Opus 4.5")
     assert (model.name, model.bandit.name) == ("opus-4.5", "model")
     assert list(model.aliases.values_list("alias", flat=True)) == [DATED]
     assert Session.objects.get(pk=made.pk).model_arm == model
     assert credited(made) == ["claude-code/opus-4.5"]
     assert Arm.objects.get(name="claude-code/opus-4.5").probation
-    assert naming.unnamed() == []
+    assert naming.unnamed_texts() == []
     assert set(ArmEvent.objects.values_list("by", flat=True)) == {"otto"}
 
 
 def test_another_date_of_a_model_is_one_more_alias(site):
-    model = naming.name_it(DATED, by="otto", name="opus-4.5")
+    model = naming.name_model(DATED, by="otto", name="opus-4.5")
     other = site.session(model="claude-opus-4-5-20260101").judged(0.6).settle()
     assert credited(other) == ["claude-code"]
-    assert naming.name_it("claude-opus-4-5-20260101", by="otto", arm=model) == model
+    assert naming.name_model("claude-opus-4-5-20260101", by="otto", arm=model) == model
     assert credited(other) == ["claude-code/opus-4.5"]
 
 
@@ -66,13 +66,13 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_made(site):
     arms.add("model", "opus", by="otto")
     made = site.session(model=DATED).judged(0.6).settle()
     with pytest.raises(ValueError, match="'opus' is an arm of model already"):
-        naming.name_it(DATED, by="otto", name="Opus")
+        naming.name_model(DATED, by="otto", name="Opus")
     assert Session.objects.get(pk=made.pk).model_arm is None
     assert Arm.objects.of("model").count() == 1
 
 
 def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one(site):
-    model = naming.name_it(DATED, by="otto", name="opus-4.5")
+    model = naming.name_model(DATED, by="otto", name="opus-4.5")
 
     def sent(number, text):
         return site.upload(f"s{number}", category=None, harness="codex", model=text).session.model_arm
@@ -86,10 +86,10 @@ def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one(site)
 def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(site, monkeypatch):
     monkeypatch.setattr(naming, "SYNC_LIMIT", 2)
     made = [site.session(model=DATED).judged(0.6).settle() for _ in range(5)]
-    naming.name_it(DATED, by="otto", name="opus")
-    assert naming.waiting() == 3
+    naming.name_model(DATED, by="otto", name="opus")
+    assert naming.count_waiting() == 3
     tasks.name_models()
-    assert naming.waiting() == 0
+    assert naming.count_waiting() == 0
     assert [credited(each) for each in made] == [["claude-code/opus"]] * 5
 
 
@@ -136,7 +136,7 @@ def test_more_sessions_than_anybody_counts_are_said_to_be_more(site, monkeypatch
     for model in ("twice", "twice", "even twice", "even twice", "once"):
         site.session(model=model)
     site.session(model="a sample's", is_sample=True)
-    found = [(row.text, row.count) for row in naming.unnamed()]
+    found = [(row.text, row.count) for row in naming.unnamed_texts()]
     more = [("lately", "more than 2"), ("often", "more than 2")]
     assert found == [*more, ("even twice", "2"), ("twice", "2"), ("once", "1")]
     assert "more than 2" in flat(operator.get(PAGE))

@@ -267,7 +267,7 @@ def test_an_old_verdict_is_computed_anew_from_its_dimensions(site, sim):
     promised = regrading.preview(session)
     assert verdicts(session) == [0.95]
     done = regrading.regrade(session)
-    assert (promised.after, done.after.value, done.asked) == (done.after, 0.3, False)
+    assert (promised.after, done.after.value, done.is_enqueued) == (done.after, 0.3, False)
     new = session.grades.verdicts().latest("pk")
     assert (new.version, new.model, new.route, new.rubric) == (f"digest/2 {SCORING}", old.model, old.route, old.rubric)
     assert (new.evidence["recomputed_from"], new.evidence["rationale"], new.cost_usd) == (old.pk, "Fine.", None)

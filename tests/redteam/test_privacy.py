@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading import intake
-from grading.evidence import retention, store, transcripts
+from grading.evidence import care, store, transcripts
 from grading.intake import redacting, regrading
 from grading.judging import worker
 from grading.models import AuditEvent, Evidence, Grade, Session, Settlement
@@ -237,7 +237,7 @@ def test_hiding_moves_no_reward():
     session = submitted(f"Use password={SECRET} please")
     told = regrading.preview(session)
     assert not told.changed
-    assert told.moved == {}
+    assert told.ledger_rows == {}
 
 
 @pytest.mark.django_db
@@ -307,15 +307,15 @@ def test_old_bytes_go_and_the_reward_stays(settings, client):
     session = submitted("Hello there")
     before = Settlement.objects.filter(session=session).latest("revision")
     made_old(session)
-    assert retention.expire(timezone.now()) == 0
+    assert care.expire(timezone.now()) == 0
     settings.RETENTION_DAYS = 30
-    assert retention.expire(timezone.now()) == 3
+    assert care.expire(timezone.now()) == 3
     assert not any(store.is_kept(row.sha256) for row in session.evidence.all())
     with pytest.raises(store.Gone):
         store.open(session.evidence.first())
     told = regrading.regrade(Session.objects.with_people().get(pk=session.pk))
     assert not told.changed
-    assert told.moved == {}
+    assert told.ledger_rows == {}
     assert Settlement.objects.filter(session=session).latest("revision") == before
     client.force_login(Site().person("vera", "viewer"))
     assert "Gone by retention" in client.get(session.get_absolute_url()).content.decode()
@@ -332,7 +332,7 @@ def test_gone_evidence_ends_a_judge_job_and_stales_no_verdict(settings, sim):
     job = session.judge_jobs.open().first() or Site().on(session).with_judge_job().job
     made_old(session)
     settings.RETENTION_DAYS = 30
-    retention.expire(timezone.now())
+    care.expire(timezone.now())
     worker.pump()
     job.refresh_from_db()
     assert job.state == "done"
@@ -348,7 +348,7 @@ def test_bytes_that_somebody_sends_again_are_kept(settings):
     journal = session.evidence.get(kind="journal")
     other = Site().session(agent="alice").session
     judge_cast.give(other, "journal", store.text_of(journal).encode())
-    assert retention.expire(timezone.now()) == 2
+    assert care.expire(timezone.now()) == 2
     assert store.is_kept(journal.sha256)
     patch = session.evidence.get(kind="patch")
     judge_cast.give(other, "patch", f"--- a/.env\n+++ b/.env\n@@ -0,0 +1 @@\n+DB_PASSWORD={SECRET}\n".encode())

@@ -221,9 +221,9 @@ def test_an_old_verdict_that_new_rules_contest_is_read_again(site, sim):
     held = session.grades.filter(source=Source.CONSUMPTION).latest("pk")
     site.on(session).judged(0.1, rubric=session.grades.verdicts().get().rubric)
     assert (held.value, samples(session)) == (0.75, [])
-    assert regrading.preview(session).asked
+    assert regrading.preview(session).is_enqueued
     assert samples(session) == []
-    assert regrading.regrade(session).asked
+    assert regrading.regrade(session).is_enqueued
     assert [job.sample for job in samples(session)] == [2]
     assert reward(session).weight == 0
 

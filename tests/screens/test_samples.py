@@ -18,7 +18,7 @@ from bandit import audit
 from bandit.models import Bucket, LedgerEntry
 from grading import judging, monitoring, review, tasks
 from grading.agent import samples
-from grading.evidence import claims, store
+from grading.evidence import ownership, store
 from grading.health import readiness
 from grading.judging.rubrics import plans
 from grading.models import (
@@ -353,7 +353,7 @@ def test_nobody_pays_for_a_sample_unasked_and_none_takes_a_pull_request_from_a_s
     mine = type(thing)(
         session=own, kind=thing.kind, key=thing.key, lookup=thing.lookup, origin=thing.origin, witness=thing.witness
     )
-    claims.decide_owners({thing.lookup}, new=[mine])
+    ownership.decide_owners({thing.lookup}, new=[mine])
     thing.refresh_from_db()
     mine.refresh_from_db()
     assert (mine.owned_by_id, thing.owned_by_id) == (None, own.pk)

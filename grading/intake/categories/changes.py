@@ -16,7 +16,7 @@ from bandit.models import Arm
 from grading import monitoring, wakeup
 from grading.evidence import ownership
 from grading.intake.assessment import assess
-from grading.intake.categories import edits, provenance, reach, reading
+from grading.intake.categories import edits, provenance, reach, rules
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session, SessionTraits
 from grading.models.sessions import CategoryOrigin
 from grading.signals.traits import Traits
@@ -99,7 +99,7 @@ def catch_up(limit: int = BATCH_SIZE) -> int:
         done += _work(change, limit - done)
         if done >= limit:
             return done
-    return done + reading.catch_up(LOG_BATCH_SIZE)
+    return done + rules.read_older_logs(LOG_BATCH_SIZE)
 
 
 def _begin(
@@ -181,5 +181,5 @@ def _reapply_rules(pk: int) -> bool:
 def _save_and_settle(session: Session) -> bool:
     """Save a session's category, assess the session and its near copies. Returns whether a flag went up or down."""
     session.save(update_fields=["category", "category_from"])
-    assessed = assess(session, ask=False, alarms=False)
-    return any([assessed.flagged, *(assess(copy, ask=False, alarms=False).flagged for copy in assessed.copies)])
+    assessed = assess(session, enqueue=False, alarms=False)
+    return any([assessed.flagged, *(assess(copy, enqueue=False, alarms=False).flagged for copy in assessed.copies)])

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from bandit.models import Arm
-from grading.intake.categories import edits, reading
+from grading.intake.categories import edits
 from grading.intake.categories.rules import Rules
 from grading.models import CategoryWord, Proposal, Session, Submission
 from grading.models.sessions import CategoryOrigin
@@ -139,13 +139,6 @@ def reapply_rules(session: Session, traits: Traits) -> bool:
         )
         category_words.append(word)
     return update_category(session, category_words)
-
-
-def store_traits(session: Session, traits: Traits | None, category_words: list[CategoryWord]) -> bool:
-    """Store the traits of a session's log, if one came, and apply the rules. Returns whether its columns changed."""
-    if traits is None:
-        return False
-    return apply_rules(session, reading.store_traits(session, traits), category_words)
 
 
 def _origin_before(session: Session) -> CategoryOrigin:

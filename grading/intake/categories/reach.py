@@ -31,14 +31,14 @@ class RuleReach:
 
 @dataclass(slots=True, kw_only=True)
 class Reach:
-    """What the enabled rules match of `total` sessions, of which `looked` were examined.
+    """What the enabled rules match of `total` sessions, of which `examined` were examined.
 
     `rules` has an entry for each rule in order. `why` is the match of each session by key. `repositories` counts the
     repositories of the sessions that no rule matches.
     """
 
     total: int = 0
-    looked: int = 0
+    examined: int = 0
     rules: list[RuleReach] = field(default_factory=list)
     why: dict[int, Match] = field(default_factory=dict)
     repositories: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class Reach:
         return len(self.why)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return self.total - self.count
 
     @property
@@ -77,7 +77,7 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
     current = F("category__merged_into"), F("category")
     latest = sessions.order_by("-ended_at", "-pk").values_list("pk", "traits__data", *current)[:MAX_SESSIONS]
     for pk, data, merged, category in latest:
-        result.looked += 1
+        result.examined += 1
         traits = Traits.from_dict(data or {})
         matches = [] if data is None else list(rules.all(traits))
         if not matches:

@@ -1,12 +1,27 @@
-"""The enabled category rules in order, ready to be matched against sessions."""
+"""Category rules, ready to be matched, and the traits that they match.
+
+Traits are stored when a session's log comes; a worker reads them from older logs.
+"""
 
 import datetime as dt
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from grading.models import CategoryRule
+from django.db.models import Exists, OuterRef
+
+from grading.evidence import store
+from grading.evidence.reading import parse
+from grading.formats import EmptyTranscript, UnknownFormat
+from grading.models import CategoryRule, Evidence, Session, SessionTraits
+from grading.models.evidence import EvidenceKind
+from grading.models.sessions import SessionQuerySet
+from grading.plain import plain_json
+from grading.redaction import redact_json
 from grading.signals.conditions import InvalidCondition, Matcher
 from grading.signals.traits import Traits
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +74,37 @@ def _matcher(row: CategoryRule) -> Matcher | None:
         return Matcher(row.conditions)
     except InvalidCondition:
         return None
+
+
+def store_traits(session: Session, traits: Traits) -> Traits:
+    """Store a session's traits with secrets redacted. Returns the stored traits."""
+    data = redact_json(plain_json(traits.as_dict()))
+    row = SessionTraits(session=session, data=data)
+    SessionTraits.objects.bulk_create([row], update_conflicts=True, unique_fields=["session"], update_fields=["data"])
+    return Traits.from_dict(data)
+
+
+def without_traits() -> SessionQuerySet:
+    """Sessions without a category whose log came before the site stored traits."""
+    logs = Evidence.objects.filter(session=OuterRef("pk"), kind=EvidenceKind.TRANSCRIPT, problem="")
+    return Session.objects.uncategorised().filter(Exists(logs), traits=None)
+
+
+def read_older_logs(limit: int) -> int:
+    """Read the logs of up to `limit` sessions `without_traits`, latest first. Returns their number. Categories don't
+    change.
+    """
+    rows = list(without_traits().order_by("-ended_at", "-pk")[:limit])
+    for session in rows:
+        traits = Traits()
+        log = store.usable(session, EvidenceKind.TRANSCRIPT)
+        try:
+            if log is not None:
+                with store.open(log) as stream:
+                    traits = parse(stream, log.filename).traits
+        except (UnknownFormat, EmptyTranscript, store.Gone):
+            pass
+        except Exception:
+            logger.exception("the log of %s could not be read for its traits", session.observation)
+        store_traits(session, traits)
+    return len(rows)

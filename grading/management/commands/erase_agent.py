@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grading.backups import upgrading
-from grading.intake import forgetting
+from grading.intake import erasing
 from grading.models import Agent, Session
 
 
@@ -30,20 +30,20 @@ class Command(BaseCommand):
         found = Agent.objects.filter(name=agent).first()
         if found is None:
             raise CommandError(f"expected the name of an agent; got {agent!r}")
-        counts = forgetting.counts_of(Session.objects.filter(agent=found))
-        self.stdout.write(f"To be erased with the agent: {forgetting.told(counts) or 'nothing else'}.")
+        counts = erasing.count_rows(Session.objects.filter(agent=found))
+        self.stdout.write(f"To be erased with the agent: {erasing.describe_counts(counts) or 'nothing else'}.")
         copies = upgrading.copies()
         for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
         if not yes and not (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent):
             raise CommandError("nothing was erased; --yes erases without asking")
         gone = Counter[str]()
-        for done, also in forgetting.erase_agent(found, who=f"{getpass.getuser()} (shell)", why=why):
+        for done, also in erasing.erase_agent(found, who=f"{getpass.getuser()} (shell)", why=why):
             gone.update(also)
             self.stdout.write(f"{done:,} of {counts['sessions']:,} sessions")
-        self.stdout.write(f"Erased: {forgetting.told(gone)}.")
-        self.stdout.write("\n".join(forgetting.finish()))
+        self.stdout.write(f"Erased: {erasing.describe_counts(gone)}.")
+        self.stdout.write("\n".join(erasing.finish()))
         for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
-        for table, count in forgetting.left(agent).items():
+        for table, count in erasing.remaining_mentions(agent).items():
             self.stdout.write(f"The name is still said in {count:,} × {table}, which people wrote: change it there.")

@@ -7,8 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grading.backups import upgrading
-from grading.intake import forgetting
-from grading.intake.erasing import erase
+from grading.intake import erasing
 from grading.models import Session
 
 
@@ -39,15 +38,15 @@ class Command(BaseCommand):
         missing = set(session) - set(found.values_list("external_id", flat=True))
         if missing:
             raise CommandError(f"expected ids of {agent}'s sessions; unknown are {', '.join(sorted(missing))}")
-        self.stdout.write(f"To be erased: {forgetting.told(forgetting.counts_of(found))}.")
+        self.stdout.write(f"To be erased: {erasing.describe_counts(erasing.count_rows(found))}.")
         copies = upgrading.copies()
         for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
         if not yes and not (sys.stdin.isatty() and input("Type yes to erase it: ").strip() == "yes"):
             raise CommandError("nothing was erased; --yes erases without asking")
-        forgetting.remember_nothing()
-        counts = erase(found, who=f"{getpass.getuser()} (shell)", why=why)
-        self.stdout.write(f"Erased: {forgetting.told(counts)}.")
-        self.stdout.write("\n".join(forgetting.finish()))
+        erasing.overwrite_deleted()
+        counts = erasing.erase(found, who=f"{getpass.getuser()} (shell)", why=why)
+        self.stdout.write(f"Erased: {erasing.describe_counts(counts)}.")
+        self.stdout.write("\n".join(erasing.finish()))
         for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)

@@ -53,7 +53,7 @@ class Command(BaseCommand):
         self.stdout.write(visible_text(summary(seen), lines=True))
         for move in regrading.effects(seen, timezone.now()):
             self.stdout.write(visible_text(f"  {move.bandit}: mean of {words(move)}"))
-        if not any(each.changed or each.moved for each in seen):
+        if not any(each.changed or each.ledger_rows for each in seen):
             self.stdout.write("Nothing would change.")
             return
         agreed = options["yes"]
@@ -99,7 +99,7 @@ def summary(done: list[Regraded]) -> str:
         lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {shown}")
     if len(kinds) > KINDS:
         lines.append(f"        and {len(kinds) - KINDS} kinds of change more")
-    asked = sum(each.asked for each in done)
+    asked = sum(each.is_enqueued for each in done)
     if asked:
         lines.append(f"{asked:6,}  of them will be judged: they were without a reward and are not any more")
     return "\n".join(lines)

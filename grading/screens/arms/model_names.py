@@ -20,18 +20,18 @@ def show(request: HttpRequest) -> HttpResponse:
         is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
         arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
         try:
-            made = naming.name_it(text, by=by, name=name, arm=arm)
+            made = naming.name_model(text, by=by, name=name, arm=arm)
         except ValueError as error:
             messages.error(request, str(error))
         else:
-            left = naming.waiting()
+            left = naming.count_waiting()
             more = f" {left} more sessions get it within minutes." if left else ""
             messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")
         return redirect("admin:models")
     context = {
         "title": "Models without a name",
-        "rows": naming.unnamed()[:LISTED],
-        "waiting": naming.waiting(),
+        "rows": naming.unnamed_texts()[:LISTED],
+        "waiting": naming.count_waiting(),
         "models": Arm.objects.of(naming.BANDIT).filter(merged_into=None),
         "bandit": naming.BANDIT,
         "may": request.user.has_perm(CHANGE),

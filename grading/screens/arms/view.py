@@ -58,7 +58,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         "events": ArmEvent.objects.filter(arm__bandit=bandit).select_related("arm", "other")[:LISTED],
         "typed": typed,
         "names": bandit.kind == BanditKind.NAMES,
-        "unnamed": len(naming.unnamed()) if name == naming.BANDIT else 0,
+        "unnamed": len(naming.unnamed_texts()) if name == naming.BANDIT else 0,
         "may": request.user.has_perm(CHANGE),
     }
     return TemplateResponse(request, "arms/arms.html", context)

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from grading.intake.categories import changes, edits, preview, reach, reading
+from grading.intake.categories import changes, edits, preview, reach, rules
 from grading.intake.categories.changes import ChangeRefused
 from grading.intake.categories.reach import Reach, RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
@@ -105,7 +105,7 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
         "told": told if count else None,
         "effects": effect.shown(told) if told and count else (),
         "all": Session.objects.yours().count(),
-        "unread": reading.unread().count(),
+        "unread": rules.without_traits().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
         "changes": recent(request),

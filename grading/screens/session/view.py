@@ -257,7 +257,7 @@ def what_it_did(
             artifacts,
             log or TranscriptEvents(store.usable(session, EvidenceKind.TRANSCRIPT)),
         ),
-        "carried": ownership.carried(session),
+        "carried": material.carried_over(session),
         "part_of": ownership.part_of(session),
         "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
     }
