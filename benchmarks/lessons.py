@@ -1,8 +1,9 @@
-"""What the site concludes about lessons whose true effect is known.
+"""What does the site conclude about lessons whose true effect is known?
 
-*Called*: forty lessons, each drawn in eight sessions a day for 180 days, and looked at every day. Categories differ, a
+*Called*: forty lessons, each drawn in eight sessions a day for 180 days, and evaluated every day. Categories differ, a
 tenth of the sessions has no reward, a fifth of the rewards is corrected after three days. The verdicts are those of
-`bandit.core.effect.verdicts`; draws are by the site's hash with the chance of the policy that a new site begins with.
+`bandit.core.effect.verdicts`. Draws are by the site's hash, with a new site's chance.
+
 *Intention to treat*: lessons without effect that half of the held-out sessions in trouble fetch all the same.
 
     python benchmarks/lessons.py [--quick | --smoke]
@@ -27,13 +28,13 @@ from bandit.core.thompson import uniform
 from benchmarks import scratch
 from benchmarks.scratch import Size
 
-LESSONS, DAYS, A_DAY = 40, 180, 8
+LESSONS, DAYS, SESSIONS_PER_DAY = 40, 180, 8
 SPREAD, CATEGORIES = 0.2, (0.47, 0.5, 0.53)
 # The holdout of a new site. Shares of sessions in trouble, and of those that fetch what was held out from them.
 HOLDOUT, TROUBLE, FETCH = 0.4, 0.3, 0.5
 INTERVALS_EVERY = 10
-UNSCORED, CORRECTED, LATE = 0.1, 0.2, 3
-STRONG = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
+UNSCORED, CORRECTED, CORRECTED_AFTER = 0.1, 0.2, 3
+CALLED = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 # The effects of a site's lessons: nothing at all; and half of them something.
 NOTHING = np.zeros(LESSONS)
 MIXED = np.array([0.0] * 20 + [0.05, -0.05] * 5 + [0.1, -0.1] * 5)
@@ -69,11 +70,11 @@ def main() -> None:
     print(json.dumps(figures(worlds, estimates)))
 
 
-# ---- lessons that are looked at every day
+# Lessons that are evaluated every day
 
 
 def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
-    """Look at one site's lessons every day, for so many days."""
+    """Evaluate one site's lessons every day, for so many days."""
     from bandit.models import PolicyVersion
     from bandit.policies import DEFAULTS, RELEASE
 
@@ -89,7 +90,7 @@ def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
         draws = {number: lesson.draws_until(day) for number, lesson in enumerate(lessons)}
         current = verdicts(draws)
         for number, verdict in current.items():
-            if verdict in STRONG and np.isnan(called[number]):
+            if verdict in CALLED and np.isnan(called[number]):
                 called[number] = day + 1
             if verdict.decides and np.isnan(decided[number]):
                 decided[number] = day + 1
@@ -114,7 +115,7 @@ class LessonSessions:
 
     @classmethod
     def generate(cls, dice: np.random.Generator, effect: float, days: int) -> "LessonSessions":
-        n = days * A_DAY
+        n = days * SESSIONS_PER_DAY
         base = dice.choice(CATEGORIES, n) + dice.normal(0, SPREAD, n)
         return cls(
             effect=effect,
@@ -127,15 +128,15 @@ class LessonSessions:
 
     def draw_day(self, day: int, name: str, chance: float) -> None:
         """Draw for the sessions of a day, by the site's hash."""
-        for at in range(day * A_DAY, (day + 1) * A_DAY):
+        for at in range(day * SESSIONS_PER_DAY, (day + 1) * SESSIONS_PER_DAY):
             self.chance[at] = chance
             self.taken[at] = uniform("lesson", f"{name}/{at}") < chance
 
     def draws_until(self, day: int) -> Draws:
         """All draws with their outcomes as they stand at the end of the day."""
-        n = (day + 1) * A_DAY
-        age = day - np.arange(n) // A_DAY
-        reward = self.base[:n] + self.effect * self.taken[:n] + np.where(age < LATE, self.first_error[:n], 0)
+        n = (day + 1) * SESSIONS_PER_DAY
+        age = day - np.arange(n) // SESSIONS_PER_DAY
+        reward = self.base[:n] + self.effect * self.taken[:n] + np.where(age < CORRECTED_AFTER, self.first_error[:n], 0)
         return Draws(
             taken=self.taken[:n],
             chance=self.chance[:n],
@@ -143,11 +144,11 @@ class LessonSessions:
             heeded=np.ones(n, dtype=bool),
             outcome=np.where(self.scored[:n], np.clip(reward, 0, 1), np.nan),
             least=np.zeros(n),
-            day=np.arange(n) // A_DAY,
+            day=np.arange(n) // SESSIONS_PER_DAY,
         )
 
 
-# ---- held-out sessions that fetch the lesson
+# Held-out sessions that fetch the lesson
 
 
 def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
@@ -166,21 +167,21 @@ def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
             heeded=~fetched,
             outcome=np.clip(0.6 - 0.3 * trouble + dice.normal(0, SPREAD, n), 0, 1),
             least=np.zeros(n),
-            day=np.arange(n) // A_DAY,
+            day=np.arange(n) // SESSIONS_PER_DAY,
         )
         estimates["itt"].append(Bets.from_draws(draws).effect())
         if estimate := per_protocol(draws):
             estimates["per_protocol"].append(estimate)
     return {
         name: {
-            "bias": round(float(np.mean([each.mean for each in of_kind])), 4),
-            "wrong": round(float(np.mean([each.above or each.below for each in of_kind])), 3),
+            "bias": round(float(np.mean([each.mean for each in its_estimates])), 4),
+            "wrong": round(float(np.mean([each.above or each.below for each in its_estimates])), 3),
         }
-        for name, of_kind in estimates.items()
+        for name, its_estimates in estimates.items()
     }
 
 
-# ---- figures
+# Figures
 
 
 def by_effect(results: Sequence[LessonResults], size: float) -> Iterator[tuple[Floats, Floats]]:
@@ -230,9 +231,8 @@ def report(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[str
     for size in (0.05, 0.1):
         day, share = days_to_call(worlds["mixed"], size)
         lines.append(f"an effect of {size}: called after {day or '-'} days, {share:.2f} of them ever")
-    lines += ["", f"{'held out, and fetched':24}{'bias':>8}{'interval without 0':>20}"]
-    lines += [f"{name:24}{each['bias']:8.4f}{each['wrong']:20.3f}" for name, each in estimates.items()]
-    return "\n".join(lines)
+    rows = [[name, f"{each['bias']:.4f}", f"{each['wrong']:.3f}"] for name, each in estimates.items()]
+    return "\n".join([*lines, "", scratch.table(["held out, and fetched", "bias", "interval without 0"], rows)])
 
 
 if __name__ == "__main__":
