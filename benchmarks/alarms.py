@@ -42,11 +42,11 @@ def main() -> None:
 
 def measure_false_alarms(sites: int, days: int) -> dict[str, float]:
     from benchmarks.watched.rules import RULES, count_wide_disagreements, find
-    from benchmarks.watched.site import SESSIONS_PER_DAY, Site
+    from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSite
 
     opened, open_days, flagged = Counter[str](), Counter[str](), 0
     for seed in range(sites):
-        site = Site(seed)
+        site = WatchedSite(seed)
         alarms: dict[str, set[str]] = {rule: set() for rule in RULES}
         for _ in range(days):
             site.live_a_day()
@@ -89,9 +89,9 @@ def measure_delays(runs: int, first_day: int) -> dict[str, float]:
 def measure_delay(seed: int, rule: str, fault: object, first_day: int) -> tuple[int, str]:
     """Days from the fault to the first alarm that was not open before, and its text. None is a shift of the mix."""
     from benchmarks.watched.rules import find
-    from benchmarks.watched.site import Site
+    from benchmarks.watched.site import WatchedSite
 
-    site = Site(seed, fault, first_day, shifts_mix=fault is None)
+    site = WatchedSite(seed, fault, first_day, shifts_mix=fault is None)
     for _ in range(first_day):
         site.live_a_day()
     open_before = set(find(site, rule, set()))

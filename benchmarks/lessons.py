@@ -1,10 +1,9 @@
 """What does the site conclude about lessons whose true effect is known?
 
-*Called*: forty lessons, each drawn in eight sessions a day for 180 days, and evaluated every day. Categories differ, a
-tenth of the sessions has no reward, a fifth of the rewards is corrected after three days. The verdicts are those of
-`bandit.core.effect.verdicts`. Draws are by the site's hash, with a new site's chance.
-
-*Intention to treat*: lessons without effect that half of the held-out sessions in trouble fetch all the same.
+Forty lessons, each drawn in eight sessions a day for 180 days, and evaluated every day. Categories differ, a tenth of
+the sessions has no reward, a fifth of the rewards is corrected after three days. The verdicts are those of
+`bandit.core.effect.verdicts`. Draws are by the site's hash, with a new site's chance. A lesson is called when its
+verdict is helpful or harmful.
 
     python benchmarks/lessons.py [--quick | --smoke]
 """
@@ -22,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bandit.core.betting import Bets, Draws
-from bandit.core.effect import EffectVerdict, per_protocol, verdicts
+from bandit.core.effect import EffectVerdict, verdicts
 from bandit.core.table import Floats
 from bandit.core.thompson import uniform
 from benchmarks import scratch
@@ -30,16 +29,14 @@ from benchmarks.scratch import Size
 
 LESSONS, DAYS, SESSIONS_PER_DAY = 40, 180, 8
 SPREAD, CATEGORIES = 0.2, (0.47, 0.5, 0.53)
-# The holdout of a new site. Shares of sessions in trouble, and of those that fetch what was held out from them.
-HOLDOUT, TROUBLE, FETCH = 0.4, 0.3, 0.5
 INTERVALS_EVERY = 10
 UNSCORED, CORRECTED, CORRECTED_AFTER = 0.1, 0.2, 3
 CALLED = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 # The effects of a site's lessons: nothing at all; and half of them something.
 NOTHING = np.zeros(LESSONS)
 MIXED = np.array([0.0] * 20 + [0.05, -0.05] * 5 + [0.1, -0.1] * 5)
-# Runs of each world, and days of each; lessons for the bias.
-SIZES = {Size.FULL: (20, DAYS, 400), Size.QUICK: (1, DAYS, 60), Size.SMOKE: (1, 20, 10)}
+# Runs of each world, and days of each.
+SIZES = {Size.FULL: (20, DAYS), Size.QUICK: (1, DAYS), Size.SMOKE: (1, 20)}
 SEED = 13
 
 
@@ -58,19 +55,19 @@ class LessonResults:
 
 def main() -> None:
     parser = scratch.parser(__doc__, quick="1 run instead of 20", smoke="20 days")
-    runs, days, lessons = SIZES[parser.parse_args().size]
+    runs, days = SIZES[parser.parse_args().size]
     with tempfile.TemporaryDirectory() as state:
         scratch.code(state)
         worlds = {
             "nothing": [run_site(SEED + run, NOTHING, days) for run in range(runs)],
             "mixed": [run_site(SEED + 100 + run, MIXED, days) for run in range(runs)],
         }
-    estimates = measure_biases(lessons)
-    print(report(worlds, estimates))
-    print(json.dumps(figures(worlds, estimates)))
-
-
-# Lessons that are evaluated every day
+    for name, results in worlds.items():
+        print(f"lessons without effect that are called, {name}: {null_called(results):.4f}")
+    for size in (0.05, 0.1):
+        day, share = days_to_call(worlds["mixed"], size)
+        print(f"an effect of {size}: called after {day or '-'} days, {share:.2f} of them ever")
+    print(json.dumps(figures(worlds)))
 
 
 def run_site(seed: int, effects: Floats, days: int) -> LessonResults:
@@ -148,39 +145,6 @@ class LessonSessions:
         )
 
 
-# Held-out sessions that fetch the lesson
-
-
-def measure_biases(lessons: int, n: int = 1000) -> dict[str, dict[str, float]]:
-    """The mean estimate for lessons without effect that half of the held-out sessions in trouble fetch, by intention to
-    treat and per protocol, and the share of 90 % intervals without 0.
-    """
-    dice = np.random.default_rng(SEED)
-    estimates: dict[str, list[Any]] = {"itt": [], "per_protocol": []}
-    for _ in range(lessons):
-        trouble, taken = dice.random(n) < TROUBLE, dice.random(n) < 1 - HOLDOUT
-        fetched = ~taken & trouble & (dice.random(n) < FETCH)
-        draws = Draws(
-            taken=taken,
-            chance=np.full(n, 1 - HOLDOUT),
-            came=np.ones(n, dtype=bool),
-            heeded=~fetched,
-            outcome=np.clip(0.6 - 0.3 * trouble + dice.normal(0, SPREAD, n), 0, 1),
-            least=np.zeros(n),
-            day=np.arange(n) // SESSIONS_PER_DAY,
-        )
-        estimates["itt"].append(Bets.from_draws(draws).effect())
-        if estimate := per_protocol(draws):
-            estimates["per_protocol"].append(estimate)
-    return {
-        name: {
-            "bias": round(float(np.mean([each.mean for each in its_estimates])), 4),
-            "wrong": round(float(np.mean([each.above or each.below for each in its_estimates])), 3),
-        }
-        for name, its_estimates in estimates.items()
-    }
-
-
 # Figures
 
 
@@ -203,7 +167,7 @@ def null_called(results: Sequence[LessonResults]) -> float:
     return days_to_call(results, 0)[1]
 
 
-def figures(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[str, Any]) -> dict[str, Any]:
+def figures(worlds: Mapping[str, Sequence[LessonResults]]) -> dict[str, Any]:
     """The figures by name. `null_lessons` is that of the world where most lessons without effect are called."""
     mixed = worlds["mixed"]
     null = {name: round(null_called(results), 4) for name, results in worlds.items()}
@@ -212,10 +176,6 @@ def figures(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[st
     return {
         "null_lessons": max(null.values()),
         "null_by_world": null,
-        "itt_bias": estimates["itt"]["bias"],
-        "per_protocol_bias": estimates["per_protocol"]["bias"],
-        "itt_wrong": estimates["itt"]["wrong"],
-        "per_protocol_wrong": estimates["per_protocol"]["wrong"],
         "days_to_call_05": days_to_call(mixed, 0.05)[0],
         "days_to_call_10": days_to_call(mixed, 0.1)[0],
         "called_05": round(days_to_call(mixed, 0.05)[1], 3),
@@ -224,15 +184,6 @@ def figures(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[st
         "interval_covers_always": round(float(covered.mean()), 3),
         "runs": len(mixed),
     }
-
-
-def report(worlds: Mapping[str, Sequence[LessonResults]], estimates: Mapping[str, Any]) -> str:
-    lines = [f"lessons without effect that are called, {name}: {null_called(worlds[name]):.4f}" for name in worlds]
-    for size in (0.05, 0.1):
-        day, share = days_to_call(worlds["mixed"], size)
-        lines.append(f"an effect of {size}: called after {day or '-'} days, {share:.2f} of them ever")
-    rows = [[name, f"{each['bias']:.4f}", f"{each['wrong']:.3f}"] for name, each in estimates.items()]
-    return "\n".join([*lines, "", scratch.table(["held out, and fetched", "bias", "interval without 0"], rows)])
 
 
 if __name__ == "__main__":

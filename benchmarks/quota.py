@@ -14,7 +14,6 @@ share of calls in that time that were refused.
 import datetime as dt
 import hashlib
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -77,7 +76,10 @@ def main() -> None:
             judge_in_this_process(limits)
             print(json.dumps({"used": None, "answered_429": None, "lost": count_lost()}))
             return
-        commands = program_commands(state, broker, load, limits)
+        judge_options = [f"--{name}={limit}" for name, limit in limits.items()]
+        judge_options += [f"--latency={load.latency}", f"--filled={load.filled}"]
+        commands = programs.commands(state, broker, judge_options)
+        del commands[programs.WEB]
         with programs.started(programs.Site(commands, state, broker)) as running:
             counts, seconds, cpu = wait_for_verdicts(running, load)
             wait_until(all_replies_applied, 60)
@@ -92,7 +94,7 @@ def main() -> None:
         print(
             f"{steady.used:.1%} of {steady.tightest} used, {steady.answered_429:.1%} answered 429 in seconds "
             f"{steady.start} to {steady.end}; in all {counts['calls']:,} calls, {refused:,} refused, "
-            f"{counts['served']:,} served in {seconds:.0f} s, {1000 * cpu / counts['served']:.0f} ms CPU each"
+            f"{counts['served']:,} served in {seconds:.0f} s, {1000 * cpu / max(counts['served'], 1):.0f} ms CPU each"
         )
         figures = {"used": round(steady.used, 4), "answered_429": round(steady.answered_429, 4)}
         print(json.dumps({**figures, "lost": count_lost()}))
@@ -259,17 +261,6 @@ def judge_in_this_process(limits: Mapping[str, int]) -> None:
         judging.pump()
 
 
-def program_commands(state: Path, broker: Any, load: Load, limits: Mapping[str, int]) -> dict[str, list[str]]:
-    """A broker, a judge with these limits and two workers, by name."""
-    commands = programs.commands(state, broker)
-    del commands[programs.WEB]
-    port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
-    options = [f"--{name}={limit}" for name, limit in limits.items()]
-    options += [f"--latency={load.latency}", f"--filled={load.filled}"]
-    commands[programs.JUDGE] = [sys.executable, "manage.py", "judge_simulator", "--port", port, *options]
-    return commands
-
-
 def wait_for_verdicts(running: programs.Site, load: Load) -> tuple[dict[str, Any], float, float]:
     """The simulator's counts once all sessions are judged or `load.max_seconds` have passed since the first call; with
     the seconds it took and the processor seconds of the workers.
@@ -277,7 +268,7 @@ def wait_for_verdicts(running: programs.Site, load: Load) -> tuple[dict[str, Any
     workers = [running.running[name].pid for name in programs.WORKERS]
     if not wait_until(lambda: simulator_counts(running)["calls"], 120):
         raise RuntimeError(
-            f"expected a call within two minutes; a worker says: {running.last_words(programs.WORKERS[0])}"
+            f"expected a call within two minutes; a worker says: {running.last_lines(programs.WORKERS[0])}"
         )
     started, cpu_before = time.monotonic(), scratch.cpu_seconds(workers)
     while True:

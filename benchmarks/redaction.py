@@ -254,10 +254,10 @@ def document_texts(max_bytes: int) -> Iterator[tuple[str, str]]:
         (libraries, [f"**/locale/{language}/LC_MESSAGES/*.po" for language in languages]),
         (libraries, ("**/*.py",)),
     ):
-        left = max_bytes
+        remaining = max_bytes
         for path in sorted(path for pattern in patterns for path in root.glob(pattern)):
-            left -= path.stat().st_size
-            if left > 0:
+            remaining -= path.stat().st_size
+            if remaining > 0:
                 yield path.name, path.read_text(errors="replace")
 
 

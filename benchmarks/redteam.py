@@ -38,12 +38,12 @@ from benchmarks.attacking import world
 from benchmarks.attacking.attacker import NAMES, AlarmKey, Attacker, alarm_keys, check_alarms, signs_of_attack
 from benchmarks.attacking.attacks import ATTACKS, Act, Attack
 from benchmarks.attacking.site import AttackedSite, attacked_site
-from benchmarks.attacking.world import FAVOURITE, Size
+from benchmarks.attacking.world import FAVOURITE, TrafficSize
 
 SIZES = {
-    scratch.Size.FULL: Size(history=20, live=8, attack=24),
-    scratch.Size.QUICK: Size(history=12, live=4, attack=12),
-    scratch.Size.SMOKE: Size(history=3, live=2, attack=3),
+    scratch.Size.FULL: TrafficSize(history=20, live=8, attack=24),
+    scratch.Size.QUICK: TrafficSize(history=12, live=4, attack=12),
+    scratch.Size.SMOKE: TrafficSize(history=3, live=2, attack=3),
 }
 SCOPES = ("agent", "hook")
 # The attacks of a smaller run, by the scope of the token.
@@ -76,11 +76,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`moved` is in shares of the next 100. `harmed` names what changed for the honest agents."""
+    """`share_moved` is in shares of the next 100. `harmed` names what changed for the honest agents."""
 
     attack: Attack
     scope: str
-    moved: float
+    share_moved: float
     outcome: Outcome
     harmed: list[str]
 
@@ -88,7 +88,7 @@ class Result:
     def is_unflagged(self) -> bool:
         first = min(self.outcome.signs.values(), default=None)
         is_noticed = first is not None and (self.scope == "agent" or first <= NOTICED_SOON)
-        return self.moved > NOTICEABLE_SHARE and not is_noticed
+        return self.share_moved > NOTICEABLE_SHARE and not is_noticed
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
                         Result(
                             attack=attack,
                             scope=scope,
-                            moved=outcome.share - beside.share,
+                            share_moved=outcome.share - beside.share,
                             outcome=outcome,
                             harmed=[*differences(alone.honest, outcome.honest), *outcome.refused],
                         )
@@ -138,7 +138,7 @@ def chosen_attacks(only: str, size: scratch.Size, scope: str) -> list[Attack]:
 class Arena:
     """A site with its history, which is put back before each attack."""
 
-    def __init__(self, site: AttackedSite, size: Size) -> None:
+    def __init__(self, site: AttackedSite, size: TrafficSize) -> None:
         from django.contrib.auth.models import User
 
         self.site, self.size = site, size
@@ -223,7 +223,7 @@ def print_result(result: Result) -> None:
     noticed = f"after {min(outcome.signs.values())}" if outcome.signs else "never"
     replies = ", ".join(f"{reply} x{count}" for reply, count in sorted(outcome.replies.items()))
     print(
-        f"{result.scope:6} {result.attack.name:20} moved {result.moved:+6.1f}, noticed {noticed:9} "
+        f"{result.scope:6} {result.attack.name:20} moved {result.share_moved:+6.1f}, noticed {noticed:9} "
         f"{len(result.harmed)} honest changed; {' '.join(sorted(outcome.signs)) or '-'}; {replies}",
         flush=True,
     )
@@ -232,11 +232,11 @@ def print_result(result: Result) -> None:
 
 
 def figures(alone: Outcome, results: list[Result]) -> dict[str, Any]:
-    moved = {scope: [round(result.moved, 1) for result in results if result.scope == scope] for scope in SCOPES}
+    shares = {scope: [round(result.share_moved, 1) for result in results if result.scope == scope] for scope in SCOPES}
     pages_ms = [*alone.pages_ms, *(ms for result in results for ms in result.outcome.pages_ms)]
     return {
-        "agent_share_moved": max(moved["agent"], default=None),
-        "hook_share_moved": max(moved["hook"], default=None),
+        "agent_share_moved": max(shares["agent"], default=None),
+        "hook_share_moved": max(shares["hook"], default=None),
         "unflagged": sum(result.is_unflagged for result in results),
         "honest_changed": sum(len(result.harmed) for result in results),
         "page_p95_ms": round(statistics.quantiles(pages_ms, n=20, method="inclusive")[-1], 1),

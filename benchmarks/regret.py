@@ -33,7 +33,7 @@ from benchmarks.scratch import Size
 from benchmarks.simulation import policies
 from benchmarks.simulation.policies import interval, ratio
 from benchmarks.simulation.regimes import BESIDE, LATE_DAYS, MISSING, NAMED, ORACLE, Regime
-from benchmarks.simulation.site import Site
+from benchmarks.simulation.site import SimulatedSite
 from benchmarks.simulation.world import ARMS, DAYS, LOSS, MEANS, SESSIONS_PER_DAY, VICTIM, Floats, make_world
 
 # Runs, and days of each.
@@ -87,7 +87,7 @@ def run_in_world(seed: int, regimes: Sequence[Regime], days: int) -> list[Run]:
 
 def run(seed: int, regime: Regime, days: int) -> Run:
     """One regime in this seed's world, day by day."""
-    world, site, pairs = make_world(seed, days), Site(regime), list[MachineHumanPair]()
+    world, site, pairs = make_world(seed, days), SimulatedSite(regime), list[MachineHumanPair]()
     for day in range(days):
         if regime.rejudged_after is not None:
             site.judge_again(day - regime.rejudged_after)

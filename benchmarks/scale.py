@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def figures(
-    equal: list[dict[str, float]], eight: list[dict[str, list["Estimate"]]], silent: list[dict[str, float]]
+    equal: list[dict[str, float]], eight: list[dict[str, list["ArmEstimate"]]], silent: list[dict[str, float]]
 ) -> dict[str, Any]:
     """The figures by name: chances, errors in reward, shares, ratios of regret."""
     best, twin, raw = (np.array([run[name] for run in equal]) for name in ("best", "twin", "raw"))
@@ -118,7 +118,7 @@ def extreme_share(chances: Floats) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class ScaleSession:
     """A finished session: its verdict and its trajectory, both in [0, 1]. The trajectory abstains if it is None."""
 
     arm: str
@@ -143,13 +143,13 @@ class Arms:
     def names(self) -> tuple[str, ...]:
         return arm_names(len(self.means))
 
-    def session(self, arm: int, day: int, dice: np.random.Generator) -> Session:
+    def session(self, arm: int, day: int, dice: np.random.Generator) -> ScaleSession:
         """A session of this arm. Verdict and trajectory grade the same quality."""
         mean = float(self.means[arm])
         quality = float(dice.beta(CONCENTRATION * mean, CONCENTRATION * (1 - mean)))
         verdict = float(np.clip(quality + dice.normal(0, JUDGE_NOISE), 0, 1))
         trajectory = float(np.clip(self.levels[arm] + SLOPE * quality + dice.normal(0, NOISE), 0, 1))
-        return Session(arm=self.names[arm], day=day, verdict=verdict, trajectory=trajectory)
+        return ScaleSession(arm=self.names[arm], day=day, verdict=verdict, trajectory=trajectory)
 
 
 def arm_names(count: int) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class Ledger:
         self.buckets = Buckets()
         self.pairs: list[JudgedSession] = []
 
-    def add(self, session: Session, *, judged: bool) -> None:
+    def add(self, session: ScaleSession, *, judged: bool) -> None:
         """The reward is the verdict if there is one, otherwise the trajectory or its abstention."""
         abstains = session.trajectory is None
         source, view = (ABSTAINED, session.reason) if abstains else ("trajectory", VIEW)
@@ -201,7 +201,7 @@ class Ledger:
         rows = [row for row in self.buckets.rows if scale is not None or row.source != ABSTAINED]
         return fold(rows, arms=arms, policy=policy, today=to_date(day))
 
-    def _add(self, session: Session, source: str, version: str, view: str, value: float) -> None:
+    def _add(self, session: ScaleSession, source: str, version: str, view: str, value: float) -> None:
         self.buckets.add(value, arm=session.arm, source=source, day=session.day, version=version, view=view)
 
 
@@ -230,14 +230,14 @@ def run_equal_arms(seed: int) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class ArmEstimate:
     """How far an arm's posterior mean is off, and whether its interval contains the truth."""
 
     error: float
     is_covered: bool
 
 
-def run_eight_arms(seed: int) -> dict[str, list[Estimate]]:
+def run_eight_arms(seed: int) -> dict[str, list[ArmEstimate]]:
     """The estimates of the first arm in each case; of all arms after an outage."""
     dice = np.random.default_rng([2, seed])
     arms = Arms.draw(dice.permutation(MEANS), dice)
@@ -261,11 +261,11 @@ def run_eight_arms(seed: int) -> dict[str, list[Estimate]]:
         for arm in range(len(MEANS)) if case == "outage" else (0,):
             believed, truth = posterior.arms[arms.names[arm]], true_verdict_mean(float(arms.means[arm]))
             is_covered = believed.low <= truth <= believed.high
-            estimates[case].append(Estimate(error=abs(believed.mean - truth), is_covered=is_covered))
+            estimates[case].append(ArmEstimate(error=abs(believed.mean - truth), is_covered=is_covered))
     return estimates
 
 
-def abstain_sometimes(session: Session, dice: np.random.Generator) -> Session:
+def abstain_sometimes(session: ScaleSession, dice: np.random.Generator) -> ScaleSession:
     """Sessions that went badly leave a trace less often."""
     if dice.random() < 0.1 + 0.3 * (1 - session.verdict):
         return replace(session, trajectory=None)
@@ -295,7 +295,9 @@ def run_silent_case(seed: int, case: str) -> float:
             is_drawn = dice.random() < RESERVED
             verdict = float(np.clip((SUCCEEDED if succeeds else FAILED) + noise, 0, 1))
             is_silent = arm == 0 and not succeeds
-            session = Session(arm=names[arm], day=day, verdict=verdict, trajectory=None if is_silent else verdict / 2)
+            session = ScaleSession(
+                arm=names[arm], day=day, verdict=verdict, trajectory=None if is_silent else verdict / 2
+            )
             ledger.add(session, judged=case == "all judged" or not is_silent or (is_drawn and case == "sampled"))
             regret += max(worth) - worth[arm]
     return regret

@@ -126,8 +126,8 @@ def measure_idle_memory(folder: Path, seconds: float, *, wait_for_samples: bool)
         time.sleep(seconds)
         memory = {}
         for pid in scratch.process_tree(up.pid):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            memory[f"{pid} {' '.join(word.rpartition('/')[2] for word in words)[:70]}"] = pss_megabytes(pid)
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            memory[f"{pid} {' '.join(word.rpartition('/')[2] for word in arguments)[:70]}"] = pss_megabytes(pid)
         return memory
 
 

@@ -106,10 +106,10 @@ def boastful_journal(name: str) -> bytes:
 
 def prose(name: str, characters: int) -> str:
     """Words in an order that depends on the name alone."""
-    words: list[str] = []
+    chosen: list[str] = []
     length = number = 0
     while length < characters:
         digest = hashlib.sha256(f"{name}/{number}".encode()).digest()
-        words += [WORDS[byte % len(WORDS)] for byte in digest]
-        length, number = sum(len(word) + 1 for word in words), number + 1
-    return " ".join(words)[:characters].strip()
+        chosen += [WORDS[byte % len(WORDS)] for byte in digest]
+        length, number = sum(len(word) + 1 for word in chosen), number + 1
+    return " ".join(chosen)[:characters].strip()

@@ -33,7 +33,7 @@ DECISION, SESSION = "honest-decision-{}", "honest-live-{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class TrafficSize:
     """`history`: earlier sessions of each honest agent and arm. `live`: sessions of each honest agent beside the
     attack. `attack`: sessions of an attack.
     """
@@ -43,7 +43,7 @@ class Size:
     attack: int
 
 
-def write_history(size: Size, now: dt.datetime) -> dict[str, str]:
+def write_history(size: TrafficSize, now: dt.datetime) -> dict[str, str]:
     """Create the honest agents and their judged sessions of the last twelve days. Returns their tokens by name."""
     from bandit.models import Arm
     from grading.models import Agent, ApiToken, Grade, Rubric, Session
@@ -84,7 +84,7 @@ def write_history(size: Size, now: dt.datetime) -> dict[str, str]:
     return tokens
 
 
-def send_honest_work(client: httpx2.Client, tokens: dict[str, str], now: dt.datetime, size: Size) -> list[str]:
+def send_honest_work(client: httpx2.Client, tokens: dict[str, str], now: dt.datetime, size: TrafficSize) -> list[str]:
     """Each honest agent asks for decisions and submits sessions. Returns what the site refused."""
     refused = []
     for number in range(size.live * len(HONEST)):

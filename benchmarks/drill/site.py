@@ -32,7 +32,7 @@ STOP_SECONDS = 8.0
 # supervisor starts it again and nothing is lost. A worker that ends within so many seconds after its broker was killed
 # counts as that.
 ENDS_WITH_BROKER_SECONDS = 30.0
-LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
+JUDGE_OPTIONS = ("--latency=0.6", "--requests=60000", "--input-tokens=60000000", "--output-tokens=30000000")
 # A `sitecustomize` that records synced files. It runs first in the one below.
 SYNCED = Path(__file__).parent / "synced"
 POISON = """
@@ -101,7 +101,7 @@ def write_poison(state: Path) -> Path:
     return folder
 
 
-def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
+def commands(state: Path, ours: Broker, judge_options: Sequence[str] = JUDGE_OPTIONS) -> dict[str, list[str]]:
     """The programs of a site with two workers, a broker and a simulated judge, by name."""
     from grading.management.commands import up
 
@@ -109,10 +109,9 @@ def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
     worker = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker", "--loglevel=INFO"]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     workers = zip(WORKERS, (worker, [*worker, "--with-scheduler"]), strict=True)
-    limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
     return {
         BROKER: broker.command(ours, state / "broker"),
-        JUDGE: [*up.DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
+        JUDGE: [*up.DJANGO, "judge_simulator", "--port", judge_port, *judge_options],
         WEB: up.WEB,
         **{name: [*command, "-n", f"{name.replace(' ', '')}@drill"] for name, command in workers},
     }

@@ -40,7 +40,7 @@ class Credit:
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class SimulatedSession:
     """A finished session with its grades, and the credit that the bandit has for it now."""
 
     facts: Facts
@@ -53,7 +53,7 @@ class Session:
         self.grades.append(scored(len(self.grades), source, value))
 
 
-class Site:
+class SimulatedSite:
     """One regime in one world."""
 
     def __init__(self, regime: Regime) -> None:
@@ -66,18 +66,18 @@ class Site:
             weights=regime.weights,
         )
         self.policy = replace(PLAIN, weights=regime.weights, caps=regime.caps, version=regime.name)
-        self.sessions: list[Session] = []
+        self.sessions: list[SimulatedSession] = []
         self._buckets = Buckets()
-        self._unjudged: deque[Session] = deque()
+        self._unjudged: deque[SimulatedSession] = deque()
 
     def finish(self, facts: Facts) -> None:
         """A session ends. It has the judge's grade, or the reason for having none and the grades that stand in."""
         if self.regime.loses and facts.fault:
             awaits_verdict = self.regime.rejudged_after is not None
-            session = Session(facts=facts, grades=self._stand_ins(facts), awaits_verdict=awaits_verdict)
+            session = SimulatedSession(facts=facts, grades=self._stand_ins(facts), awaits_verdict=awaits_verdict)
         else:
             value = facts.quality if self.regime.truth else facts.judge
-            session = Session(facts=facts, grades=[scored(0, Source.JUDGE, value)])
+            session = SimulatedSession(facts=facts, grades=[scored(0, Source.JUDGE, value)])
         self.sessions.append(session)
         self.settle(session)
         if session.awaits_verdict:
@@ -91,7 +91,7 @@ class Site:
             session.add_grade(Source.JUDGE, session.facts.judge)
             self.settle(session)
 
-    def settle(self, session: Session) -> None:
+    def settle(self, session: SimulatedSession) -> None:
         """Replace the session's credit by that of its grades."""
         decision = decide(session.grades, self.chain, judge_open=session.awaits_verdict)
         credit = None
@@ -127,7 +127,7 @@ class Site:
             journal = unscored(2, Source.JOURNAL, Reason.NO_JOURNAL)
         return [unscored(0, Source.JUDGE, facts.fault), trajectory, journal]
 
-    def _add(self, session: Session, credit: Credit | None, sign: int) -> None:
+    def _add(self, session: SimulatedSession, credit: Credit | None, sign: int) -> None:
         if credit is not None:
             self._buckets.add(
                 credit.value,
@@ -138,7 +138,7 @@ class Site:
                 stratum=credit.stratum,
             )
 
-    def _review(self, session: Session) -> MachineHumanPair | None:
+    def _review(self, session: SimulatedSession) -> MachineHumanPair | None:
         """A person's grade outranks the machine's. None if no machine had given a reward."""
         machine, facts = session.credit, session.facts
         anchor = 0.0 if machine is None or self.regime.careful else CARELESS_ANCHOR
@@ -167,7 +167,7 @@ def fit_offsets(pairs: Iterable[MachineHumanPair]) -> Mapping[Stratum, float]:
     return {each.key: each.offset for each in fit(pairs, {(arm, *kind) for arm in ARMS for kind in kinds})}
 
 
-def is_flagged(session: Session) -> bool:
+def is_flagged(session: SimulatedSession) -> bool:
     return session.credit is not None and session.credit.stratum == FLAGGED
 
 

@@ -6,42 +6,42 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.watched.site import ARMS, STEP, Fault, Session, log_of
+from benchmarks.watched.site import ARMS, STEP, Fault, WatchedSession, log_of
 from grading.monitoring.streaks import SessionEnding
 
 
-def give_up_verdicts(session: Session, dice: np.random.Generator) -> Session:
+def give_up_verdicts(session: WatchedSession, dice: np.random.Generator) -> WatchedSession:
     return replace(session, waits=None if dice.random() < 0.2 else session.waits)  # noqa: PLR2004
 
 
-def stop_verdicts(session: Session, _dice: np.random.Generator) -> Session:
+def stop_verdicts(session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     return replace(session, waits=60.0)
 
 
-def lower_trajectories(session: Session, _dice: np.random.Generator) -> Session:
+def lower_trajectories(session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     is_hit = session.harness == "harness 0" and session.trajectory is not None
     return replace(session, trajectory=max(0.02, session.trajectory - 0.3)) if is_hit else session
 
 
-def write_new_format(session: Session, _dice: np.random.Generator) -> Session:
+def write_new_format(session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     return replace(session, log=log_of(20, 18)) if session.harness == "harness 0" else session
 
 
-def repeat_last_log(session: Session, dice: np.random.Generator) -> Session:
+def repeat_last_log(session: WatchedSession, dice: np.random.Generator) -> WatchedSession:
     return replace(session, is_repeated=dice.random() < 0.1) if session.agent == "agent 0" else session  # noqa: PLR2004
 
 
-def repeat_one_verdict(session: Session, dice: np.random.Generator) -> Session:
+def repeat_one_verdict(session: WatchedSession, dice: np.random.Generator) -> WatchedSession:
     is_hit = session.mean is not None and dice.random() < 0.3  # noqa: PLR2004
     return replace(session, mean=0.75) if is_hit else session
 
 
-def set_all_rewards(value: float, session: Session, _dice: np.random.Generator) -> Session:
+def set_all_rewards(value: float, session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     mean, trajectory = (None if each is None else value for each in (session.mean, session.trajectory))
     return replace(session, mean=mean, trajectory=trajectory)
 
 
-def randomise_rewards(session: Session, dice: np.random.Generator) -> Session:
+def randomise_rewards(session: WatchedSession, dice: np.random.Generator) -> WatchedSession:
     def random_reward() -> float:
         return round(float(np.clip(dice.normal(0.55, 0.2), 0, 1)) / STEP) * STEP
 
@@ -49,16 +49,16 @@ def randomise_rewards(session: Session, dice: np.random.Generator) -> Session:
     return replace(session, mean=mean, trajectory=trajectory)
 
 
-def make_one_cell_worse(session: Session, _dice: np.random.Generator) -> Session:
+def make_one_cell_worse(session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     is_hit = session.harness == "harness 0" and session.arm == f"arm {ARMS - 1}" and session.mean is not None
     return replace(session, mean=max(0.0, session.mean - 0.25)) if is_hit else session
 
 
-def omit_category(share: float, session: Session, dice: np.random.Generator) -> Session:
+def omit_category(share: float, session: WatchedSession, dice: np.random.Generator) -> WatchedSession:
     return replace(session, lacks="category") if session.agent == "agent 0" and dice.random() < share else session
 
 
-def silence_one_arm(session: Session, _dice: np.random.Generator) -> Session:
+def silence_one_arm(session: WatchedSession, _dice: np.random.Generator) -> WatchedSession:
     return (
         replace(session, ending=SessionEnding.UNSCORED, mean=None, trajectory=None)
         if session.arm == "arm 0"

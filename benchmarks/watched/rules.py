@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks.watched.site import SESSIONS_PER_DAY, Session, Site
+from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSession, WatchedSite
 from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
 from grading.monitoring.flags import UnreadableLog
 from grading.monitoring.incomplete import FIELDS, Lacking
@@ -22,11 +22,11 @@ class UnacknowledgedPair(ImpossiblePair):
         return False
 
 
-def a3(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
+def a3(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     return disagreement.found(site.judged(), site.now)
 
 
-def a9(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
+def a9(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     window = site.sessions_of_last((collapse.NOW + collapse.BEFORE).days)
     week = [each for each in window if each.ended_at > site.now - collapse.WINDOW]
     grades = {
@@ -36,11 +36,11 @@ def a9(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
     return collapse.found([each.reward for each in window if each.reward is not None], grades, site.now)
 
 
-def a10(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
+def a10(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     return drift.found(site.judged(), site.now)
 
 
-def a12(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
+def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     week = [
         each
         for each in site.sessions_of_last(incomplete.WINDOW.days)
@@ -54,7 +54,7 @@ def a12(site: Site, _open_alarms: set[str]) -> Iterable[Finding]:
     )
 
 
-def a14(site: Site, open_alarms: set[str]) -> Iterable[Finding]:
+def a14(site: WatchedSite, open_alarms: set[str]) -> Iterable[Finding]:
     """Runs at noon and at midnight."""
     window = site.sessions_of_last(silence.WINDOW_DAYS)
     ended_at = {each.key: each.ended_at for each in window}
@@ -65,7 +65,7 @@ def a14(site: Site, open_alarms: set[str]) -> Iterable[Finding]:
     return [Finding(about=case.arm, detail=case.detail) for case in cases]
 
 
-RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
+RULES: Mapping[str, Callable[[WatchedSite, set[str]], Iterable[Finding]]] = {
     "A1": lambda site, _open_alarms: UnacknowledgedPair().told(site.flags("A1")),
     "A3": a3,
     "A4": lambda site, _open_alarms: UnreadableLog().told(site.flags("A4")),
@@ -77,12 +77,12 @@ RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
 }
 
 
-def find(site: Site, rule: str, open_alarms: set[str]) -> dict[str, str]:
+def find(site: WatchedSite, rule: str, open_alarms: set[str]) -> dict[str, str]:
     """The texts of a rule's findings, by subject. `open_alarms` are the subjects of its open alarms."""
     return {finding.about: finding.detail for finding in RULES[rule](site, open_alarms)}
 
 
-def count_wide_disagreements(sessions: Sequence[Session]) -> int:
+def count_wide_disagreements(sessions: Sequence[WatchedSession]) -> int:
     """How many of these sessions A3 would flag, each compared with all before it."""
     before: list[tuple[str, float]] = []
     count = 0

@@ -31,7 +31,7 @@ MOVED = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class WatchedSession:
     """A session of the simulated site. `mean` is its verdict before the limit of partial work, `trajectory` the grade
     of its log; both are in [0, 1] or None. `waits`: days until its verdict, None if it was given up.
     """
@@ -84,25 +84,25 @@ class Session:
         """Whether A1 flags it now. A fallback, if there is one, accounts for its work."""
         if not self.has_work or (self.waits is not None and now >= self.ended_at + self.waits * DAY):
             return False
-        asked = Asked(
+        request = Asked(
             at=self.ended_at, is_open=self.waits is not None, is_backlog=False, is_history=False, is_held_up=False
         )
-        return ungraded.speaks(asked, now, is_accounted=self.trajectory is not None, fails=lambda: False)
+        return ungraded.speaks(request, now, is_accounted=self.trajectory is not None, fails=lambda: False)
 
 
-Fault = Callable[[Session, np.random.Generator], Session]
+Fault = Callable[[WatchedSession, np.random.Generator], WatchedSession]
 
 
 @dataclass(slots=True)
-class Site:
+class WatchedSite:
     """Sessions day by day. From day `first_day` on each has a fault, or the mix of the work shifts."""
 
     seed: int
     fault: Fault | None = None
     first_day: int = 0
     shifts_mix: bool = False
-    days: list[list[Session]] = field(default_factory=list)
-    flagged: dict[str, dict[int, Session]] = field(default_factory=lambda: {"A1": {}, "A4": {}, "A5": {}})
+    days: list[list[WatchedSession]] = field(default_factory=list)
+    flagged: dict[str, dict[int, WatchedSession]] = field(default_factory=lambda: {"A1": {}, "A4": {}, "A5": {}})
     dice: np.random.Generator = field(init=False)
     levels: np.ndarray = field(init=False)
     missing: np.ndarray = field(init=False)
@@ -127,7 +127,7 @@ class Site:
         self.flagged["A4"] |= {each.key: each for each in self.days[-1] if each.log.is_blind}
         self.flagged["A5"] |= {each.key: each for each in self.days[-1] if each.is_repeated}
 
-    def sessions_of_last(self, days: int) -> list[Session]:
+    def sessions_of_last(self, days: int) -> list[WatchedSession]:
         return [each for day in self.days[-days:] for each in day]
 
     def judged(self) -> list[SessionVerdict]:
@@ -141,7 +141,7 @@ class Site:
         counts = Counter((each.agent, each.harness) for each in recent)
         return [Flagged(rule=rule, agent=a, harness=h, n=n, open=n, latest=self.now) for (a, h), n in counts.items()]
 
-    def _session(self, day: int, place: int, *, busy: bool) -> Session:
+    def _session(self, day: int, place: int, *, busy: bool) -> WatchedSession:
         dice = self.dice
         arm = int(dice.integers(ARMS))
         if self.shifts_mix and day >= self.first_day and arm >= ARMS // 2 and dice.random() < MOVED:
@@ -153,7 +153,7 @@ class Site:
         quality = float(np.clip(dice.normal(self.levels[arm], 0.18), 0, 1))
         mean = round(float(np.clip(quality + dice.normal(0, 0.08), 0, 1)) / STEP) * STEP
         trajectory = round(float(np.clip(0.15 + 0.5 * quality + dice.normal(0, 0.12), 0.02, 1)), 6)
-        session = Session(
+        session = WatchedSession(
             key=day * SESSIONS_PER_DAY + place,
             ended_at=FIRST_DAY + (day + place / SESSIONS_PER_DAY) * DAY,
             arm=f"arm {arm}",

@@ -27,7 +27,7 @@ from benchmarks.simulation.regimes import (
     SITE_WEIGHTS,
     WEIGHTED,
 )
-from benchmarks.simulation.site import PLAIN, Site, fit_offsets
+from benchmarks.simulation.site import PLAIN, SimulatedSite, fit_offsets
 from benchmarks.simulation.world import LOSS, SLICE, VICTIM, Facts, make_world
 from grading.vocabulary import Reason, Source
 
@@ -46,7 +46,7 @@ LOST = Facts(
 
 
 def site(regime, *facts):
-    made = Site(regime)
+    made = SimulatedSite(regime)
     for each in facts:
         made.finish(each)
     return made
