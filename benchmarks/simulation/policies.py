@@ -22,6 +22,25 @@ from benchmarks.simulation.world import CONCENTRATION, DAYS, JUDGE_NOISE, MEANS,
 
 FIRST_RELEASE, TODAY = "0.1", "0.3"
 RELEASES = (FIRST_RELEASE, "0.2", TODAY)
+# The numbers of earlier releases that differ from today's.
+EARLIER: Mapping[str, Mapping[str, Any]] = {
+    FIRST_RELEASE: {
+        "half_life_days": 21.0,
+        "exploration": None,
+        "sharpness": 1.0,
+        "follows_change": False,
+        "varies_by_day": False,
+        "holdout": 0.1,
+        "holdout_decided": None,
+        "consumption_per_agent": None,
+        "consumption_per_day": 2,
+        "probation_per_agent": None,
+        "probation_per_day": 1,
+        "open_decisions": None,
+        "agent_cap": None,
+    },
+    "0.2": {"exploration": 0.03, "varies_by_day": False},
+}
 # Bounds of a drifting mean, the best arm's mean once it has broken, and thirty arms' means.
 MIN_MEAN, MAX_MEAN = 0.05, 0.95
 BROKEN_MEAN = 0.35
@@ -156,12 +175,13 @@ def _live_in_worlds(seed: int, days: int) -> dict[str, dict[str, Life]]:
 def policy_of(release: str) -> Policy:
     """The policy of a new site of that release, with its first calibration if it had one."""
     from bandit.models import Bandit, CalibrationVersion, PolicyVersion
-    from bandit.policies import DEFAULTS
+    from bandit.policies import DEFAULTS, RELEASE
     from bandit.reading import policy_from
     from grading.reward.one_scale import START
 
     bandit = Bandit(name="world")
-    version = PolicyVersion(bandit=bandit, version=1, by="installation", **DEFAULTS[release])
+    numbers = {**DEFAULTS[RELEASE], **EARLIER.get(release, {})}
+    version = PolicyVersion(bandit=bandit, version=1, by="installation", **numbers)
     start = CalibrationVersion(bandit=bandit, version=1, scale=START.as_json(), accepted=True)
     return policy_from(version, calibration=None if release == FIRST_RELEASE else start)
 

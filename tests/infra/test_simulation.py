@@ -10,10 +10,10 @@ import pytest
 from django.conf import settings
 
 from bandit.models import PolicyVersion
-from bandit.policies import DEFAULTS
+from bandit.policies import DEFAULTS, RELEASE
 from benchmarks.regret import Run, bias, figures, regret_ratio, run_regimes, table
 from benchmarks.simulation import site as simulated
-from benchmarks.simulation.policies import WORLDS, live, make_changing_world, policy_of
+from benchmarks.simulation.policies import EARLIER, WORLDS, live, make_changing_world, policy_of
 from benchmarks.simulation.regimes import (
     BESIDE,
     FLOOR,
@@ -61,7 +61,7 @@ def test_the_simulation_has_the_sites_numbers():
     chain = (simulated.CHAIN_FLOOR, simulated.CHAIN_THRESHOLD, simulated.VETO_CAP)
     assert chain == (settings.FLOOR, settings.FLOOR_THRESHOLD, settings.VETO_CAP)
     assert settings.REVIEW_SLICE == SLICE
-    first = PolicyVersion(**DEFAULTS["0.1"])
+    first = PolicyVersion(**{**DEFAULTS[RELEASE], **EARLIER["0.1"]})
     assert (first.half_life_days, first.floor, first.caps) == (PLAIN.half_life, PLAIN.floor, SITE_CAPS)
 
 
