@@ -1,13 +1,12 @@
 """Does what matters in a session reach its judge? Real logs, and the prompts that the product makes of them.
 
-Each log is read as the product reads it, and its prompt made for 24,000 tokens beside a long rubric, without anything
-but the log. Held against what the extractor finds: the share of commits, pull requests opened, merges, last runs of
-each test runner and final messages of which the prompt's evidence shows the very event, and of failed results that it
-shows, or lists by number beside one like them. What only the fact sheet says does not count. Final messages are the
-last words of a session that has any text in them.
+Each log is read as the product reads it. Its prompt is made for 24,000 tokens beside a long rubric, with nothing but
+the log. For each kind of event that the extractor finds (commits, pull requests opened, merges, last runs of each test
+runner, final messages), the figure is the share of which the prompt's evidence shows the very event. A failed result
+also counts if the prompt lists its number beside one like it. What only the fact sheet says doesn't count. Final
+messages are the last messages of a session that have any text.
 
-Beside them are the figures of the digest before this one (`digest/2`), as measured on all logs when quotas came in.
-The logs are those of GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few of the repository.
+The logs are those of GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few in the repository.
 
     python benchmarks/digest.py [--quick | --smoke]
 """
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -26,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import scratch
 from benchmarks.scratch import Size
 
-# The judge's prompt is pure, but the door that it is behind opens with the site's settings only.
+# The judge's prompt is pure, but importing its package needs the site's settings.
 STATE = tempfile.TemporaryDirectory()
 scratch.code(STATE.name)
 
@@ -38,67 +37,62 @@ from grading.reward.production import collect  # noqa: E402 - see above
 from grading.signals import EffectKind, Signals, extract  # noqa: E402 - see above
 from grading.signals.looks import call_worked  # noqa: E402 - see above
 
-BUDGET = 24_000
-# As long as a rubric gets: what it takes, the evidence cannot.
+BUDGET_TOKENS = 24_000
+# As long as a rubric gets: it leaves the least room for evidence.
 RUBRIC = RubricText(sha256="", text="x" * 10_000, dimensions=(), bands=())
-MIB = 1024 * 1024
-QUICK_BYTES, SMOKE_BYTES, SMOKE_SESSIONS = MIB, 60_000, 12
+MAX_BYTES = {Size.FULL: None, Size.QUICK: 1024 * 1024, Size.SMOKE: 60_000}
+SMOKE_SESSIONS = 12
 KINDS = ("commits", "prs", "merges", "last_tests", "final_messages", "failures")
-BEFORE = {
-    "commits": 0.8602,
-    "prs": 0.7647,
-    "merges": 0.3333,
-    "last_tests": 0.9811,
-    "final_messages": 1.0,
-    "failures": 0.4338,
-}
-SHOWN = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
-LIKE = re.compile(r"^  and \d+ like it, events ([\d, ]+)", re.MULTILINE)
+SHOWN_EVENT = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+LISTED_EVENTS = re.compile(r"^  and \d+ like it, events ([\d, ]+)", re.MULTILINE)
 
 
 def main() -> None:
     parser = scratch.parser(
-        __doc__, quick="only logs of at most 1 MiB", smoke=f"{SMOKE_SESSIONS} logs of at most {SMOKE_BYTES // 1000} kB"
+        __doc__, quick="only logs of at most 1 MiB", smoke=f"{SMOKE_SESSIONS} logs of at most 60 kB"
     )
     size = parser.parse_args().size
-    there, reached = Counter[str](), Counter[str]()
-    sessions, seconds, largest = 0, 0.0, 0
-    for path in logs(size):
-        events = parsed(path)
+    total, reached = Counter[str](), Counter[str]()
+    sessions, seconds, most_tokens = 0, 0.0, 0
+    for path in log_paths(size):
+        events = read_events(path)
         if events is None:
             continue
         signals = extract(events)
         started = time.perf_counter()
-        made = made_of(path, events, signals)
+        made = make_prompt(path, events, signals)
         seconds += time.perf_counter() - started
-        sessions, largest = sessions + 1, max(largest, made.tokens)
-        shown, listed = numbers(made)
-        for kind, wanted in matters(events, signals).items():
-            missing = sorted(wanted - (shown | listed if kind == "failures" else shown))
-            there[kind] += len(wanted)
-            reached[kind] += len(wanted) - len(missing)
+        sessions, most_tokens = sessions + 1, max(most_tokens, made.tokens)
+        shown_events, listed_events = events_in_prompt(made)
+        for kind, important in important_events(events, signals).items():
+            missing = important - shown_events
+            if kind == "failures":
+                missing -= listed_events
+            total[kind] += len(important)
+            reached[kind] += len(important) - len(missing)
             if missing:
-                print(f"{kind:14} {len(missing):4} of {len(wanted):4} missing in {path.name}: {missing[:8]}")
-    print(f"{sessions} sessions; the largest prompt is of {largest} tokens; {seconds:.1f} s to make them all")
-    figures = {kind: share(reached[kind], there[kind]) for kind in KINDS}
-    for line in report(figures, there, reached):
-        print(line)
+                numbers = sorted(missing)[:8]
+                print(f"{kind:14} {len(missing):4} of {len(important):4} missing in {path.name}: {numbers}")
+    print(f"{sessions} sessions; the largest prompt has {most_tokens} tokens; {seconds:.1f} s to make them all")
+    figures = {kind: round(reached[kind] / total[kind], 4) if total[kind] else None for kind in KINDS}
+    rows = [[kind, total[kind], reached[kind], scratch.percent(figures[kind])] for kind in KINDS]
+    print(scratch.table(["events", "in the logs", "in the prompts", "share"], rows))
     print(json.dumps(figures))
 
 
-def logs(size: Size) -> Iterator[Path]:
-    """The logs, by name; the largest are left out where less is asked for."""
+def log_paths(size: Size) -> list[Path]:
+    """The logs, by name, without the largest in a smaller run."""
     folder = scratch.data_folder() / "transcripts"
     if not folder.is_dir():
-        print(f"{folder} is not there: only the logs that the repository has are read. Set GRADING_DATA_DIR for all.")
+        print(f"{folder} is not there: only the logs in the repository are read. Set GRADING_DATA_DIR to read all.")
         folder = scratch.ROOT / "tests" / "data" / "transcripts"
-    most = {Size.FULL: None, Size.QUICK: QUICK_BYTES, Size.SMOKE: SMOKE_BYTES}[size]
-    paths = [path for path in sorted(folder.rglob("*.json*")) if most is None or path.stat().st_size <= most]
-    yield from paths[:: max(len(paths) // SMOKE_SESSIONS, 1)] if size is Size.SMOKE else paths
+    limit = MAX_BYTES[size]
+    paths = [path for path in sorted(folder.rglob("*.json*")) if limit is None or path.stat().st_size <= limit]
+    return paths[:: max(len(paths) // SMOKE_SESSIONS, 1)] if size is Size.SMOKE else paths
 
 
-def parsed(path: Path) -> list[Event] | None:
-    """A log's events; None where it is no log of a harness that is read."""
+def read_events(path: Path) -> list[Event] | None:
+    """A log's events; None if no reader knows its format."""
     with path.open("rb") as stream:
         try:
             return list(read(stream, path.name))
@@ -106,59 +100,40 @@ def parsed(path: Path) -> list[Event] | None:
             return None
 
 
-def made_of(path: Path, events: Sequence[Event], signals: Signals) -> Prompt:
+def make_prompt(path: Path, events: Sequence[Event], signals: Signals) -> Prompt:
     case = Case(metadata={"title": path.stem}, events=events, signals=signals, production=collect(signals))
-    return prompt.build(case, RUBRIC, budget=BUDGET)
+    return prompt.build(case, RUBRIC, budget=BUDGET_TOKENS)
 
 
-def numbers(made: Prompt) -> tuple[set[int], set[int]]:
-    """The events that the prompt's evidence shows, and those that it only lists."""
+def events_in_prompt(made: Prompt) -> tuple[set[int], set[int]]:
+    """The numbers of the events that the prompt's evidence shows, and of those that it only lists."""
     evidence = made.user.split("\n<evidence-", 1)[1]
-    listed = [number for found in LIKE.findall(evidence) for number in re.findall(r"\d+", found)]
-    return {int(number) for number in SHOWN.findall(evidence)}, {int(number) for number in listed}
+    listed = [number for numbers in LISTED_EVENTS.findall(evidence) for number in re.findall(r"\d+", numbers)]
+    return {int(number) for number in SHOWN_EVENT.findall(evidence)}, {int(number) for number in listed}
 
 
-def matters(events: Iterable[Event], signals: Signals) -> dict[str, set[int]]:
-    """The events of a log that its judge should see, by kind."""
-    of_kind = {
-        kind: {effect.at for effect in signals.effects if effect.kind is kind}
-        for kind in (EffectKind.PR_OPENED, EffectKind.PR_MERGED)
-    }
+def important_events(events: Iterable[Event], signals: Signals) -> dict[str, set[int]]:
+    """The numbers of the events that a judge should see, by kind."""
     calls: dict[str, ToolCall] = {}
     failures: set[int] = set()
-    last_words: set[int] = set()
+    final_messages: set[int] = set()
     for event in events:
         if isinstance(event, Boundary) and event.kind == "session_change":
-            calls, failures, last_words = {}, set(), set()
+            calls, failures, final_messages = {}, set(), set()
         elif isinstance(event, ToolCall):
             calls[event.call_id] = event
         elif isinstance(event, ToolResult) and call_worked(event, calls.get(event.call_id)) is False:
             failures.add(event.number)
         elif isinstance(event, Message) and event.role is Role.ASSISTANT and not (event.thinking or event.sidechain):
-            last_words = {event.number} if event.text.strip() else last_words
+            final_messages = {event.number} if event.text.strip() else final_messages
     return {
         "commits": {commit.at for commit in signals.commits},
-        "prs": of_kind[EffectKind.PR_OPENED],
-        "merges": of_kind[EffectKind.PR_MERGED],
+        "prs": {effect.at for effect in signals.effects if effect.kind is EffectKind.PR_OPENED},
+        "merges": {effect.at for effect in signals.effects if effect.kind is EffectKind.PR_MERGED},
         "last_tests": {*{run.runner: run.at for run in signals.test_runs}.values()},
-        "final_messages": last_words,
+        "final_messages": final_messages,
         "failures": failures,
     }
-
-
-def share(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-def report(figures: dict[str, float | None], there: Counter[str], reached: Counter[str]) -> Iterator[str]:
-    yield f"{'':15} {'there':>6} {'reach':>6} {'share':>7} {'before':>7}"
-    for kind in KINDS:
-        now, before = _percent(figures[kind]), _percent(BEFORE[kind])
-        yield f"{kind:15} {there[kind]:6} {reached[kind]:6} {now:>7} {before:>7}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Measures of the code that shall not get worse, and what one request of each kind passes through.
+"""Measures of the code that must not get worse, and the functions that one request of each kind calls.
 
-`tests/infra/house.json` records each measure with what it counts; `tests/infra/test_house.py` fails where one is worse.
-The figures count no time.
+`tests/infra/house.json` records each measure with what it counts. `tests/infra/test_house.py` fails if one is worse.
+No measure depends on the machine.
 
 python benchmarks/house.py [--quick | --smoke] [--write | --list MEASURE]
 """
@@ -30,23 +30,23 @@ from benchmarks import scratch
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "infra" / "house.json"
 PRODUCT = ("bandit", "grading", "gradingsite")
-LONGEST = 120
-# Laws, alarm rules and incidents are named like this, wherever it stands. A spreadsheet's cell (!A0), an escaped byte
-# (%A3) and a linter's code of three digits are written otherwise.
+MAX_LINE_LENGTH = 120
+# The codes of laws, alarm rules and incidents, without spreadsheet cells (!A0), escaped bytes (%A3) and linter codes of
+# three digits.
 CODE = re.compile(r"(?<![!%])\b(?:[ALN][1-9]\d?|I0[1-9]|I[1-9]\d{1,2})\b")
-# In prose any letter with a number is a code: whoever writes one means a list somewhere.
+# In prose, any letter with a number is a code.
 PROSE = re.compile(r"(?<![!%])\b[A-Z]\d{1,3}\b")
 NOQA = re.compile(r"noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PAGE = re.compile(r"\b\d\d-[a-z]+\.md\b")
-# What explains a code: a row of a table, or a heading, of a page in docs/.
+# A table row or a heading in docs/ explains a code.
 EXPLAINED = re.compile(r"^(?:\||#+) *([A-Z]\d{1,3}(?:, [A-Z]\d{1,3})*)\b", re.MULTILINE)
 TEXT = ("*.py", "*.md", "*.html", "*.txt", "*.js", "*.css", "*.toml", "Makefile")
-# Transcripts and pinned requirements are not written by us.
+# Transcripts and pinned requirements, which are not our own text.
 NOT_OURS = ("tests/data/", "grading/agent/samples/sessions/", "requirements")
 TRANSCRIPT = ROOT / "tests" / "data" / "transcripts" / "claude-code-1b3e6441.jsonl"
-PASSWORD = "correct horse battery"  # noqa: S105 - of a site that is thrown away
-# Requests are measured at this time, so that no figure depends on the day.
+PASSWORD = "correct horse battery"  # noqa: S105 - of a throw-away site
+# Requests are measured at this time, so that no measure depends on the day.
 NOON = "2026-04-01T12:00Z"
 CACHE_DECORATORS = {"cache", "lru_cache", "remembered"}
 CACHE_CLASSES = {"ContextVar", "Memory", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary", "defaultdict"}
@@ -103,7 +103,7 @@ def write_record(measured: Mapping[str, int]) -> None:
 
 
 def measure_code() -> dict[str, int]:
-    """What can be counted without running anything."""
+    """The measures that need no running site."""
     migrations = [path for path in _tracked(PRODUCT, "*.py") if "migrations" in path.parts]
     templates = _tracked(("templates",), "*.html")
     return {
@@ -113,7 +113,9 @@ def measure_code() -> dict[str, int]:
         "lines.tests": _lines(_tracked(("tests",), "*.py")),
         "lines.benchmarks": _lines(_tracked(("benchmarks",), "*.py")),
         "lines.templates": _lines(templates),
-        "lines.long_in_templates": sum(len(line) > LONGEST for path in templates for line in _text(path).splitlines()),
+        "lines.long_in_templates": sum(
+            len(line) > MAX_LINE_LENGTH for path in templates for line in _text(path).splitlines()
+        ),
         "lines.javascript": _lines(_tracked(PRODUCT, "*.js")),
         "lines.css": _lines(_tracked(PRODUCT, "*.css")),
         **{measure: len(places) for measure, places in product_places().items()},
@@ -177,14 +179,14 @@ def _used_once(nodes: Iterable[ast.AST]) -> list[str]:
     functions = [node.name for node in nodes if isinstance(node, Function)]
     private = {name for name in functions if name.startswith("_") and not name.startswith("__")}
     uses = Counter(node.id for node in nodes if isinstance(node, ast.Name))
-    # An override that calls what it overrides is no helper: its name is somebody else's.
+    # An override that calls what it overrides is not a helper.
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     uses += Counter(node.attr for node in attributes if not ast.unparse(node.value).startswith("super("))
     return sorted(name for name in private if uses[name] == 1)
 
 
 def _django_internals(nodes: Iterable[ast.AST], private: set[str]) -> Iterator[tuple[int, str]]:
-    """Uses and imports of Django's internals, and assignments to what was imported from Django: line, name."""
+    """Uses and imports of Django's internals, and assignments to names imported from Django: line, name."""
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("django")]
     imported = {alias.asname or alias.name for node in imports for alias in node.names} - {"settings"}
     for node in imports:
@@ -200,7 +202,7 @@ def _django_internals(nodes: Iterable[ast.AST], private: set[str]) -> Iterator[t
 
 
 def _process_caches(body: Iterable[ast.stmt]) -> Iterator[str]:
-    """The functions and variables of a module, or of its classes, that a process keeps values in."""
+    """The functions and variables of a module, or of its classes, that cache values in the process."""
     for node in body:
         match node:
             case ast.ClassDef(body=own):
@@ -218,7 +220,7 @@ def _process_caches(body: Iterable[ast.stmt]) -> Iterator[str]:
 
 
 def _called(node: ast.AST) -> str:
-    """The last name of what is called: "Memory" of `remembered.Memory[int, str](8)`."""
+    """The last name of a called expression: "Memory" of `remembered.Memory[int, str](8)`."""
     match node:
         case ast.Call(func=inner) | ast.Subscript(value=inner):
             return _called(inner)
@@ -232,8 +234,8 @@ def _called(node: ast.AST) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """The functions of `bandit` and `grading` that ran, as "path: name" in the order of their calls, and the number of
-    SQL statements, BEGIN and its like included.
+    """The calls of functions of `bandit` and `grading`, as "path: name" in their order, and the number of SQL
+    statements, including BEGIN and COMMIT.
     """
 
     calls: tuple[str, ...]
@@ -251,7 +253,7 @@ def measure_requests() -> dict[str, int]:
 
 
 def trace_requests() -> dict[str, Trace]:
-    """An upload of a session, a person's correction of it, and a selection, in an empty site; each is one request."""
+    """An upload of a session, a person's correction of it, and a selection, on an empty site; each is one request."""
     import time_machine
     from django.contrib.auth.models import Group, User
     from django.test import Client
@@ -268,7 +270,7 @@ def trace_requests() -> dict[str, Trace]:
         desk = Client()
         desk.force_login(reviewer)
         traces = {}
-        # The first round imports modules and prepares statements; the second is what counts.
+        # The first round imports modules and prepares statements. The second one counts.
         for name in ("first", "second"):
             upload = _upload(name)
             traces["upload"] = _trace(caller, "/api/v1/sessions", upload)
@@ -277,13 +279,13 @@ def trace_requests() -> dict[str, Trace]:
             fields = dict(re.findall(r'name="(claim|seen_revision|seen_evidence|opened)" value="([^"]*)"', page))
             answer = {**fields, "answer": "grade", "value": ".8", "reason": "checked"}
             traces["correction"] = _trace(desk, f"/review/{session.pk}/answer/", answer)
-            wish = json.dumps({"bandit": "category", "decision_id": name})
-            traces["selection"] = _trace(caller, "/api/v1/selections", wish, content_type="application/json")
+            decision = json.dumps({"bandit": "category", "decision_id": name})
+            traces["selection"] = _trace(caller, "/api/v1/selections", decision, content_type="application/json")
     return traces
 
 
 def _upload(name: str) -> dict[str, Any]:
-    """The form with a session of this name. Its records have other ids than another's: the same would be a copy."""
+    """The form with a session of this name. Its records have their own ids: with the same ids it would be a copy."""
     metadata = {"session_id": name, "category": "code", "harness": "claude-code", "ended_at": "2026-03-31T12:00:00Z"}
     log = UUID.sub(lambda match: str(uuid.uuid5(uuid.NAMESPACE_URL, name + match[0])), _text(TRANSCRIPT))
     log = re.sub(r'"sessionId":\s*"[^"]*"', f'"sessionId":"{name}"', log)
@@ -291,7 +293,7 @@ def _upload(name: str) -> dict[str, Any]:
 
 
 def _trace(client: Any, address: str, data: Any, **options: str) -> Trace:
-    """What a POST passes through in a process that remembers no rows, so that a cache makes no figure better."""
+    """The calls of a POST with empty process caches, so that a cache makes no measure better."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -311,12 +313,12 @@ def _trace(client: Any, address: str, data: Any, **options: str) -> Trace:
         finally:
             sys.setprofile(profiler)
     if response.status_code >= 400:  # noqa: PLR2004 - HTTP's refusals
-        raise RuntimeError(f"expected an answer, got {response.status_code}: {response.content.decode()[:500]}")
+        raise RuntimeError(f"expected success; got {response.status_code}: {response.content.decode()[:500]}")
     return Trace(calls=tuple(calls), statements=len(queries))
 
 
 def _empty_caches() -> None:
-    """Empty what the measure of process caches counts."""
+    """Empty the caches that the measure of process caches counts."""
     for place in product_places()["structure.process_caches"]:
         path, name = place.split(": ")
         module = sys.modules.get(path.removesuffix(".py").replace("/", "."))
@@ -326,11 +328,11 @@ def _empty_caches() -> None:
                 getattr(value, method)()
 
 
-# Codes that nothing explains
+# Unexplained codes
 
 
 def unresolved() -> dict[str, set[str]]:
-    """Codes and names of pages that the repository uses and nothing in docs/ explains, and the files that use them."""
+    """Codes and names of pages that docs/ doesn't explain, with the files that use them."""
     pages = {path: _text(path) for path in _tracked((".",), "*.md")}
     explained = {path.name for path in pages}
     for path, text in pages.items():
@@ -348,7 +350,7 @@ def unresolved() -> dict[str, set[str]]:
 
 
 def _prose(path: Path, text: str) -> str:
-    """What of a file is written for people: a page as it is, of a module its comments and docstrings."""
+    """The prose of a file: all of a page; the comments and docstrings of a module."""
     if path.suffix != ".py":
         return text if path.suffix == ".md" else ""
     comments = [
@@ -365,7 +367,7 @@ def _prose(path: Path, text: str) -> str:
 
 
 def _tracked(folders: Iterable[str], glob: str) -> list[Path]:
-    """The files of these folders that belong to the repository."""
+    """The tracked files of these folders."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *(f":(glob){'' if each == '.' else each + '/'}**/{glob}" for each in folders)],  # noqa: S607
         cwd=ROOT,
@@ -374,7 +376,7 @@ def _tracked(folders: Iterable[str], glob: str) -> list[Path]:
         text=True,
     ).stdout
     paths = [ROOT / name for name in listed.split("\0") if name]
-    return [path for path in paths if path.exists()]  # one may be deleted and not committed yet
+    return [path for path in paths if path.exists()]  # a deletion may not be committed yet
 
 
 def _text(path: Path) -> str:

@@ -1,15 +1,14 @@
-"""How much of what is secret is hidden, how much of what is not, and how long it takes.
+"""How much of what is secret is hidden, how much of what is not, and how long does it take?
 
-Random values of each shape, in the places where sessions have them, go through `grading.redaction.redact` as every
-screen, prompt and export does. One counts as hidden where no six characters in a row of it are left. `named` are those
-that a name, a prefix or a sentence says are secrets, `bare` those of at least 32 characters that nothing does; of
-hexadecimal ones the latter are left out, since a commit looks the same.
+Random values of each shape, in the places where sessions have them, go through `grading.redaction.redact` like every
+page, prompt and export. A value counts as hidden if no six characters in a row of it are left. `named` values are
+called secret by a name, a prefix or a sentence. `bare` ones have at least 32 characters and nothing calls them secret;
+hexadecimal ones are left out, because a commit looks the same.
 
 Hidden spans of real transcripts (GRADING_DATA_DIR, else `../shared/data` beside the checkout) are counted in the half
-of the files that the rules were not fitted on (by the hash of the file's name). False are those that nobody wrote as
-the value of a secret: hashes, ids, paths, code and prose, told by the span and what stands before it. Examples and
-values of tests, such as `"password": "hunter2"`, are what the rules are to hide, and are counted apart.
-`--spans` lists them all, to be looked at.
+of the files that the rules were not fitted on, by the hash of the file's name. False ones are those that nobody wrote
+as the value of a secret: hashes, ids, paths, code and prose, judged by the span and the text before it. Examples and
+test values, such as `"password": "hunter2"`, should be hidden and are counted apart. `--spans` lists them all.
 
     python benchmarks/redaction.py [--quick | --smoke] [--spans]
 """
@@ -22,7 +21,8 @@ import string
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -40,10 +40,12 @@ from grading.evidence.transcripts.lines import raw_lines  # noqa: E402 - the set
 from grading.formats import EmptyTranscript, UnknownFormat, read  # noqa: E402 - the settings first
 from grading.redaction import find_secrets, redact  # noqa: E402 - the settings first
 
-ROOT = Path(__file__).resolve().parent.parent
 ALNUM = string.ascii_letters + string.digits
 SYMBOLS = ALNUM + "!#$%&()*+,-./:;<=>?@[]^_{|}~"
 Maker = Callable[[Random], str]
+SEED = 20261122
+# How many characters in a row may not be left of a hidden value.
+LEFT_CHARACTERS = 6
 
 
 def drawn(alphabet: str, *lengths: int) -> Maker:
@@ -58,7 +60,7 @@ def b64(*sizes: int, url: bool = False) -> Maker:
 PASSWORD, TOKEN = drawn(ALNUM, 10, 12, 16, 20), drawn(ALNUM, 20, 24, 32, 40)
 HEXES, URL = drawn("0123456789abcdef", 32, 40, 64), b64(18, 24, 32, 48, url=True)
 BASE, STRONG = b64(12, 16, 24, 30, 32, 48), drawn(SYMBOLS, 12, 16, 20, 24)
-# Each shape: the place, and what is drawn for each {}.
+# Each shape: the text around it, and what is drawn for each {}.
 NAMED: dict[str, tuple[str, tuple[Maker, ...]]] = {
     "aws sts": (
         (
@@ -162,7 +164,7 @@ def wrapped_by_a_terminal(rng: Random) -> tuple[str, list[str]]:
 
 
 def after_much_text(rng: Random) -> tuple[str, list[str]]:
-    """Where the pieces meet that the library's patterns are shown."""
+    """Across the border between two pieces of text that the patterns see."""
     value = TOKEN(rng)
     return "x " * rng.randint(950, 999) + "API_KEY=" + value, [value]
 
@@ -176,8 +178,8 @@ BARE: dict[str, Maker] = {
     "base32": drawn(string.ascii_uppercase + "234567", 32, 52),
 }
 AROUND = ("x {} y", '"{}"', "value={};", "> {}\n", "({})", "{}")
-# What stands where a person or a program gave a value for a secret, real or not: before it, and as it.
-GIVEN = re.compile(
+# The text before a value that somebody wrote as a secret, real or not; prefixes of such values; and what is no value.
+BEFORE_VALUE = re.compile(
     r"(?:pass\w*|pwd|secret\w*|token|key\w*|credential\w*|auth\w*|cookie|-u|bearer|basic)"
     r"[\w.-]{0,40}[\\\"'`\]]*\s{0,3}(?:[:=]{1,2}>?|=>|\s|>)\s{0,3}(?:basic |bearer |token )?[\\\"'`]*$|://[^\s/]*:?$",
     re.IGNORECASE,
@@ -189,39 +191,42 @@ NO_VALUE = re.compile(
 )
 
 
-def is_hidden(values: list[str], told: str) -> bool:
-    """Whether no six characters in a row are left of any of the values."""
-    return not any(value[at : at + 6] in told for value in values for at in range(max(len(value) - 5, 1)))
+def is_hidden(values: list[str], text: str) -> bool:
+    """Whether no six characters in a row of any value are in the text."""
+    pieces = (
+        value[at : at + LEFT_CHARACTERS] for value in values for at in range(max(len(value) - LEFT_CHARACTERS + 1, 1))
+    )
+    return not any(piece in text for piece in pieces)
 
 
-def shares(count: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Of each shape the share that is hidden: of named ones and of bare ones."""
-    rng = Random(20261122)
-    named = {}
+def hidden_shares(count: int) -> tuple[dict[str, float], dict[str, float]]:
+    """The share of values of each shape that are hidden: of named ones and of bare ones."""
+    rng = Random(SEED)
+    named, bare = {}, {}
     for name, (place, makers) in NAMED.items():
-        good = 0
+        hidden = 0
         for _ in range(count):
             values = [maker(rng) for maker in makers]
-            told = redact("first line\n" + place.format(*values) + "\nlast line")
-            good += is_hidden(values, told)
-        named[name] = good / count
+            hidden += is_hidden(values, redact("first line\n" + place.format(*values) + "\nlast line"))
+        named[name] = hidden / count
     for name, make in ODD.items():
-        made = [make(rng) for _ in range(count)]
-        named[name] = sum(is_hidden(values, redact(text)) for text, values in made) / count
-    bare = {}
+        texts = [make(rng) for _ in range(count)]
+        named[name] = sum(is_hidden(values, redact(text)) for text, values in texts) / count
     for name, maker in BARE.items():
-        good = 0
+        hidden = 0
         for _ in range(count):
             value = maker(rng)
-            good += is_hidden([value], redact(rng.choice(AROUND).format(value)))
-        bare[name] = good / count
+            hidden += is_hidden([value], redact(rng.choice(AROUND).format(value)))
+        bare[name] = hidden / count
     return named, bare
 
 
-def texts(most: int) -> Iterator[tuple[Path, str]]:
-    """What the transcripts' readers are shown, of the half that the rules were not fitted on."""
+def transcript_texts(max_characters: int) -> Iterator[tuple[str, str]]:
+    """The file name and text of each line that readers of transcripts see, of the half that the rules were not fitted
+    on.
+    """
     data = scratch.data_folder()
-    folder = data / "transcripts" if (data / "transcripts").is_dir() else ROOT / "tests" / "data"
+    folder = data / "transcripts" if (data / "transcripts").is_dir() else scratch.ROOT / "tests" / "data"
     for path in sorted(folder.rglob("*")):
         half = int(hashlib.sha256(path.name.encode()).hexdigest(), 16) % 2
         if not path.is_file() or path.suffix == ".csv" or (half == 0 and folder.name == "transcripts"):
@@ -229,84 +234,72 @@ def texts(most: int) -> Iterator[tuple[Path, str]]:
         try:
             with path.open("rb") as file:
                 for line in raw_lines(read(file, path.name)):
-                    yield path, line.head
-                    yield path, line.told
-                    most -= len(line.head) + len(line.told)
+                    yield path.name, line.head
+                    yield path.name, line.told
+                    max_characters -= len(line.head) + len(line.told)
         except (UnknownFormat, EmptyTranscript):
             continue
-        if most <= 0:
+        if max_characters <= 0:
             return
 
 
-def spans(most: int, *, listed: bool) -> dict[str, float]:
-    """How many spans a megabyte are hidden in real transcripts, how many of them falsely, and how fast."""
-    size = false = given = 0
-    seconds = 0.0
-    for path, text in texts(most):
-        began = time.process_time()
-        found = find_secrets(text)
-        seconds += time.process_time() - began
-        size += len(text)
-        for span in found:
-            value, before = text[span.start : span.end], text[max(span.start - 80, 0) : span.start]
-            is_given = bool(PREFIX.match(value) or GIVEN.search(before)) and not NO_VALUE.fullmatch(value)
-            given, false = given + is_given, false + (not is_given)
-            if listed:
-                print("given" if is_given else "FALSE", path.name[-24:], repr(before[-40:]), repr(value[:70]))
-    mb = max(size, 1) / 1e6
-    return {
-        "read_mb": round(mb, 2),
-        "false_per_mb": round(false / mb, 2),
-        "given_per_mb": round(given / mb, 2),
-        "mb_s": round(mb / max(seconds, 1e-9), 2),
-    }
-
-
-def documents(most: int) -> Iterator[Path]:
-    """Files without secrets, of up to so many bytes each from this repository and from Django."""
+def document_texts(max_bytes: int) -> Iterator[tuple[str, str]]:
+    """The name and text of files without secrets: up to so many bytes each of this repository, of Django's
+    translations and of its code.
+    """
     libraries = Path(django.__file__).parent
-    languages = [
-        f"locale/{language}/LC_MESSAGES/*.po" for language in ("de", "fr", "es", "pt", "pt_BR", "ru", "zh_Hans")
-    ]
+    languages = ("de", "fr", "es", "pt", "pt_BR", "ru", "zh_Hans")
     for root, patterns in (
-        (ROOT, ("*.md", "docs/**/*.md", "grading/**/*.py", "bandit/**/*.py", "templates/**/*.html")),
-        (libraries, [f"**/{pattern}" for pattern in languages]),
+        (scratch.ROOT, ("*.md", "docs/**/*.md", "grading/**/*.py", "bandit/**/*.py", "templates/**/*.html")),
+        (libraries, [f"**/locale/{language}/LC_MESSAGES/*.po" for language in languages]),
         (libraries, ("**/*.py",)),
     ):
-        left = most
+        remaining = max_bytes
         for path in sorted(path for pattern in patterns for path in root.glob(pattern)):
-            left -= path.stat().st_size
-            if left > 0:
-                yield path
+            remaining -= path.stat().st_size
+            if remaining > 0:
+                yield path.name, path.read_text(errors="replace")
 
 
-def in_documents(most: int, *, listed: bool) -> dict[str, float]:
-    """How many spans a megabyte are hidden in documentation and code, all of them falsely, and how fast."""
-    size = false = 0
+@dataclass(frozen=True, kw_only=True)
+class HiddenSpans:
+    """How many megabytes were read and how many a second; and how many spans in a megabyte were hidden, falsely or as a
+    value that somebody wrote as a secret.
+    """
+
+    mb: float
+    mb_s: float
+    false_per_mb: float
+    given_per_mb: float
+
+
+def count_hidden_spans(texts: Iterable[tuple[str, str]], *, may_have_values: bool, listed: bool) -> HiddenSpans:
+    """`may_have_values`: otherwise every hidden span is a false one. `listed`: print them all."""
+    characters = false = values = 0
     seconds = 0.0
-    for path in documents(most):
-        text = path.read_text(errors="replace")
-        began = time.process_time()
-        found = find_secrets(text)
-        seconds += time.process_time() - began
-        size, false = size + len(text), false + len(found)
-        for span in found if listed else ():
-            print(
-                "FALSE",
-                path.name,
-                repr(text[max(span.start - 40, 0) : span.start]),
-                repr(text[span.start : span.end][:70]),
-            )
-    mb = max(size, 1) / 1e6
-    return {
-        "documents_mb": round(mb, 2),
-        "documents_false_per_mb": round(false / mb, 2),
-        "documents_mb_s": round(mb / max(seconds, 1e-9), 2),
-    }
+    for name, text in texts:
+        started = time.process_time()
+        spans = find_secrets(text)
+        seconds += time.process_time() - started
+        characters += len(text)
+        for span in spans:
+            value, before = text[span.start : span.end], text[max(span.start - 80, 0) : span.start]
+            is_value = bool(PREFIX.match(value) or BEFORE_VALUE.search(before)) and not NO_VALUE.fullmatch(value)
+            is_value = is_value and may_have_values
+            values, false = values + is_value, false + (not is_value)
+            if listed:
+                print("value" if is_value else "FALSE", name[-24:], repr(before[-40:]), repr(value[:70]))
+    mb = max(characters, 1) / 1e6
+    return HiddenSpans(
+        mb=round(mb, 2),
+        mb_s=round(mb / max(seconds, 1e-9), 2),
+        false_per_mb=round(false / mb, 2),
+        given_per_mb=round(values / mb, 2),
+    )
 
 
-def hostile(size: int) -> dict[str, float]:
-    """Seconds for texts made to be slow, of `size` characters, by what they repeat; each should take about as long."""
+def time_hostile_texts(size: int) -> dict[str, float]:
+    """Seconds to redact texts of `size` characters that are made to be slow, by the part that they repeat."""
     rng = Random(1)
     parts = (
         'key="', "password: ", "token" * 3, "-----BEGIN PRIVATE KEY-----", "a" * 31 + " ", '\\\\\\"', "=" * 40, "://a:",
@@ -314,43 +307,52 @@ def hostile(size: int) -> dict[str, float]:
         "-b '", "mysql -p", "aws key ", 'secret="', "api_key=" + "a." * 30 + "(", "A" * 600,
         "".join(rng.choices(ALNUM, k=200)) + "\n",
     )  # fmt: skip
-    taken = {}
+    seconds = {}
     for part in parts:
         text = (part * (size // len(part) + 1))[:size]
-        began = time.perf_counter()
+        started = time.perf_counter()
         redact(text)
-        taken[part] = time.perf_counter() - began
-    return taken
+        seconds[part] = time.perf_counter() - started
+    return seconds
 
 
 def main() -> None:
     parser = scratch.parser(
-        __doc__ or "", quick="2 MB of transcripts, 200 kB of hostile text", smoke="20 values a shape, 200 kB"
+        __doc__, quick="2 MB of transcripts, 200 kB of hostile text", smoke="20 values of each shape, 200 kB"
     )
-    parser.add_argument("--spans", action="store_true", help="list every hidden span of the transcripts")
-    args = parser.parse_args()
-    count, most, size = {
+    parser.add_argument("--spans", action="store_true", help="list every hidden span of the transcripts and documents")
+    options = parser.parse_args()
+    count, max_characters, hostile_size = {
         Size.SMOKE: (20, 200_000, 20_000),
         Size.QUICK: (2000, 2_000_000, 200_000),
         Size.FULL: (2000, 10**9, 1_000_000),
-    }[args.size]
-    named, bare = shares(count)
-    for name, share in {**named, **bare}.items():
-        print(f"{name:32} {share:8.2%}")
-    taken = hostile(size)
-    slowest = max(taken, key=lambda part: taken[part])
-    print(f"hostile text of {size:,} characters: at most {taken[slowest]:.2f} s, repeating {slowest[:40]!r}")
-    told = {
+    }[options.size]
+    named, bare = hidden_shares(count)
+    print(
+        scratch.table(
+            ["values", "hidden"], [[name, scratch.percent(share, 2)] for name, share in (named | bare).items()]
+        )
+    )
+    seconds = time_hostile_texts(hostile_size)
+    slowest = max(seconds, key=lambda part: seconds[part])
+    print(f"hostile text of {hostile_size:,} characters: at most {seconds[slowest]:.2f} s, repeating {slowest[:40]!r}")
+    transcripts = count_hidden_spans(transcript_texts(max_characters), may_have_values=True, listed=options.spans)
+    documents = count_hidden_spans(document_texts(max_characters), may_have_values=False, listed=options.spans)
+    figures = {
         "named_least": round(min(named.values()), 5),
         "bare_least": round(min(bare.values()), 5),
-        "hostile_s": round(taken[slowest], 2),
-        "hostile_mb": size / 1e6,
+        "hostile_s": round(seconds[slowest], 2),
+        "hostile_mb": hostile_size / 1e6,
         "kinds": len(named),
-        **spans(most, listed=args.spans),
-        **in_documents(most, listed=args.spans),
+        "read_mb": transcripts.mb,
+        "false_per_mb": max(transcripts.false_per_mb, documents.false_per_mb),
+        "given_per_mb": transcripts.given_per_mb,
+        "mb_s": transcripts.mb_s,
+        "documents_mb": documents.mb,
+        "documents_false_per_mb": documents.false_per_mb,
+        "documents_mb_s": documents.mb_s,
     }
-    told["false_per_mb"] = max(told["false_per_mb"], told["documents_false_per_mb"])
-    print(json.dumps(told))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -1,146 +1,153 @@
-"""What seed 001's faults cost a bandit that learns from whatever the chain ends at, and what one pays that does not.
+"""What do lost grades cost a bandit, by what stands in for them?
 
-Eight arms, fifty sessions a day for sixty days; the best arm loses 36 % of its grades to worktrees, a race for the log
-and the judge's outages (`benchmarks/simulation/world.py` says how). Regret is what the chosen arms' true means fall
-short of the best one's; the oracle is the same bandit where every grade is there at once and true. All run on the
-site's own chain and the bandit's own cores, with the same worlds, chances and draws for all. The posterior is read
-once a day, so that a day's choices share their odds; `--reads 5` reads it after every tenth session, which over forty
-runs moved the oracle's regret by 3 % and the ratios by .02 at most (the floor's from 5.95 to 6.17).
+Eight arms, fifty sessions a day for sixty days. The best arm loses 36 % of its grades to worktrees, overwritten logs
+and the judge's outages (`benchmarks/simulation/world.py` says how). Regret is how much less the chosen arms earn, by
+their true means, than the best arm would have. The oracle is the same bandit with every grade true and at once. All
+regimes run on the site's own chain and the bandit's own cores, with the same worlds, chances and draws. The posterior
+is read once a day, so a day's choices share their odds.
 
-Then seed 000's: what reading is worth, and how often it is chosen, where commits are counted and where artifacts are.
+With `--policies`, it compares the policies of the site's releases in worlds that stay the same, drift, break and change
+places, with ten sessions a day, with thirty arms, and without a judge.
 
-With `--policies` something else: version 0.1.0's policy, today's and rivals, side by side in one run, in worlds that
-stay the same, drift, break and change places, with ten sessions a day, with thirty arms, without a judge, and with
-those faults; in each, today's regret beside version 0.1.0's.
-
-    python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--workers N] [--reads N] [--days N]
-                                [--first-seed N]
+    python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--days N]
 """
 
 import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bandit.core.posterior import chances
+from bandit.core.recalibration import MachineHumanPair
+from bandit.core.thompson import draw, uniform
 from benchmarks import scratch
 from benchmarks.scratch import Size
-from benchmarks.simulation import figures, policies, stories
-from benchmarks.simulation.regimes import (
-    ADVISED,
-    FLOOR,
-    JOURNAL,
-    LATE,
-    MISSING,
-    NEVER_LOST,
-    NO_CAPS,
-    NOBODY,
-    ORACLE,
-    REVIEWS,
-    WEIGHTED,
-)
-from benchmarks.simulation.run import Found, runs
-from benchmarks.simulation.stories import Story
-from benchmarks.simulation.world import A_DAY, DAYS, LOSS
+from benchmarks.simulation import policies
+from benchmarks.simulation.policies import interval, ratio
+from benchmarks.simulation.regimes import BESIDE, LATE_DAYS, MISSING, NAMED, ORACLE, Regime
+from benchmarks.simulation.site import SimulatedSite
+from benchmarks.simulation.world import ARMS, DAYS, LOSS, MEANS, SESSIONS_PER_DAY, VICTIM, Floats, make_world
 
 # Runs, and days of each.
 SIZES = {Size.FULL: (200, DAYS), Size.QUICK: (4, DAYS), Size.SMOKE: (1, 14)}
-# Days for which lessons are looked at.
-LESSON_DAYS = {Size.FULL: 180, Size.QUICK: 90, Size.SMOKE: 10}
-# Reading and lessons need fewer runs: one for so many.
-READING_EVERY = 10
-NAMED = {
-    "floor": FLOOR,
-    "journal": JOURNAL,
-    "weighted_replaced": WEIGHTED,
-    "missing_rejudged": MISSING,
-    "reviews10": REVIEWS,
-}
-BESIDE = {
-    "never_lost": NEVER_LOST,
-    "weighted_next_morning": replace(
-        WEIGHTED, name="weighted fallback, replaced next morning", rejudged_after=1, target=None
-    ),
-    "weighted_in_a_week": replace(
-        WEIGHTED, name="weighted fallback, replaced in a week", rejudged_after=7, target=None
-    ),
-    "weighted_uncapped": replace(
-        WEIGHTED, name="weighted fallback, no cap on the journal, replaced later", caps=NO_CAPS, target=None
-    ),
-    "weighted_advised_cap": replace(
-        WEIGHTED, name="weighted fallback, the advised cap, replaced later", caps=ADVISED, target=None
-    ),
-    "weighted_for_good": NOBODY,
-    "weighted_uncapped_for_good": replace(
-        NOBODY, name="weighted fallback, no cap on the journal, nobody looks", caps=NO_CAPS
-    ),
-    "weighted_advised_for_good": replace(NOBODY, name="weighted fallback, the advised cap, nobody looks", caps=ADVISED),
-    "reviews10_uncapped": replace(
-        REVIEWS, name="ten good reviews a week, no cap on the journal", caps=NO_CAPS, target=None
-    ),
-    "careless20_uncapped": replace(
-        REVIEWS,
-        name="twenty careless reviews a week, no cap on the journal",
-        caps=NO_CAPS,
-        reviews=20,
-        careful=False,
-        target=None,
-    ),
-    "missing_for_good": replace(MISSING, name="missing, never re-judged", rejudged_after=None, target=None),
-}
-REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())
+WEEK = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run's regret; the victim's share of all choices; and its posterior mean at the end, with all late verdicts."""
+
+    regret: float
+    share: float
+    mean: float
+
+
+Runs = Mapping[str, Sequence[Run]]  # by the regime's name
 
 
 def main() -> None:
     parser = scratch.parser(__doc__, quick="4 runs instead of 200", smoke="one run of 14 days")
     parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own, from 0 up")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
-    parser.add_argument("--reads", type=int, default=1, choices=[n for n in range(1, A_DAY + 1) if A_DAY % n == 0])
     parser.add_argument("--days", type=int, help="of a run")
-    parser.add_argument("--first-seed", type=int, default=0, help="of the runs; each takes the next")
     parser.add_argument("--policies", action="store_true", help="compare policies in changing worlds instead")
-    given = parser.parse_args()
-    usual_runs, usual_days = SIZES[given.size]
-    seeds = range(given.first_seed, given.first_seed + (given.runs or usual_runs))
-    days = given.days or usual_days
-    if given.policies:
-        compared = policies.contests(seeds, days=days, workers=given.workers)
-        print(policies.report(compared))
-        called = policies.null_lessons(seeds[::READING_EVERY], days=LESSON_DAYS[given.size], workers=given.workers)
-        print(json.dumps(policies.measured(compared, called)))
+    options = parser.parse_args()
+    default_runs, default_days = SIZES[options.size]
+    seeds, days = range(options.runs or default_runs), options.days or default_days
+    if options.policies:
+        lives = policies.live_in_worlds(seeds, days)
+        print(policies.table(lives))
+        print(json.dumps(policies.figures(lives)))
         return
-    found = runs(seeds, REGIMES, days=days, reads=given.reads, workers=given.workers)
-    told = stories.stories(seeds[::READING_EVERY], days=days, workers=given.workers)
-    print(report(found, told))
-    print(json.dumps(measured(found, told)))
+    runs = run_regimes(seeds, (ORACLE, *NAMED.values(), *BESIDE.values()), days=days)
+    print(f"{len(seeds)} runs; the best arm loses {LOSS:.0%} of its grades; a late verdict comes in {LATE_DAYS} days")
+    print(table(runs))
+    print(json.dumps(figures(runs)))
 
 
-def report(found: Found, told: Mapping[str, Sequence[Story]]) -> str:
-    head = f"{len(found[ORACLE.name])} runs; the best arm loses {LOSS:.0%} of its grades"
-    late = f"a late verdict comes in {LATE} days"
-    return "\n".join([f"{head}; {late}", figures.table(found, REGIMES), "", stories.table(told)])
+def run_regimes(
+    seeds: Iterable[int], regimes: Sequence[Regime], *, days: int = DAYS, workers: int | None = None
+) -> Runs:
+    """Run all regimes in each seed's world. A run depends on its seed alone, not on the number of workers."""
+    with ProcessPoolExecutor(workers) as pool:
+        by_seed = list(pool.map(partial(run_in_world, regimes=regimes, days=days), seeds))
+    return {regime.name: [runs[number] for runs in by_seed] for number, regime in enumerate(regimes)}
 
 
-def measured(found: Found, told: Mapping[str, Sequence[Story]]) -> dict[str, Any]:
-    """The figures by name: ratios of regret to the oracle's; biases in reward."""
+def run_in_world(seed: int, regimes: Sequence[Regime], days: int) -> list[Run]:
+    return [run(seed, regime, days) for regime in regimes]
+
+
+def run(seed: int, regime: Regime, days: int) -> Run:
+    """One regime in this seed's world, day by day."""
+    world, site, pairs = make_world(seed, days), SimulatedSite(regime), list[MachineHumanPair]()
+    for day in range(days):
+        if regime.rejudged_after is not None:
+            site.judge_again(day - regime.rejudged_after)
+        if regime.reviews and day and day % WEEK == 0:
+            pairs += site.review()
+            site.recalibrate(pairs)
+        odds = chances(site.posterior(day).chance_of_best(ARMS), site.policy)
+        for slot in range(SESSIONS_PER_DAY):
+            arm = draw(odds, uniform(f"simulation-{seed}", f"{day}/{slot}"))
+            site.finish(world.facts(day, slot, ARMS.index(arm)))
+    site.judge_again(days)
+    arms = [session.facts.arm for session in site.sessions]
+    return Run(
+        regret=sum(MEANS[VICTIM] - MEANS[arm] for arm in arms),
+        share=arms.count(VICTIM) / len(arms),
+        mean=site.posterior(days).arms[ARMS[VICTIM]].mean,
+    )
+
+
+# Figures
+
+
+def regrets(runs: Runs, regime: Regime) -> Floats:
+    return np.array([run.regret for run in runs[regime.name]])
+
+
+def regret_ratio(runs: Runs, regime: Regime) -> float:
+    """The mean regret, relative to the oracle's."""
+    return ratio(regrets(runs, regime), regrets(runs, ORACLE))
+
+
+def bias(runs: Runs, regime: Regime) -> float:
+    """How far the victim's posterior mean is off at the end, on average over the runs."""
+    return float(np.mean([run.mean for run in runs[regime.name]])) - MEANS[VICTIM]
+
+
+def figures(runs: Runs) -> dict[str, Any]:
+    """The figures by name: regrets relative to the oracle's, and biases of the victim's mean."""
+    intervals = {name: interval(regrets(runs, regime), regrets(runs, ORACLE)) for name, regime in NAMED.items()}
     return {
-        **{name: round(figures.ratio(found, regime), 3) for name, regime in NAMED.items()},
-        "victim_bias": round(figures.bias(found, MISSING), 4),
-        "intervals": {name: _rounded(figures.interval(found, regime)) for name, regime in NAMED.items()},
-        "beside": {name: round(figures.ratio(found, regime), 3) for name, regime in BESIDE.items()},
-        "biases": {name: round(figures.bias(found, regime), 4) for name, regime in (NAMED | BESIDE).items()},
-        "oracle_regret": round(figures.mean_regret(found, ORACLE), 1),
-        "runs": len(found[ORACLE.name]),
-        "reading": stories.measured(told),
+        **{name: round(regret_ratio(runs, regime), 3) for name, regime in NAMED.items()},
+        "victim_bias": round(bias(runs, MISSING), 4),
+        "intervals": {name: [round(bound, 3) for bound in bounds] for name, bounds in intervals.items()},
+        "beside": {name: round(regret_ratio(runs, regime), 3) for name, regime in BESIDE.items()},
+        "biases": {name: round(bias(runs, regime), 4) for name, regime in (NAMED | BESIDE).items()},
+        "oracle_regret": round(float(regrets(runs, ORACLE).mean()), 1),
+        "runs": len(runs[ORACLE.name]),
     }
 
 
-def _rounded(pair: tuple[float, float]) -> list[float]:
-    return [round(each, 3) for each in pair]
+def table(runs: Runs) -> str:
+    headings = ["regime", "regret", "ratio", "90 % interval", "best arm's share", "its mean is off by"]
+    rows = []
+    for regime in (ORACLE, *NAMED.values(), *BESIDE.values()):
+        mine = regrets(runs, regime)
+        low, high = interval(mine, regrets(runs, ORACLE))
+        share = np.mean([run.share for run in runs[regime.name]])
+        row = [f"{mine.mean():.1f}", f"{regret_ratio(runs, regime):.3f}", f"{low:.3f} – {high:.3f}"]
+        rows.append([regime.name, *row, f"{share:.2f}", f"{bias(runs, regime):+.4f}"])
+    return scratch.table(headings, rows)
 
 
 if __name__ == "__main__":

@@ -1,239 +1,306 @@
-"""Whether sources of unlike scales tell the same of an arm: a judge, a trajectory, and sessions that leave no trace.
+"""Do sources on different scales say the same about an arm: a judge, a trajectory, and sessions that nobody can grade?
 
-    two equal arms, half of one's sessions graded by trajectory alone; beside them twins that were all judged
-    eight arms, one of which was never judged, or judged a few times, or writes half of its logs so that nothing reads
-    them, or five weeks without a judge: how far posterior means are off, and how often intervals hold the truth
-    a weak arm whose failures leave no trace, a tenth of them judged: regret beside that of a world where all are
-    no judge at all: regret beside version 0.1.0's, and whether intervals hold the truth on the trajectory's own scale
+- Two equal arms: half of one's sessions are graded by trajectory alone. Beside them, the same arms with all judged.
+- Eight arms: one was never judged, or judged a few times, or half of its logs can't be read; or the judge was away for
+  five weeks. How far are posterior means off, and how often do intervals contain the truth?
+- A weak arm whose failures leave no trace, a tenth of them judged: regret beside that of a world where all are judged.
 
 Everything is read by the bandit's own cores: `bandit.core.calibration` fits, `bandit.core.posterior` folds.
 
-    python benchmarks/scale.py [--quick | --smoke] [--runs N] [--workers N]
+    python benchmarks/scale.py [--quick | --smoke]
 """
 
 import json
-import os
 import sys
-import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bandit.core.calibration import Scale
+from bandit.core.calibration import JudgedSession, Scale, fit
+from bandit.core.policy import Policy
+from bandit.core.posterior import Posterior, fold
 from bandit.core.propensity import propensities
+from bandit.core.table import ABSTAINED
 from benchmarks import scratch
-from benchmarks.scaling.world import AT_START, Arms, Ledger, Session, read, true_mean
 from benchmarks.scratch import Size
+from benchmarks.simulation.buckets import Buckets, to_date
 
-# Runs of the worlds that are read once, and of those that are lived through day by day.
+Floats = NDArray[np.float64]
+# Runs of the worlds that are read once, and of those that are lived day by day.
 SIZES = {Size.FULL: (500, 500), Size.QUICK: (60, 3), Size.SMOKE: (3, 1)}
-TODAY, EACH = 20, 40
-MEANS = (0.80, 0.73, 0.67, 0.61, 0.55, 0.49, 0.43, 0.37)
-DAYS, A_DAY = 60, 50
-OUTAGE, BLIND, RARELY = 35, 0.5, 8
-ENOUGH = 50
+# The site's numbers.
+WEIGHTS = {"human": 1.0, "judge": 1.0, "consumption": 1.0, "trajectory": 0.3, "journal": 0.3}
+CAPS = {"journal": 12.0}
+FIRST_SCALE = Scale(sources=("journal", "trajectory"), floored=("failed",))
+VIEW, VERSION = "full", "trajectory/2"
+# A session's quality is Beta(6μ, 6(1−μ)): a standard deviation of .18 to .2 within an arm.
+CONCENTRATION = 6
+JUDGE_NOISE = 0.07
+# A trajectory has another level, a smaller slope, noise, and a level for each arm. Within an arm it then explains about
+# .3 of a verdict's variance.
+SLOPE, NOISE, ARM_NOISE = 0.45, 0.12, 0.03
+SAMPLE = 50_000
+# Equal arms: their mean, the level of their trajectories, days and sessions of each. A chance is extreme below .05 and
+# above .95.
+EQUAL_MEAN, EQUAL_LEVEL, EQUAL_DAYS, EQUAL_SESSIONS = 0.82, -0.17, 20, 40
 EXTREME = 0.05
-FLOOR = 0.01
-# The world of silent failure: what a session is worth that failed, and that did not. One arm's failures are silent.
-FAILED, DONE = 0.12, 0.85
-CHANCES = (0.36, 0.75, 0.62, 0.58, 0.54, 0.50, 0.46, 0.42)
+# Eight arms.
+MEANS = (0.80, 0.73, 0.67, 0.61, 0.55, 0.49, 0.43, 0.37)
+LEVEL = 0.05
+DAYS, SESSIONS_PER_DAY = 60, 50
+OUTAGE_DAYS, BLIND_SHARE, FEW_JUDGED = 35, 0.5, 8
+# Silent failure: the worth of a session that failed and of one that didn't, and each arm's chance of success. The
+# first arm's failures are silent.
+FAILED, SUCCEEDED = 0.12, 0.85
+SUCCESS_CHANCES = (0.36, 0.75, 0.62, 0.58, 0.54, 0.50, 0.46, 0.42)
 RESERVED = 0.1
-# The scale is fitted every night; in a run only so often once it hardly moves.
-FITTED_DAILY, FITTED_EVERY = 14, 4
-READINGS = 5
+CHANCE_FLOOR = 0.01
+# The scale is fitted every night at first, then only so often because it hardly moves.
+DAILY_FITS, FIT_EVERY = 14, 4
 
 
 def main() -> None:
     parser = scratch.parser(
         __doc__, quick="60 runs instead of 500, 3 of those by the day", smoke="3 runs, 1 by the day"
     )
-    parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own, from 0 up")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
-    given = parser.parse_args()
-    once, daily = SIZES[given.size]
-    with ProcessPoolExecutor(given.workers) as pool:
-        equal = list(pool.map(equal_arms, range(given.runs or once), chunksize=8))
-        apart = list(pool.map(arms_apart, range(given.runs or once), chunksize=4))
-        silent = list(pool.map(silent_failure, range(given.runs or daily)))
-        alone = list(pool.map(no_judge, range(given.runs or daily)))
-    figures = measured(equal, apart, silent, alone) | size_of(given.size)
-    for name, value in figures.items():
-        print(f"{name:28} {value}")
-    print(json.dumps(figures))
+    runs, daily_runs = SIZES[parser.parse_args().size]
+    with ProcessPoolExecutor() as pool:
+        equal = list(pool.map(run_equal_arms, range(runs), chunksize=8))
+        eight = list(pool.map(run_eight_arms, range(runs), chunksize=4))
+        silent = list(pool.map(run_silent_failure, range(daily_runs)))
+    result = figures(equal, eight, silent)
+    for name, value in result.items():
+        print(f"{name:24} {value}")
+    print(json.dumps(result))
 
 
-def measured(
-    equal: list[dict[str, float]],
-    apart: list[dict[str, list[tuple[float, bool]]]],
-    silent: list[dict[str, float]],
-    alone: list[dict[str, Any]],
+def figures(
+    equal: list[dict[str, float]], eight: list[dict[str, list["ArmEstimate"]]], silent: list[dict[str, float]]
 ) -> dict[str, Any]:
     """The figures by name: chances, errors in reward, shares, ratios of regret."""
     best, twin, raw = (np.array([run[name] for run in equal]) for name in ("best", "twin", "raw"))
-    told = {name: [each for run in apart for each in run[name]] for name in apart[0]}
-    off = {name: float(np.mean([error for error, _ in held])) for name, held in told.items()}
-    held = {name: float(np.mean([inside for _, inside in each])) for name, each in told.items()}
+    errors, coverage = {}, {}
+    for case in eight[0]:
+        estimates = [estimate for run in eight for estimate in run[case]]
+        errors[case] = float(np.mean([estimate.error for estimate in estimates]))
+        coverage[case] = float(np.mean([estimate.is_covered for estimate in estimates]))
     regret = {name: float(np.mean([run[name] for run in silent])) for name in silent[0]}
-    without = {name: float(np.mean([run[name] for run in alone])) for name in ("now", "before")}
     return {
         "p_best_mean": round(float(best.mean()), 3),
-        "extreme_excess_points": round(100 * (_extreme(best) - _extreme(twin)), 1),
-        "error_with_pairs": round(max(off["blind"], off["outage"]), 4),
-        "coverage_without_pairs": round(min(held["never"], held["rarely"]), 3),
-        "silent_ratio": round(regret["speaking"] / regret["seen"], 2),
-        "no_judge": round(without["now"] / without["before"], 3),
-        "no_judge_coverage": round(float(np.mean([each for run in alone for each in run["inside"]])), 3),
+        "extreme_excess_points": round(100 * (extreme_share(best) - extreme_share(twin)), 1),
+        "error_with_pairs": round(max(errors["blind"], errors["outage"]), 4),
+        "coverage_without_pairs": round(min(coverage["never"], coverage["rarely"]), 3),
+        "silent_ratio": round(regret["sampled"] / regret["all judged"], 2),
         "beside": {
             "p_best_twins": round(float(twin.mean()), 3),
             "p_best_raw": round(float(raw.mean()), 3),
-            "extreme_twins": round(100 * _extreme(twin), 1),
-            "errors": {name: round(value, 4) for name, value in off.items()},
-            "coverage": {name: round(value, 3) for name, value in held.items()},
+            "extreme_twins": round(100 * extreme_share(twin), 1),
+            "errors": {case: round(value, 4) for case, value in errors.items()},
+            "coverage": {case: round(value, 3) for case, value in coverage.items()},
             "silent_regret": {name: round(value, 1) for name, value in regret.items()},
-            "no_judge_regret": {name: round(value, 1) for name, value in without.items()},
         },
     }
 
 
-def _extreme(chances: Any) -> float:
+def extreme_share(chances: Floats) -> float:
     return float(np.mean((chances < EXTREME) | (chances > 1 - EXTREME)))
 
 
-def equal_arms(seed: int) -> dict[str, float]:
-    """P(best) of the arm whose sessions are half on trajectory; of its all-judged twin; and without a common scale."""
-    rng = np.random.default_rng([1, seed])
-    arms = Arms.drawn((0.82, 0.82), rng, level=-0.17)
-    half, whole = Ledger(), Ledger()
-    for number in range(EACH):
-        for arm in (0, 1):
-            session = arms.session(arm, number * TODAY // EACH, rng)
-            half.add(session, judged=arm == 1 or number % 2 == 0)
-            whole.add(session, judged=True)
-    scale = half.scale()
-    return {
-        "best": _best(half, arms, scale),
-        "twin": _best(whole, arms, scale),
-        "raw": _best(half, arms, None),
-    }
+# Sessions and what the site stores of them
 
 
-def _best(ledger: Ledger, arms: Arms, scale: Scale | None) -> float:
-    return read(ledger.rows, arms.names, TODAY, scale).chance_of_best(arms.names)["arm-0"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleSession:
+    """A finished session: its verdict and its trajectory, both in [0, 1]. The trajectory abstains if it is None."""
+
+    arm: str
+    day: int
+    verdict: float
+    trajectory: float | None
+    reason: str = "nothing_observable"
 
 
-def arms_apart(seed: int) -> dict[str, list[tuple[float, bool]]]:
-    """How far an arm's posterior mean is off, and whether its interval holds the truth, in each case."""
-    rng = np.random.default_rng([2, seed])
-    arms = Arms.drawn(rng.permutation(MEANS), rng)
-    cases = {name: Ledger() for name in ("never", "rarely", "blind", "outage")}
-    count = [0] * len(MEANS)
-    for day in range(DAYS):
-        for slot in range(A_DAY):
-            arm = (day * A_DAY + slot) % len(MEANS)
-            session = _some_abstain(arms.session(arm, day, rng), rng)
-            hidden = Session(arm=session.arm, day=day, verdict=session.verdict, trajectory=None, reason="format_blind")
-            is_blind, is_judged = arm == 0 and rng.random() < BLIND, rng.random() < BLIND
-            count[arm] += 1
-            cases["never"].add(session, judged=arm != 0)
-            cases["rarely"].add(session, judged=arm != 0 or count[arm] <= RARELY)
-            cases["blind"].add(hidden if is_blind else session, judged=arm != 0 or is_judged)
-            cases["outage"].add(session, judged=day < DAYS - OUTAGE)
-    watched = {name: range(len(MEANS)) if name == "outage" else (0,) for name in cases}
-    scales = {name: ledger.scale() for name, ledger in cases.items()}
-    return {name: [_held(arms, arm, cases[name], scales[name]) for arm in watched[name]] for name in cases}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """Arms with these mean qualities. `levels` are their trajectories of quality 0."""
+
+    means: Floats
+    levels: Floats
+
+    @classmethod
+    def draw(cls, means: Sequence[float], dice: np.random.Generator, level: float = LEVEL) -> "Arms":
+        return cls(means=np.array(means), levels=level + dice.normal(0, ARM_NOISE, len(means)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return arm_names(len(self.means))
+
+    def session(self, arm: int, day: int, dice: np.random.Generator) -> ScaleSession:
+        """A session of this arm. Verdict and trajectory grade the same quality."""
+        mean = float(self.means[arm])
+        quality = float(dice.beta(CONCENTRATION * mean, CONCENTRATION * (1 - mean)))
+        verdict = float(np.clip(quality + dice.normal(0, JUDGE_NOISE), 0, 1))
+        trajectory = float(np.clip(self.levels[arm] + SLOPE * quality + dice.normal(0, NOISE), 0, 1))
+        return ScaleSession(arm=self.names[arm], day=day, verdict=verdict, trajectory=trajectory)
 
 
-def _some_abstain(session: Session, rng: np.random.Generator) -> Session:
-    """What went badly leaves a trace less often."""
-    if rng.random() < 0.1 + 0.3 * (1 - session.verdict):
-        return Session(arm=session.arm, day=session.day, verdict=session.verdict, trajectory=None)
-    return session
-
-
-def _held(arms: Arms, arm: int, ledger: Ledger, scale: Scale) -> tuple[float, bool]:
-    said = read(ledger.rows, arms.names, DAYS, scale).arms[arms.names[arm]]
-    truth = _truth(float(arms.means[arm]))
-    return abs(said.mean - truth), said.low <= truth <= said.high
+def arm_names(count: int) -> tuple[str, ...]:
+    return tuple(f"arm-{number}" for number in range(count))
 
 
 @cache
-def _truth(mean: float) -> float:
-    return true_mean(mean)
+def true_verdict_mean(mean: float) -> float:
+    """The mean verdict of an arm with this mean quality."""
+    dice = np.random.default_rng(7)
+    quality = dice.beta(CONCENTRATION * mean, CONCENTRATION * (1 - mean), SAMPLE)
+    return float(np.clip(quality + dice.normal(0, JUDGE_NOISE, SAMPLE), 0, 1).mean())
 
 
-def silent_failure(seed: int) -> dict[str, float]:
-    """Regret where all is judged; where a tenth of the silent failures is and speaks for the rest; where none does."""
-    return {name: _silent_run(seed, name) for name in ("seen", "speaking", "left out")}
+class Ledger:
+    """The buckets of all sessions, and the pairs of those that were judged."""
+
+    def __init__(self) -> None:
+        self.buckets = Buckets()
+        self.pairs: list[JudgedSession] = []
+
+    def add(self, session: ScaleSession, *, judged: bool) -> None:
+        """The reward is the verdict if there is one, otherwise the trajectory or its abstention."""
+        abstains = session.trajectory is None
+        source, view = (ABSTAINED, session.reason) if abstains else ("trajectory", VIEW)
+        if judged:
+            self._add(session, "judge", "", "", session.verdict)
+            self.pairs.append(
+                JudgedSession(
+                    arm=session.arm,
+                    source=source,
+                    version=VERSION,
+                    view=view,
+                    fallback=session.trajectory or 0.0,
+                    judge=session.verdict,
+                    day=to_date(session.day),
+                )
+            )
+        else:
+            self._add(session, source, VERSION, view, session.trajectory or 0.0)
+
+    def fit_scale(self) -> Scale:
+        """The calibration that the site would have fitted by now."""
+        return fit(self.pairs, FIRST_SCALE)
+
+    def posterior(self, arms: Sequence[str], day: int, scale: Scale | None) -> Posterior:
+        """The bandit's posterior on a day. Without a scale it reads trajectories as verdicts."""
+        policy = Policy(weights=WEIGHTS, caps=CAPS, scale=scale)
+        rows = [row for row in self.buckets.rows if scale is not None or row.source != ABSTAINED]
+        return fold(rows, arms=arms, policy=policy, today=to_date(day))
+
+    def _add(self, session: ScaleSession, source: str, version: str, view: str, value: float) -> None:
+        self.buckets.add(value, arm=session.arm, source=source, day=session.day, version=version, view=view)
 
 
-def _silent_run(seed: int, how: str) -> float:
-    rng = np.random.default_rng([3, seed])
-    names, ledger, scale = tuple(f"arm-{number}" for number in range(len(CHANCES))), Ledger(), AT_START
-    worth = [FAILED + (DONE - FAILED) * chance for chance in CHANCES]
+# Two equal arms
+
+
+def run_equal_arms(seed: int) -> dict[str, float]:
+    """P(best) of the arm with trajectories: with a common scale, of its all-judged twin, and without a common scale."""
+    dice = np.random.default_rng([1, seed])
+    arms = Arms.draw((EQUAL_MEAN, EQUAL_MEAN), dice, level=EQUAL_LEVEL)
+    half_judged, all_judged = Ledger(), Ledger()
+    for number in range(EQUAL_SESSIONS):
+        for arm in (0, 1):
+            session = arms.session(arm, number * EQUAL_DAYS // EQUAL_SESSIONS, dice)
+            half_judged.add(session, judged=arm == 1 or number % 2 == 0)
+            all_judged.add(session, judged=True)
+    scale = half_judged.fit_scale()
+    readings = {"best": (half_judged, scale), "twin": (all_judged, scale), "raw": (half_judged, None)}
+    return {
+        name: ledger.posterior(arms.names, EQUAL_DAYS, its_scale).chance_of_best(arms.names)["arm-0"]
+        for name, (ledger, its_scale) in readings.items()
+    }
+
+
+# Eight arms, the first of which is judged less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmEstimate:
+    """How far an arm's posterior mean is off, and whether its interval contains the truth."""
+
+    error: float
+    is_covered: bool
+
+
+def run_eight_arms(seed: int) -> dict[str, list[ArmEstimate]]:
+    """The estimates of the first arm in each case; of all arms after an outage."""
+    dice = np.random.default_rng([2, seed])
+    arms = Arms.draw(dice.permutation(MEANS), dice)
+    ledgers = {case: Ledger() for case in ("never", "rarely", "blind", "outage")}
+    first_arm_sessions = 0
+    for day in range(DAYS):
+        for slot in range(SESSIONS_PER_DAY):
+            arm = (day * SESSIONS_PER_DAY + slot) % len(MEANS)
+            session = abstain_sometimes(arms.session(arm, day, dice), dice)
+            is_blind, is_judged = arm == 0 and dice.random() < BLIND_SHARE, dice.random() < BLIND_SHARE
+            first_arm_sessions += arm == 0
+            unreadable = replace(session, trajectory=None, reason="format_blind")
+            ledgers["never"].add(session, judged=arm != 0)
+            ledgers["rarely"].add(session, judged=arm != 0 or first_arm_sessions <= FEW_JUDGED)
+            ledgers["blind"].add(unreadable if is_blind else session, judged=arm != 0 or is_judged)
+            ledgers["outage"].add(session, judged=day < DAYS - OUTAGE_DAYS)
+    estimates = {}
+    for case, ledger in ledgers.items():
+        posterior = ledger.posterior(arms.names, DAYS, ledger.fit_scale())
+        estimates[case] = []
+        for arm in range(len(MEANS)) if case == "outage" else (0,):
+            believed, truth = posterior.arms[arms.names[arm]], true_verdict_mean(float(arms.means[arm]))
+            is_covered = believed.low <= truth <= believed.high
+            estimates[case].append(ArmEstimate(error=abs(believed.mean - truth), is_covered=is_covered))
+    return estimates
+
+
+def abstain_sometimes(session: ScaleSession, dice: np.random.Generator) -> ScaleSession:
+    """Sessions that went badly leave a trace less often."""
+    if dice.random() < 0.1 + 0.3 * (1 - session.verdict):
+        return replace(session, trajectory=None)
+    return session
+
+
+# Silent failure
+
+
+def run_silent_failure(seed: int) -> dict[str, float]:
+    """Regret with all sessions judged; with a sample of the silent failures judged; and with all of them left out."""
+    return {case: run_silent_case(seed, case) for case in ("all judged", "sampled", "left out")}
+
+
+def run_silent_case(seed: int, case: str) -> float:
+    dice = np.random.default_rng([3, seed])
+    names, ledger, scale = arm_names(len(SUCCESS_CHANCES)), Ledger(), FIRST_SCALE
+    worth = [FAILED + (SUCCEEDED - FAILED) * chance for chance in SUCCESS_CHANCES]
     regret = 0.0
     for day in range(DAYS):
-        if how == "speaking" and (day <= FITTED_DAILY or day % FITTED_EVERY == 0):
-            scale = ledger.scale()
-        odds = _odds(ledger, names, day, scale)
-        for arm in rng.choice(len(names), A_DAY, p=odds):
-            is_done, noise, drawn = rng.random() < CHANCES[arm], rng.normal(0, 0.08), rng.random() < RESERVED
-            verdict = float(np.clip((DONE if is_done else FAILED) + noise, 0, 1))
-            is_silent = arm == 0 and not is_done
-            session = Session(arm=names[arm], day=day, verdict=verdict, trajectory=None if is_silent else verdict / 2)
-            judged = how == "seen" or not is_silent or (drawn and how == "speaking")
-            ledger.add(session, judged=judged)
+        if case == "sampled" and (day <= DAILY_FITS or day % FIT_EVERY == 0):
+            scale = ledger.fit_scale()
+        best = ledger.posterior(names, day, scale).chance_of_best(names)
+        odds = propensities(np.array([best[name] for name in names]), floor=CHANCE_FLOOR)
+        for arm in dice.choice(len(names), SESSIONS_PER_DAY, p=odds):
+            succeeds, noise = dice.random() < SUCCESS_CHANCES[arm], dice.normal(0, 0.08)
+            is_drawn = dice.random() < RESERVED
+            verdict = float(np.clip((SUCCEEDED if succeeds else FAILED) + noise, 0, 1))
+            is_silent = arm == 0 and not succeeds
+            session = ScaleSession(
+                arm=names[arm], day=day, verdict=verdict, trajectory=None if is_silent else verdict / 2
+            )
+            ledger.add(session, judged=case == "all judged" or not is_silent or (is_drawn and case == "sampled"))
             regret += max(worth) - worth[arm]
     return regret
-
-
-def no_judge(seed: int) -> dict[str, Any]:
-    """Regret on the trajectory's own scale, now and as version 0.1.0 read it; and whether intervals hold the truth."""
-    found: dict[str, Any] = {}
-    for name, scale in (("before", None), ("now", AT_START)):
-        rng = np.random.default_rng([4, seed])
-        arms, ledger, regret = Arms.drawn(rng.permutation(MEANS), rng), Ledger(), 0.0
-        truth = [arms.true_trajectory(arm) for arm in range(len(MEANS))]
-        for day in range(DAYS):
-            odds = _odds(ledger, arms.names, day, scale)
-            for arm in rng.choice(len(arms.names), A_DAY, p=odds):
-                ledger.add(arms.session(int(arm), day, rng), judged=False)
-                regret += max(truth) - truth[arm]
-        found[name] = regret
-        if scale is not None:
-            said = read(ledger.rows, arms.names, DAYS, scale).arms
-            found["inside"] = [
-                said[name].low <= mean <= said[name].high for name, mean in zip(arms.names, truth, strict=True)
-            ]
-    return found
-
-
-def _odds(ledger: Ledger, names: tuple[str, ...], day: int, scale: Scale | None) -> Any:
-    best = read(ledger.rows, names, day, scale).chance_of_best(names)
-    return propensities(np.array([best[name] for name in names]), floor=FLOOR)
-
-
-def size_of(size: Size) -> dict[str, Any]:
-    """Buckets and the time of one reading, with a scale and without, for 100,000 rewards under all keys."""
-    rng = np.random.default_rng(5)
-    arms, ledger = Arms.drawn(MEANS, rng), Ledger()
-    for number in range(100_000 if size is Size.FULL else 10_000):
-        session = _some_abstain(arms.session(number % len(MEANS), number % 365, rng), rng)
-        ledger.add(session, judged=rng.random() < BLIND)
-    rows, scale = ledger.rows, ledger.scale()
-    took = {}
-    for name, held in (("plain", None), ("scaled", scale)):
-        times = []
-        for _ in range(READINGS):
-            started = time.perf_counter()
-            read(rows, arms.names, 365, held)
-            times.append(time.perf_counter() - started)
-        took[name] = round(1000 * min(times), 1)
-    return {"buckets": len(rows), "read_ms": took}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Does the extractor see what a session did, and nothing else? Held against labels made by reading the logs.
+"""Does the extractor find what a session did, and nothing else? Comparison with labels made by reading the logs.
 
-Per harness and kind: how many effects were labelled, how many found, how many of those are true, precision and recall;
-below, each disagreement with its file and line. `benchmarks/labels/README.md` says what counts. The logs are those of
-GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few that the repository has.
+For each harness and kind: how many effects were labelled, how many found, how many of those are true, precision and
+recall. Below, each disagreement with its file and line. `benchmarks/labels/README.md` says what counts. The logs are
+those of GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few in the repository.
 
     python benchmarks/signals.py [--quick | --smoke]
 """
@@ -26,15 +26,15 @@ from grading.formats import EmptyTranscript, UnknownFormat, read
 from grading.signals import EffectKind, extract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from grading.formats import TranscriptReader
     from grading.formats.events import Event
 
 LABELS = scratch.ROOT / "benchmarks" / "labels"
 UNNAMED = "unnamed commit"
-RED = "red_run"
-KINDS = ("commit", UNNAMED, "push", "pr", "merge", "review", "comment", "tests_fixed", RED)
+RED_RUN = "red_run"
+KINDS = ("commit", UNNAMED, "push", "pr", "merge", "review", "comment", "tests_fixed", RED_RUN)
 LISTS = {
     "commits": "commit",
     "pushes": "push",
@@ -43,7 +43,7 @@ LISTS = {
     "reviews": "review",
     "comments": "comment",
     "tests_fixed": "tests_fixed",
-    "red_runs": RED,
+    "red_runs": RED_RUN,
 }
 EFFECTS = {
     EffectKind.PUSH: "push",
@@ -53,6 +53,7 @@ EFFECTS = {
     EffectKind.COMMENT: "comment",
     EffectKind.TESTS_FIXED: "tests_fixed",
 }
+BUNDLED_FOLDER = scratch.ROOT / "tests" / "data" / "transcripts"
 BUNDLED = {
     "claude-code/DRMacIver__claude-reliability/snapshot-tests__tests__hello-world-script__transcript.jsonl": (
         "claude-code-hello-world.jsonl"
@@ -64,15 +65,15 @@ BUNDLED = {
 }
 SMOKE_SESSIONS = 12
 SMOKE_BYTES = 100_000
-NEAR = 40
-DRIFT = 1
+# How far apart the lines of the same unnamed effect, and of the same failed test run, may be.
+MAX_DISTANCE, MAX_RED_RUN_DISTANCE = 40, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
-    """One effect, labelled or found. `key`: its hash, address, number, ref or runner; empty where nothing names it.
+class LoggedEffect:
+    """One effect, labelled or found. `key`: its hash, address, number, ref or runner, or "" if nothing names it.
 
-    `also`: earlier hashes of the same commit. `line` is of the log; where it was found, nearly so.
+    `line` is its line in the log, approximately if it was found. `also`: earlier hashes of the same commit.
     """
 
     kind: str
@@ -83,57 +84,50 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """A session's labels beside what was found: pairs of the same thing, what was missed, and what was made up."""
+class Comparison:
+    """A session's labels and findings: pairs of the same effect, labels without a finding, findings without a label."""
 
-    pairs: tuple[tuple[Thing, Thing], ...]
-    missed: tuple[Thing, ...]
-    false: tuple[Thing, ...]
+    pairs: tuple[tuple[LoggedEffect, LoggedEffect], ...]
+    missed: tuple[LoggedEffect, ...]
+    false: tuple[LoggedEffect, ...]
 
 
 def main() -> None:
     parser = scratch.parser(__doc__, quick="the same: it takes seconds", smoke=f"{SMOKE_SESSIONS} small sessions")
-    is_smoke = parser.parse_args().size is Size.SMOKE
-    compared = []
-    for session, path in sessions(is_smoke=is_smoke):
-        finds = [find for find in found(path) if find.kind != RED or "red_runs" in session]
-        compared.append((session["file"], compare(labelled(session), finds)))
-    for line in report(compared):
-        print(line)
-    print(json.dumps(figures([result for _, result in compared])))
+    comparisons = {}
+    for session, path in labelled_sessions(is_smoke=parser.parse_args().size is Size.SMOKE):
+        effects = find_effects(path)
+        if "red_runs" not in session:
+            effects = [effect for effect in effects if effect.kind != RED_RUN]
+        comparisons[session["file"]] = compare(labelled(session), effects)
+    print_report(comparisons)
+    print(json.dumps(figures(list(comparisons.values()))))
 
 
-def sessions(*, is_smoke: bool) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Each labelled session whose log is at hand, with the path of its log."""
-    where, number = locate(), 0
-    for path in sorted(LABELS.glob("*.json")):
-        for session in json.loads(path.read_text()):
-            log = where(session["file"])
-            if log is None or not log.is_file() or (is_smoke and log.stat().st_size > SMOKE_BYTES):
-                continue
-            number += 1
-            if is_smoke and number > SMOKE_SESSIONS:
-                return
-            yield session, log
-
-
-def locate() -> Callable[[str], Path | None]:
-    """Where a session's log is; says so where it is not the folder of real sessions."""
+def labelled_sessions(*, is_smoke: bool) -> list[tuple[dict[str, Any], Path]]:
+    """Each labelled session whose log is available, with the path of its log."""
     folder = scratch.data_folder() / "transcripts"
-    if folder.is_dir():
-        return lambda file: folder / file
-    print(f"{folder} is not there: only the logs that the repository has are read. Set GRADING_DATA_DIR to read all.")
-    return lambda file: scratch.ROOT / "tests" / "data" / "transcripts" / BUNDLED[file] if file in BUNDLED else None
+    has_data = folder.is_dir()
+    if not has_data:
+        print(f"{folder} is not there: only the logs in the repository are read. Set GRADING_DATA_DIR to read all.")
+    sessions = []
+    for labels in sorted(LABELS.glob("*.json")):
+        for session in json.loads(labels.read_text()):
+            name = session["file"]
+            log = folder / name if has_data else BUNDLED_FOLDER / BUNDLED.get(name, "none")
+            if log.is_file() and not (is_smoke and log.stat().st_size > SMOKE_BYTES):
+                sessions.append((session, log))
+    return sessions[:SMOKE_SESSIONS] if is_smoke else sessions
 
 
-def labelled(session: dict[str, Any]) -> list[Thing]:
-    """The things that a session's labels list."""
-    things = []
+def labelled(session: dict[str, Any]) -> list[LoggedEffect]:
+    """The effects in a session's labels."""
+    effects = []
     for name, kind in LISTS.items():
         for label in session.get(name, ()):
             key = label.get("hash") or label.get("url") or label.get("ref") or label.get("runner") or ""
-            things.append(
-                Thing(
+            effects.append(
+                LoggedEffect(
                     kind=kind if kind != "commit" or key else UNNAMED,
                     key=key,
                     line=label["line"],
@@ -141,36 +135,40 @@ def labelled(session: dict[str, Any]) -> list[Thing]:
                     also=tuple(label.get("was", ())),
                 )
             )
-    return things
+    return effects
 
 
-def found(path: Path) -> list[Thing]:
-    """The things that the product's own reader and extractor find in a log. Undone commits count for nothing."""
+def find_effects(path: Path) -> list[LoggedEffect]:
+    """The effects that the product's reader and extractor find in a log, without undone commits."""
     lines: list[int] = []
     with path.open("rb") as stream:
         try:
             reader = read(stream, path.name)
         except (EmptyTranscript, UnknownFormat):
             return []
-        # Not read ahead: an event's line is how many lines had been read when it came.
+        # No reading ahead: an event's line is the number of lines read when it comes.
         with patch("grading.formats.reader.BATCH_SIZE", 1):
             signals = extract(_numbered(reader, lines))
     commits = [
-        Thing(kind="commit", key=commit.hash, line=_line(lines, commit.at), subject=commit.subject)
+        LoggedEffect(kind="commit", key=commit.hash, line=_line(lines, commit.at), subject=commit.subject)
         for commit in signals.commits
         if not any(commit.is_same(hash_) for hash_ in signals.undone)
     ]
     effects = [
-        Thing(kind=EFFECTS[effect.kind], key=effect.key, line=_line(lines, effect.at))
+        LoggedEffect(kind=EFFECTS[effect.kind], key=effect.key, line=_line(lines, effect.at))
         for effect in signals.effects
         if effect.kind in EFFECTS
     ]
-    reds = [Thing(kind=RED, key=run.runner, line=_line(lines, run.at)) for run in signals.test_runs if not run.passed]
+    reds = [
+        LoggedEffect(kind=RED_RUN, key=run.runner, line=_line(lines, run.at))
+        for run in signals.test_runs
+        if not run.passed
+    ]
     return commits + effects + reds
 
 
 def _numbered(reader: TranscriptReader, lines: list[int]) -> Iterator[Event]:
-    """The events as they are, noting for each number the line that had been read when it came."""
+    """Passes the events through, and appends the line of each event number to `lines`."""
     for event in reader:
         lines.extend([reader.report.lines] * (event.number - len(lines)))
         yield event
@@ -180,8 +178,8 @@ def _line(lines: Sequence[int], number: int) -> int:
     return lines[number - 1] if 0 < number <= len(lines) else 0
 
 
-def compare(labels: Iterable[Thing], finds: Iterable[Thing]) -> Compared:
-    """Pairs each label with one find of its kind that may be the same; the surest first, then the nearest line."""
+def compare(labels: Iterable[LoggedEffect], finds: Iterable[LoggedEffect]) -> Comparison:
+    """Pair each label with one finding that may be the same: the surest first, then the nearest line."""
     missed, false = list(labels), list(finds)
     pairs = []
     for is_same in (_by_key, _by_number, _by_subject, _by_nearness):
@@ -192,13 +190,13 @@ def compare(labels: Iterable[Thing], finds: Iterable[Thing]) -> Compared:
                 pairs.append((label, nearest))
                 missed.remove(label)
                 false.remove(nearest)
-    return Compared(pairs=tuple(pairs), missed=tuple(missed), false=tuple(false))
+    return Comparison(pairs=tuple(pairs), missed=tuple(missed), false=tuple(false))
 
 
-def _by_key(label: Thing, find: Thing) -> bool:
+def _by_key(label: LoggedEffect, find: LoggedEffect) -> bool:
     if label.kind != find.kind or not label.key or not find.key:
         return False
-    if label.kind == RED:
+    if label.kind == RED_RUN:
         return label.line == find.line
     if label.kind == "commit":
         return any(find.key.startswith(hash_) or hash_.startswith(find.key) for hash_ in (label.key, *label.also))
@@ -206,8 +204,8 @@ def _by_key(label: Thing, find: Thing) -> bool:
     return label.key == (find.key.split()[0] if label.kind in ("push", "tests_fixed") else find.key)
 
 
-def _by_number(label: Thing, find: Thing) -> bool:
-    """A pull request or issue by its number, where one of the two has no more: "#7" and its address."""
+def _by_number(label: LoggedEffect, find: LoggedEffect) -> bool:
+    """A pull request or issue by its number, if one of the two has only a number: "#7" and an address."""
     if label.kind != find.kind or label.kind not in ("pr", "merge", "review", "comment"):
         return False
     one, other = _number(label.key), _number(find.key)
@@ -220,21 +218,21 @@ def _number(key: str) -> str:
     return match[1] if match else ""
 
 
-def _by_subject(label: Thing, find: Thing) -> bool:
-    """A commit that the log never names, by the first line of its message."""
+def _by_subject(label: LoggedEffect, find: LoggedEffect) -> bool:
+    """A commit whose hash is not in the log, by the first line of its message."""
     return label.kind == UNNAMED and find.kind == "commit" and label.subject[:60] == find.subject[:60] != ""
 
 
-def _by_nearness(label: Thing, find: Thing) -> bool:
-    """What neither side can name, by the line."""
-    if label.kind == RED:
-        return find.kind == RED and abs(label.line - find.line) <= DRIFT
+def _by_nearness(label: LoggedEffect, find: LoggedEffect) -> bool:
+    """An effect without a name, by its line."""
+    if label.kind == RED_RUN:
+        return find.kind == RED_RUN and abs(label.line - find.line) <= MAX_RED_RUN_DISTANCE
     is_nameless = not _number(label.key) or not _number(find.key)
-    loose = label.kind in ("merge", "review", "comment") and is_nameless
-    return label.kind == find.kind and loose and abs(label.line - find.line) <= NEAR
+    may_lack_name = label.kind in ("merge", "review", "comment") and is_nameless
+    return label.kind == find.kind and may_lack_name and abs(label.line - find.line) <= MAX_DISTANCE
 
 
-def counts(results: Iterable[Compared], kind: str) -> tuple[int, int, int]:
+def counts(results: Iterable[Comparison], kind: str) -> tuple[int, int, int]:
     """(labelled, found, true) of one kind."""
     true = missed = false = 0
     for result in results:
@@ -245,17 +243,17 @@ def counts(results: Iterable[Compared], kind: str) -> tuple[int, int, int]:
 
 
 def share(part: int, whole: int) -> float | None:
-    """None of nothing: where nothing was found there is no precision, where nothing is there no recall."""
+    """None if the whole is 0: there is no precision without findings, and no recall without labels."""
     return round(part / whole, 3) if whole else None
 
 
-def figures(results: Sequence[Compared]) -> dict[str, Any]:
-    """What the last line says."""
+def figures(results: Sequence[Comparison]) -> dict[str, Any]:
+    """The figures by name."""
     values: dict[str, Any] = {}
     for kind in KINDS:
-        there, reported, true = counts(results, kind)
+        labels, reported, true = counts(results, kind)
         name = kind.replace(" ", "_")
-        values[f"{name}_precision"], values[f"{name}_recall"] = share(true, reported), share(true, there)
+        values[f"{name}_precision"], values[f"{name}_recall"] = share(true, reported), share(true, labels)
     named, unnamed = counts(results, "commit"), counts(results, UNNAMED)
     return {
         "commit_precision": values.pop("commit_precision"),
@@ -268,30 +266,26 @@ def figures(results: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def report(compared: Sequence[tuple[str, Compared]]) -> Iterator[str]:
-    """The table, then each disagreement."""
-    if not compared:
-        yield "No labelled log is at hand, so nothing was measured."
-        return
-    yield f"{'':12} {'':15} {'labelled':>9} {'found':>6} {'true':>6} {'precision':>10} {'recall':>7}"
-    harnesses = Counter(file.split("/")[0] for file, _ in compared)
-    for harness in (*harnesses, ""):
-        results = [result for file, result in compared if file.startswith(f"{harness}/" if harness else "")]
+def print_report(comparisons: dict[str, Comparison]) -> None:
+    """Print the table, then each disagreement. `comparisons` are by file."""
+    harnesses = Counter(file.split("/")[0] for file in comparisons)
+    rows = []
+    for harness in (*harnesses, "all"):
+        results = [each for file, each in comparisons.items() if harness in {"all", file.split("/")[0]}]
         for kind in KINDS:
-            there, reported, true = counts(results, kind)
-            if there or reported or not harness:
-                precision, recall = (_shown(share(true, whole)) for whole in (reported, there))
-                name = harness or "all"
-                yield f"{name:12} {kind:15} {there:9} {reported:6} {true:6} {precision:>10} {recall:>7}"
-    yield f"{len(compared)} sessions ({', '.join(f'{harness} {number}' for harness, number in harnesses.items())})"
-    for file, result in compared:
-        wrong = [("missed", thing) for thing in result.missed] + [("false", thing) for thing in result.false]
-        for how, thing in sorted(wrong, key=lambda pair: pair[1].line):
-            yield f"{how:6} {thing.kind:14} {thing.key or '(no hash)':50.50} {file}:{thing.line} {thing.subject[:60]}"
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+            labels, reported, true = counts(results, kind)
+            if labels or reported or harness == "all":
+                shares = (share(true, reported), share(true, labels))
+                rows.append(
+                    [harness, kind, labels, reported, true, *("–" if each is None else each for each in shares)]
+                )
+    print(scratch.table(["harness", "kind", "labelled", "found", "true", "precision", "recall"], rows))
+    print(f"{len(comparisons)} sessions: {dict(harnesses)}")
+    for file, result in comparisons.items():
+        wrong = [("missed", effect) for effect in result.missed] + [("false", effect) for effect in result.false]
+        for how, effect in sorted(wrong, key=lambda pair: pair[1].line):
+            name = effect.key or "(no hash)"
+            print(f"{how:6} {effect.kind:14} {name:50.50} {file}:{effect.line} {effect.subject[:60]}")
 
 
 if __name__ == "__main__":

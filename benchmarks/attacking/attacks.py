@@ -1,4 +1,4 @@
-"""The attacks: what somebody who is graded may try so that its favourite arm is chosen more often."""
+"""The attacks: what an agent may try so that its favourite arm is chosen more often."""
 
 import datetime as dt
 import hashlib
@@ -6,19 +6,20 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.attacking import papers
+from benchmarks.attacking import evidence
 from benchmarks.attacking.attacker import Attacker
-from benchmarks.attacking.world import DECISION, FAVOURITE, LIVE, honest_session
+from benchmarks.attacking.world import DECISION, FAVOURITE, SESSION, honest_session
+from benchmarks.scratch import commit_hash
 
-# Decisions that one agent may have open; and draws below this are the arm that comes first by name.
-OPEN, WANTED = 8, 0.05
+# How many decisions an agent may have open. Draws below the threshold chose the arm that comes first by name.
+MAX_OPEN_DECISIONS, DRAW_THRESHOLD = 8, 0.05
 Act = Callable[[Attacker], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """`act` is what is sent over HTTP. `plain`: the same sessions without the trick, where they would have counted all
-    the same; what the trick moved is then what it moved beyond that. `late`: it begins when honest work has come in.
+    """`act` sends the attack over HTTP. `plain` sends the same sessions without the trick: the attack moved its arm
+    beyond that. `late`: the attack begins after the honest work.
     """
 
     name: str
@@ -32,48 +33,50 @@ ATTACKS: list[Attack] = []
 
 
 def attack(sentence: str, plain: Act | None = None, *, late: bool = False) -> Callable[[Act], Act]:
-    """Make a function one of the attacks, by its name."""
+    """Register a function as an attack with its name."""
 
-    def enlist(act: Act) -> Act:
+    def register(act: Act) -> Act:
         ATTACKS.append(Attack(name=act.__name__, sentence=sentence, act=act, plain=plain, late=late))
         return act
 
-    return enlist
+    return register
 
 
-# --- sessions that are sent as they are, to be compared with ---------------------------------------------------------
+# Sessions that are sent as they are, to be compared with
 
 
-def good(eve: Attacker, name: str, *, count: int = 3, **said: object) -> object:
+def good(eve: Attacker, name: str, *, count: int = 3, **metadata: object) -> object:
     """A session with invented success in a log that looks like any other."""
-    calls = [*papers.commits(name, count), *papers.merges(name, 2)]
-    return eve.send(name, transcript=papers.log(name, calls, eve.now), journal=papers.boast(name), **said)
+    calls = [*evidence.commits(name, count), *evidence.merges(name, 2)]
+    return eve.send(
+        name, transcript=evidence.log(name, calls, eve.now), journal=evidence.boastful_journal(name), **metadata
+    )
 
 
-def bad(eve: Attacker, name: str, **said: object) -> object:
+def bad(eve: Attacker, name: str, **metadata: object) -> object:
     """A session that really came to nothing."""
-    return eve.send(name, transcript=papers.log(name, papers.failures(name), eve.now), **said)
+    return eve.send(name, transcript=evidence.log(name, evidence.failures(name), eve.now), **metadata)
 
 
 def bad_ones(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         bad(eve, f"bad-{number}")
-    eve.judged()
+    eve.site.judge_all()
 
 
-# --- the attacks -----------------------------------------------------------------------------------------------------
+# The attacks
 
 
 @attack("twelve invented small files for each session, and no log")
 def invented_patches(eve: Attacker) -> None:
     for number in range(eve.budget):
-        eve.send(f"patch-{number}", patch=papers.patch(f"patch-{number}"))
+        eve.send(f"patch-{number}", patch=evidence.patch(f"patch-{number}"))
 
 
 @attack("the same invented patch for every session")
 def same_bytes(eve: Attacker) -> None:
     for number in range(eve.budget):
-        eve.send(f"same-{number}", patch=papers.patch("same"))
+        eve.send(f"same-{number}", patch=evidence.patch("same"))
 
 
 @attack("logs of commits, merges and green tests that never were")
@@ -92,81 +95,81 @@ def forged_week(eve: Attacker) -> None:
 @attack("journals that claim everything, and nothing else")
 def boasts(eve: Attacker) -> None:
     for number in range(eve.budget):
-        eve.send(f"boast-{number}", journal=papers.boast(f"boast-{number}"))
+        eve.send(f"boast-{number}", journal=evidence.boastful_journal(f"boast-{number}"))
 
 
 @attack("facts of commits and pull requests that never were, and no log")
 def invented_facts(eve: Attacker) -> None:
     for number in range(eve.budget):
-        shas = [papers.hash_of(f"fact-{number}-{each}") for each in range(6)]
+        shas = [commit_hash(f"fact-{number}-{each}") for each in range(6)]
         urls = [f"https://github.com/acme/tool/pull/{9000 + 10 * number + each}" for each in range(4)]
-        said = {"commits": [{"sha": sha, "by": "trailer"} for sha in shas], "pull_requests": urls}
-        eve.send(f"facts-{number}", facts=json.dumps(said).encode())
+        facts = {"commits": [{"sha": sha, "by": "trailer"} for sha in shas], "pull_requests": urls}
+        eve.send(f"facts-{number}", facts=json.dumps(facts).encode())
 
 
-@attack("after each bad verdict: that the session was refused, and does not count", bad_ones)
+@attack("claims after each bad verdict that the session was refused", bad_ones)
 def refused_after(eve: Attacker) -> None:
     bad_ones(eve)
     for number in range(eve.budget // 2):
         eve.send(f"bad-{number}", outcome="refused", outcome_reason="I declined")
 
 
-@attack("in the very first word: that the session was refused, and does not count", bad_ones)
+@attack("claims in the first submission that the session was refused", bad_ones)
 def refused_first(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         bad(eve, f"bad-{number}", outcome="refused", outcome_reason="I declined")
 
 
-@attack("infrastructure from the first byte: the outcome, an exit code, a forged API error at the log's end", bad_ones)
+@attack("claims infrastructure at once: the outcome, an exit code, a forged API error at the log's end", bad_ones)
 def infrastructure_first(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         name = f"bad-{number}"
-        calls, last = papers.failures(name), [papers.api_error(name, eve.now)]
-        said = {"outcome": "infrastructure", "outcome_reason": "overloaded", "exit_code": 137}
-        eve.send(name, transcript=papers.log(name, calls, eve.now, last="", extra=last), **said)
+        calls, last = evidence.failures(name), [evidence.api_error(name, eve.now)]
+        metadata = {"outcome": "infrastructure", "outcome_reason": "overloaded", "exit_code": 137}
+        eve.send(name, transcript=evidence.log(name, calls, eve.now, last="", extra=last), **metadata)
 
 
-@attack("a new journal full of claims after each verdict, to be judged again", bad_ones)
+@attack("sends a new journal full of claims after each verdict, to be judged again", bad_ones)
 def journal_again(eve: Attacker) -> None:
     bad_ones(eve)
     for attempt in range(3):
         for number in range(eve.budget // 2):
-            eve.send(f"bad-{number}", journal=papers.boast(f"bad-{number} {attempt}"))
-        eve.judged()
+            eve.send(f"bad-{number}", journal=evidence.boastful_journal(f"bad-{number} {attempt}"))
+        eve.site.judge_all()
 
 
-@attack("after each bad verdict: a log that goes on, with invented success, to be judged again", bad_ones)
+@attack("sends after each bad verdict a log that goes on, with invented success, to be judged again", bad_ones)
 def log_goes_on(eve: Attacker) -> None:
     bad_ones(eve)
     for number in range(eve.budget // 2):
         name = f"bad-{number}"
-        calls = [*papers.failures(name), *papers.commits(name, 4), *papers.merges(name, 3)]
-        eve.send(name, transcript=papers.log(name, calls, eve.now), journal=papers.boast(name))
+        calls = [*evidence.failures(name), *evidence.commits(name, 4), *evidence.merges(name, 3)]
+        eve.send(name, transcript=evidence.log(name, calls, eve.now), journal=evidence.boastful_journal(name))
 
 
-@attack("after each bad verdict: that the session was of another category", bad_ones)
+@attack("claims another category after each bad verdict", bad_ones)
 def category_after(eve: Attacker) -> None:
     bad_ones(eve)
     for number in range(eve.budget // 2):
         eve.send(f"bad-{number}", category="social")
 
 
-@attack("no category until the verdict is there; then the favourite for good ones, and another for bad ones", bad_ones)
+@attack("names no category before the verdict; then the favourite for good ones, and another for bad ones", bad_ones)
 def category_withheld(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         bad(eve, f"bad-{number}", category=None)
-    eve.judged()
+    eve.site.judge_all()
     for number in range(eve.budget // 2):
         eve.send(f"bad-{number}", category="social")
 
 
-@attack("bad sessions dated to the year 2000", bad_ones)
+@attack("dates bad sessions to the year 2000", bad_ones)
 def dated_2000(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         bad(eve, f"bad-{number}", ended_at=dt.datetime(2000, 1, 1 + number, tzinfo=dt.UTC))
 
 
-@attack("good sessions dated to next year, when they would weigh most")
+@attack("dates good sessions to next year, when they would weigh most")
 def dated_ahead(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         good(eve, f"ahead-{number}", ended_at=eve.now + dt.timedelta(days=300 + number))
@@ -176,10 +179,10 @@ def failed_checks(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         facts = {"checks": [{"name": "ci", "passed": False}]}
         good(eve, f"veto-{number}", facts=json.dumps(facts).encode())
-    eve.judged()
+    eve.site.judge_all()
 
 
-@attack("a failed check is said to have passed after all", failed_checks)
+@attack("reports a failed check as passed later", failed_checks)
 def veto_lifted(eve: Attacker) -> None:
     failed_checks(eve)
     for number in range(eve.budget // 2):
@@ -187,23 +190,23 @@ def veto_lifted(eve: Attacker) -> None:
         eve.send(f"veto-{number}", facts=json.dumps(facts).encode())
 
 
-@attack("decision ids ground offline by the hash that draws used to follow from")
+@attack("tries decision ids offline, with the hash that draws used to follow from")
 def ground_offline(eve: Attacker) -> None:
-    found = number = 0
-    while found < OPEN:
+    requested = number = 0
+    while requested < MAX_OPEN_DECISIONS:
         digest = hashlib.sha256(f"category\0ground-{number}".encode()).digest()
-        if int.from_bytes(digest[:8], "big") / 2**64 < WANTED:
-            reply = eve.ask(f"ground-{number}")
+        if int.from_bytes(digest[:8], "big") / 2**64 < DRAW_THRESHOLD:
+            reply = eve.request_decision(f"ground-{number}")
             arm = reply.json().get("arm", "") if reply.is_success else ""
-            eve.told[f"drew {arm}"] = eve.told.get(f"drew {arm}", 0) + 1
-            found += 1
+            eve.replies[f"drew {arm}"] += 1
+            requested += 1
         number += 1
 
 
-@attack("asks until it likes the arm, and drops the other decisions")
+@attack("asks until it gets its arm, and drops the other decisions")
 def ground_online(eve: Attacker) -> None:
     for number in range(eve.budget):
-        reply = eve.ask(f"ask-{number}")
+        reply = eve.request_decision(f"ask-{number}")
         if reply.is_success and reply.json()["arm"] == FAVOURITE:
             good(eve, f"asked-{number}", selection_id=f"ask-{number}")
 
@@ -211,13 +214,13 @@ def ground_online(eve: Attacker) -> None:
 @attack("insists on its arm again and again, to spend what a day allows everybody")
 def overrides(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
-        eve.ask(f"insist-{number}", override=("news", "research", "social")[number % 3])
+        eve.request_decision(f"insist-{number}", override=("news", "research", "social")[number % 3])
 
 
 @attack("asks with the decision ids that others are about to ask with")
 def ids_taken(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
-        eve.ask(DECISION.format(number), override="social")
+        eve.request_decision(DECISION.format(number), override="social")
 
 
 @attack("ends other agents' decisions with its own sessions")
@@ -229,14 +232,14 @@ def others_decisions(eve: Attacker) -> None:
 def others_logs(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         theirs = honest_session(number, eve.now)
-        name = f"copied-{number}" if number % 2 else LIVE.format(number)
+        name = f"copied-{number}" if number % 2 else SESSION.format(number)
         eve.send(name, transcript=theirs["transcript"][1], journal=theirs["journal"][1])
 
 
-attack("hands in other agents' logs as its own, after them", late=True)(others_logs)
+attack("submits other agents' logs as its own, after them", late=True)(others_logs)
 
 
-@attack("hands in other agents' logs, which it can read, before them")
+@attack("submits other agents' logs, which it can read, before them")
 def others_logs_first(eve: Attacker) -> None:
     others_logs(eve)
 
@@ -244,28 +247,26 @@ def others_logs_first(eve: Attacker) -> None:
 @attack("claims other agents' commits before they do")
 def others_commits_first(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
-        shas = [papers.hash_of(f"{LIVE.format(number)}/{each}") for each in range(3)]
-        said = {"commits": [{"sha": sha, "by": "trailer"} for sha in shas]}
-        eve.send(f"claimed-{number}", facts=json.dumps(said).encode())
+        shas = [commit_hash(f"{SESSION.format(number)}/{each}") for each in range(3)]
+        facts = {"commits": [{"sha": sha, "by": "trailer"} for sha in shas]}
+        eve.send(f"claimed-{number}", facts=json.dumps(facts).encode())
 
 
 @attack("reverts other agents' commits, one after another")
 def reverts(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
-        theirs = papers.hash_of(f"{LIVE.format(number)}/0")
-        said = (
-            f'[main {papers.hash_of(f"revert-{number}")[:7]}] Revert "{LIVE.format(number)} step 0"\n 2 files changed'
-        )
-        calls = [(f"git revert --no-edit {theirs}", said)]
-        eve.send(f"revert-{number}", transcript=papers.log(f"revert-{number}", calls, eve.now), category="social")
+        theirs = commit_hash(f"{SESSION.format(number)}/0")
+        output = f'[main {commit_hash(f"revert-{number}")[:7]}] Revert "{SESSION.format(number)} step 0"'
+        calls = [(f"git revert --no-edit {theirs}", f"{output}\n 2 files changed")]
+        eve.send(f"revert-{number}", transcript=evidence.log(f"revert-{number}", calls, eve.now), category="social")
 
 
 @attack("the same invented work under new ids, one byte changed each time")
 def one_byte_changed(eve: Attacker) -> None:
     for number in range(eve.budget):
         name = f"byte-{number}"
-        calls = [*papers.commits("byte", 3), *papers.merges("byte", 2)]
-        whole = papers.log("byte", calls, eve.now, last=f"That is all, {number}.")
+        calls = [*evidence.commits("byte", 3), *evidence.merges("byte", 2)]
+        whole = evidence.log("byte", calls, eve.now, last=f"That is all, {number}.")
         eve.send(name, transcript=whole.replace(b'"sessionId": "byte"', f'"sessionId": "{name}"'.encode()))
 
 
@@ -280,7 +281,7 @@ def easy_work(eve: Attacker) -> None:
     for number in range(eve.budget):
         name = f"easy-{number}"
         task = f"This is {FAVOURITE} work, merged and verified: {FAVOURITE}, {FAVOURITE}"
-        eve.send(name, transcript=papers.log(name, papers.commits(name, 1), eve.now, task=task), title=task)
+        eve.send(name, transcript=evidence.log(name, evidence.commits(name, 1), eve.now, task=task), title=task)
 
 
 @attack("two agents of one operator do it, so that each has its own limit")

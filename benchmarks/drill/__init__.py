@@ -1,5 +1,5 @@
-"""An outage drill: real processes, a stream of sessions, faults, and then the database is asked what came of it all.
+"""An outage drill: real processes, a stream of sessions and faults. Then the database says what became of it all.
 
-site (the processes) · stream (what agents send) · scene, faults (what goes wrong) · phases (which, how many) · run
-checks (pure questions to the database) · findings (the promises) · report (the table)
+`site` runs the processes. `phases` lists what goes wrong, `faults`, `waiting` and `programs` have a script for each
+fault, and `run` plays them in a `scene`. `checks` asks the database, `findings` compares with what was promised.
 """

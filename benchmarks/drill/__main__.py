@@ -1,4 +1,4 @@
-"""`python -m benchmarks.drill`: break the judging in every way; exit status 1 where a promise was broken."""
+"""`python -m benchmarks.drill`: break the judging in every way. The exit status is 1 if a promise was broken."""
 
 import argparse
 import logging
@@ -16,35 +16,35 @@ from benchmarks.drill import site
 from tests import postgres
 
 if TYPE_CHECKING:
-    from benchmarks.drill.report import Report
+    from benchmarks.drill.findings import Report
 
 USUAL, QUICK = {"sessions": 24, "kills": 100}, {"sessions": 6, "kills": 10}
 
 
 def main() -> int:
-    arguments = parsed()
-    # Ctrl-C too: what a shell starts in the background begins with it ignored.
+    options = parse_options()
+    # Ctrl-C too: a shell starts background jobs with it ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+        signal.signal(number, exit_on_signal)
     state = Path(tempfile.mkdtemp(prefix="gradingsite-drill-"))
-    is_kept = True
+    keeps_state = True
     try:
         with scratch_database() as url:
-            report = drill(state, url, arguments)
-        is_kept = bool(report.all_broken())
+            report = drill(state, url, options)
+        keeps_state = bool(report.all_broken())
         print(report.text(), flush=True)
     except (KeyboardInterrupt, SystemExit):
-        is_kept = False
+        keeps_state = False
         raise
     finally:
-        if is_kept:
+        if keeps_state:
             print(f"The programs' logs are in {state}", file=sys.stderr)
         else:
             shutil.rmtree(state, ignore_errors=True)
-    return int(is_kept)
+    return int(keeps_state)
 
 
-def parsed() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks.drill", description="Break the judging in every way, and count what is lost."
     )
@@ -54,54 +54,46 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--phase", action="append", default=[], help="only those with this in their name; may be given again"
     )
-    parser.add_argument("--patience", type=float, default=180, help="seconds until what is still open is lost (180)")
+    parser.add_argument("--patience", type=float, default=180, help="seconds until an open job counts as lost (180)")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments")
-    arguments = parser.parse_args()
-    for name, number in (QUICK if arguments.quick else USUAL).items():
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, number)
-    return arguments
+    options = parser.parse_args()
+    for name, number in (QUICK if options.quick else USUAL).items():
+        if getattr(options, name) is None:
+            setattr(options, name, number)
+    return options
 
 
-def end(number: int, _frame: object) -> NoReturn:
-    """A signal ends the drill as Ctrl-C does: everything that runs is stopped."""
+def exit_on_signal(number: int, _frame: object) -> NoReturn:
+    """Exit as Ctrl-C does, so that everything that runs is stopped."""
     sys.exit(128 + number)
 
 
-def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Report":
-    """A site of its own in `state`, the phases played on it, and what became of them. Everything is stopped after."""
-    ours = site.settle_in(state, database_url)
-    os.environ["HEARTBEAT_SECONDS"] = "1" if arguments.quick else "5"
+def drill(state: Path, database_url: str, options: argparse.Namespace) -> "Report":
+    """Play the phases on a new site in `state`, stop it, and report."""
+    ours = site.prepare_environment(state, database_url)
+    os.environ["HEARTBEAT_SECONDS"] = "1" if options.quick else "5"
     import django
 
     django.setup()
     from django.core.management import call_command
     from django.db import connections
 
-    from benchmarks.drill.run import Drill, Plan
+    from benchmarks.drill.run import Drill
     from grading.models import Agent, ApiToken
 
-    logging.disable()  # the faults are meant, and the programs' logs tell of them
+    logging.disable()  # the faults are intended, and the programs have logs of their own
     call_command("migrate", verbosity=0)
     _row, token = ApiToken.objects.issue(Agent.objects.create(name="drill"), note="outage drill")
-    plan = Plan(
-        sessions=arguments.sessions,
-        kills=arguments.kills,
-        seed=arguments.seed,
-        quick=arguments.quick,
-        patience=arguments.patience,
-        only=tuple(arguments.phase),
-    )
     try:
         with site.started(site.Site(site.commands(state, ours), state, ours)) as running:
-            return Drill(running, plan, token).run()
+            return Drill(running, options, token).run()
     finally:
         connections.close_all()
 
 
 @contextmanager
 def scratch_database() -> Iterator[str]:
-    """SQLite in the drill's folder; with a PostgreSQL DATABASE_URL, a PostgreSQL server of its own, which it kills."""
+    """The URL of the drill's database: "" for SQLite, or that of a new PostgreSQL server if DATABASE_URL is one's."""
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
         yield ""
         return

@@ -1,11 +1,10 @@
-"""What became of the sessions, from the database and the judge's own record of its calls. Every check can fail."""
+"""What became of the sessions, by the database and the judge's record of its calls."""
 
 import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from django.db.models import Count, Max, Min, QuerySet
 
@@ -20,79 +19,77 @@ from grading.vocabulary import Reason, Source
 
 UNKNOWN = "?"
 NAME = re.compile(r"drill-\d\d-\d{4,}")
-# Who has the last word: the judge, or a person who corrected it.
-FINAL = (Source.JUDGE, Source.HUMAN)
-MOMENT = dt.timedelta(seconds=1)
+FINAL_SOURCES = (Source.JUDGE, Source.HUMAN)
+# A call that had its permit before the quota's row changed may still begin within this time.
+PERMIT_GRACE = dt.timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One call, as the judge saw it or as our row has it: the session it was about, and its id where it was told."""
+    """One call, by the judge's record or by our row: its session, and its id if there was an answer."""
 
     session: str
     request_id: str = ""
 
 
-# --- sessions --------------------------------------------------------------------------------------------------------
+# Sessions
 
 
 def lost(accepted: Collection[str]) -> set[str]:
-    """Sessions for which an agent has a receipt, but from whose verdict no bandit has learned: none came, or the
-    reward is another's, provisional, or not what the ledger holds.
+    """Accepted sessions from whose verdict no bandit has learned: none came, or the reward has another source, is
+    provisional, or is not what the ledger has.
     """
     sessions = Session.objects.filter(external_id__in=accepted)
-    learned = {(entry.observation, entry.value_micro) for entry in _live(sessions)}
-    rewards_of = {session: rewards.live(session) for session in sessions}
-    fine = {
-        session.external_id
-        for session, held in rewards_of.items()
-        if _is_verdict(held) and (session.observation, round((held.value or 0) * MICRO)) in learned
-    }
-    return set(accepted) - fine
+    learned = {(entry.observation, entry.value_micro) for entry in _live_entries(sessions)}
+    rewarded = set()
+    for session in sessions:
+        reward = rewards.live(session)
+        if reward is None or not reward.final or reward.source not in FINAL_SOURCES or reward.grade is None:
+            continue
+        if (session.observation, round((reward.value or 0) * MICRO)) in learned:
+            rewarded.add(session.external_id)
+    return set(accepted) - rewarded
 
 
 def why_lost(accepted: Collection[str]) -> list[str]:
-    """Of each session that is lost, in words, what became of its job and its reward."""
+    """A sentence for each lost session: what became of its job and its reward."""
     return [_why_lost(name) for name in sorted(lost(accepted))]
 
 
 def _why_lost(name: str) -> str:
     job = JudgeJob.objects.filter(session__external_id=name).order_by("-pk").first()
-    held = Settlement.objects.filter(session__external_id=name).order_by("-revision").first()
-    was = "no job" if job is None else f"a job that is {job.state} {job.reason}, {job.losses} losses"
-    return f"{name} has {was}, and {'no reward' if held is None else f'a reward by {held.source or held.reason}'}"
-
-
-def _is_verdict(held: Settlement | None) -> TypeGuard[Settlement]:
-    return held is not None and held.final and held.source in FINAL and held.grade is not None
+    reward = Settlement.objects.filter(session__external_id=name).order_by("-revision").first()
+    its_job = "no job" if job is None else f"a job that is {job.state} {job.reason}, {job.losses} losses"
+    its_reward = "no reward" if reward is None else f"a reward by {reward.source or reward.reason}"
+    return f"{name} has {its_job}, and {its_reward}"
 
 
 def double(accepted: Collection[str]) -> set[str]:
-    """Sessions that were graded twice for the chain, or that a bandit has learned from twice."""
+    """Sessions with two verdicts in the chain, or with two rewards in one bandit."""
     sessions = Session.objects.filter(external_id__in=accepted)
     verdicts = (
         Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions).values("session__external_id")
     )
-    twice = verdicts.annotate(times=Count("pk")).filter(times__gt=1)
-    credits_of = Counter((entry.observation, entry.bandit_id) for entry in _live(sessions))
+    judged_twice = verdicts.annotate(times=Count("pk")).filter(times__gt=1).order_by()
+    credits_of = Counter((entry.observation, entry.bandit_id) for entry in _live_entries(sessions))
     learned_twice = {observation for (observation, _bandit), times in credits_of.items() if times > 1}
-    names = {row.external_id for row in sessions if row.observation in learned_twice}
-    return names | {row["session__external_id"] for row in twice.order_by()}
+    names = {session.external_id for session in sessions if session.observation in learned_twice}
+    return names | {row["session__external_id"] for row in judged_twice}
 
 
-def _live(sessions: QuerySet[Session]) -> QuerySet[LedgerEntry]:
+def _live_entries(sessions: QuerySet[Session]) -> QuerySet[LedgerEntry]:
     names = [session.observation for session in sessions]
     return LedgerEntry.objects.filter(observation__in=names).live()
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
+# Calls
 
 
 def unrecorded(calls: Iterable[Sent], attempts: Iterable[Sent]) -> int:
-    """Calls without an attempt of their own, and attempts that claim a call that was not theirs.
+    """The number of calls without an attempt, and of attempts that name a call that was not theirs.
 
-    A worker may die between the row and the call, so a session may have more attempts than calls; never fewer. An
-    answered attempt has the id of a call about the same session, and no other attempt has it.
+    A worker may die between the row and the call, so a session may have more attempts than calls, but not fewer. An
+    answered attempt has the id of a call about the same session, and no other attempt has that id.
     """
     calls, attempts = list(calls), list(attempts)
     missing = Counter(call.session for call in calls) - Counter(attempt.session for attempt in attempts)
@@ -101,18 +98,17 @@ def unrecorded(calls: Iterable[Sent], attempts: Iterable[Sent]) -> int:
     return missing.total() + wrong.total()
 
 
-def seen_by_judge(calls: Iterable[dict[str, object]]) -> list[Sent]:
-    """The simulator's calls (`/_calls`); the session's name stands in every prompt."""
-    return [Sent(_named(call), str(call["request_id"])) for call in calls]
+def recorded_by_judge(calls: Iterable[dict[str, object]]) -> list[Sent]:
+    """The simulator's calls. Every prompt contains its session's name."""
+    recorded = []
+    for call in calls:
+        match = NAME.search(str(call["request"]))
+        recorded.append(Sent(match.group() if match else UNKNOWN, str(call["request_id"])))
+    return recorded
 
 
-def _named(call: dict[str, object]) -> str:
-    found = NAME.search(str(call["request"]))
-    return found.group() if found else UNKNOWN
-
-
-def on_record(prefix: str) -> list[Sent]:
-    """The attempts that were sent, or were about to be, for sessions of this prefix."""
+def recorded_by_site(prefix: str) -> list[Sent]:
+    """The attempts that were sent, or about to be, for sessions with this prefix."""
     rows = attempts_of(prefix).exclude(prompt_sha256="")
     return [Sent(name, request_id) for name, request_id in rows.values_list("job__session__external_id", "request_id")]
 
@@ -122,15 +118,15 @@ def attempts_of(prefix: str) -> QuerySet[JudgeAttempt]:
 
 
 def unended(prefix: str) -> int:
-    """Attempts whose row does not say how they ended."""
+    """The number of attempts whose row doesn't say how they ended."""
     return attempts_of(prefix).filter(outcome=AttemptOutcome.RUNNING).count()
 
 
-# --- outages ---------------------------------------------------------------------------------------------------------
+# Outages
 
 
 def alarm_delay(since: dt.datetime, until: dt.datetime) -> float | None:
-    """Seconds from the first refusal in that time to the alarm; None where it never came, or is still open."""
+    """Seconds from the first refusal in that time to the alarm. None if no alarm came, or if it is still open."""
     refused = JudgeAttempt.objects.filter(
         finished_at__range=(since, until), reason__in=[Reason.QUOTA_EXHAUSTED, Reason.AUTH], http_status__isnull=False
     )
@@ -142,33 +138,30 @@ def alarm_delay(since: dt.datetime, until: dt.datetime) -> float | None:
 
 
 def quota_alarms() -> QuerySet[Alarm]:
-    """The alarms that a quota is out; those of a failing service hold until enough calls went well again."""
+    """The alarms that a quota is exhausted, without those of a failing service."""
     return Alarm.objects.filter(rule=JUDGE_OUT, about__in=[about_quota(quota) for quota in Quota.objects.all()])
 
 
 def calls_while_out(since: dt.datetime, until: dt.datetime) -> int:
-    """Attempts that began while the quota's row said that nothing may be sent, probes aside, up to `until`.
-
-    What had its permit before the row changed may still be about to begin: MOMENT is left to it.
-    """
+    """The number of attempts that began before `until` while the quota's row said that nothing may be sent."""
     closed = QuotaTransition.objects.filter(at__gte=since).exclude(state__in=[QuotaState.OPEN, QuotaState.PACING])
     first = closed.order_by("at").first()
     if first is None:
         return 0
-    return JudgeAttempt.objects.filter(started_at__gt=first.at + MOMENT, started_at__lt=until).count()
+    return JudgeAttempt.objects.filter(started_at__gt=first.at + PERMIT_GRACE, started_at__lt=until).count()
 
 
 def overtaken(started: Sequence[int]) -> list[int]:
-    """For each job in the order of starting, how many that were promised before it started after it.
+    """For each job in the order of starting, how many jobs that were promised earlier started later.
 
-    `started` holds places in the promised order. Where n calls go on at a time, up to n − 1 earlier jobs may have
-    been claimed already and start a moment later; more than that is a broken promise.
+    `started` are places in the promised order. With n calls at a time, up to n − 1 earlier jobs may have been claimed
+    already and start a moment later. More than that is a broken promise.
     """
     return [sum(other < place for other in started[index + 1 :]) for index, place in enumerate(started)]
 
 
 def starts(promised: Sequence[int], since: dt.datetime) -> list[int]:
-    """The places of the promised jobs in the order in which they were first asked about from `since` on."""
+    """The places of the promised jobs, in the order of their first attempts from `since` on."""
     places = {job: place for place, job in enumerate(promised)}
     rows = JudgeAttempt.objects.filter(job__in=promised, started_at__gte=since).values("job")
     first = rows.annotate(at=Min("started_at"), row=Min("pk")).order_by("at", "row")
@@ -176,7 +169,7 @@ def starts(promised: Sequence[int], since: dt.datetime) -> list[int]:
 
 
 def drained_at(promised: Sequence[int]) -> dt.datetime | None:
-    """When the last of these jobs was done; None where one is not."""
+    """When the last of these jobs was done; None if one is still open."""
     jobs = JudgeJob.objects.filter(pk__in=promised)
     if jobs.open().exists():
         return None

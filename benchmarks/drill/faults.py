@@ -1,4 +1,4 @@
-"""What goes wrong, and when: one script for each fault."""
+"""Faults of the judge, the workers and the broker: one script each."""
 
 import datetime as dt
 
@@ -13,37 +13,40 @@ from grading.models import JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 
 OK = 200
-# A reset that the API names by the minute is at least so many seconds away.
-SHORTEST_OUTAGE = 8
-ANY_MOMENT = 0.25
-# Said here once more, so that another order in the code is noticed: new ones first, then those that teach most. The
-# ones that were drawn to speak for their arm's abstentions go in between, as far as their share of the calls goes.
-PROMISED = ("backlog", "-worth", "pk")
+# The reset that the API names is a whole minute, at least so many seconds away.
+MIN_OUTAGE_SECONDS = 8
+# The share of kills at any moment after a worker's start.
+RANDOM_KILLS = 0.25
+# The promised order, repeated here so that another order in the code is noticed: new sessions first, then those that
+# teach most. Sessions that were drawn to represent abstentions go in between and are not promised an order.
+PROMISED_ORDER = ("backlog", "-worth", "pk")
 
 
-# --- the judge -------------------------------------------------------------------------------------------------------
+# The judge
 
 
 def quota_gone(scene: Scene) -> Script:
-    """The 400 that names its reset. In quick mode an operator, who knows better, asks before that."""
+    """The 400 that names its reset. In quick mode an operator probes before that."""
     yield 0.5
     now = timezone.now()
-    named = minute_after(now + dt.timedelta(hours=2) if scene.quick else now + dt.timedelta(seconds=SHORTEST_OUTAGE))
-    scene.fault()
-    scene.site.order(mode="usage_limits", options={"regain": f"{named:%Y-%m-%d at %H:%M}"})
+    reset_at = minute_after(
+        now + dt.timedelta(hours=2) if scene.quick else now + dt.timedelta(seconds=MIN_OUTAGE_SECONDS)
+    )
+    scene.begin_fault()
+    scene.site.script_judge(mode="usage_limits", options={"regain": f"{reset_at:%Y-%m-%d at %H:%M}"})
     if scene.quick:
-        yield from enough_wait()
+        yield from wait_for_backlog()
     else:
-        yield (named - now).total_seconds() - 0.5
-    back(scene)
+        yield (reset_at - now).total_seconds() - 0.5
+    judge_is_back(scene)
     if scene.quick:
         quota.probe_now()
     else:
-        scene.back_at = named
+        scene.back_at = reset_at
 
 
-def enough_wait() -> Script:
-    """Until so many jobs wait that a wrong order would show; not for ever."""
+def wait_for_backlog() -> Script:
+    """Until so many jobs wait that a wrong order would show, for so long at most."""
     for _ in range(200):
         if JudgeJob.objects.filter(state=JobState.QUEUED).count() >= 2 * IN_FLIGHT:
             return
@@ -55,28 +58,28 @@ def minute_after(moment: dt.datetime) -> dt.datetime:
 
 
 def credit_gone(scene: Scene) -> Script:
-    """The 400 that names none: probes find out that credit was bought."""
+    """The 400 that names no reset: probes find out that credit was bought."""
     yield scene.pause(2)
-    scene.fault()
-    scene.site.order(mode="no_credit")
+    scene.begin_fault()
+    scene.site.script_judge(mode="no_credit")
     yield scene.pause(4)
-    back(scene)
+    judge_is_back(scene)
 
 
 def key_refused(scene: Scene) -> Script:
     yield scene.pause(2)
-    scene.fault()
-    scene.site.order(mode="auth")
-    yield from refusal_known()
+    scene.begin_fault()
+    scene.site.script_judge(mode="auth")
+    yield from wait_for_refusal()
     yield scene.pause(3)
-    back(scene)
+    judge_is_back(scene)
     quota.probe_now()
 
 
-def refusal_known() -> Script:
-    """Until the site knows that it is refused, and no call is under way that would tell it once more after the probe.
+def wait_for_refusal() -> Script:
+    """Until the site knows that its key is refused and no call is under way, which would be refused after the probe.
 
-    Only a person asks again then. Not for ever: on a slow machine half a minute.
+    For half a minute at most.
     """
     for _ in range(300):
         if Quota.objects.out().exists() and not JudgeJob.objects.filter(state=JobState.LEASED).exists():
@@ -88,33 +91,33 @@ def paused(scene: Scene) -> Script:
     yield scene.pause(2)
     quota.pause(by=None, note="drill")
     yield scene.pause(3)
-    back(scene)
+    judge_is_back(scene)
     quota.resume(by=None)
 
 
-def back(scene: Scene) -> None:
-    """The judge is back. What waits now is given a worth by lot, so that the promised order is put to the test."""
+def judge_is_back(scene: Scene) -> None:
+    """The judge answers again. Jobs that wait get a random worth, so that the promised order is tested."""
     waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
     for job_id in waiting.values_list("pk", flat=True):
         JudgeJob.objects.filter(pk=job_id).update(worth=scene.rng.randrange(5) / 10)
     due = waiting.filter(next_attempt_at__lte=timezone.now(), reserved=False)
-    scene.promised = list(due.order_by(*PROMISED).values_list("pk", flat=True))
-    scene.site.order(mode="verdict")
+    scene.promised = list(due.order_by(*PROMISED_ORDER).values_list("pk", flat=True))
+    scene.site.script_judge(mode="verdict")
     scene.back_at = timezone.now()
 
 
 def overloaded(scene: Scene) -> Script:
     yield scene.pause(2)
-    scene.site.order(mode="overloaded")
+    scene.site.script_judge(mode="overloaded")
     yield scene.pause(3)
-    scene.site.order(mode="verdict")
+    scene.site.script_judge(mode="verdict")
 
 
 def rate_limited(scene: Scene) -> Script:
     yield scene.pause(2)
-    scene.site.order(mode="rate_limit", options={"retry_after": 2})
+    scene.site.script_judge(mode="rate_limit", options={"retry_after": 2})
     yield scene.pause(3)
-    scene.site.order(mode="verdict")
+    scene.site.script_judge(mode="verdict")
 
 
 def one_after_another(scene: Scene) -> Script:
@@ -123,18 +126,18 @@ def one_after_another(scene: Scene) -> Script:
 
 
 def late_reply(scene: Scene) -> Script:
-    """A worker stands still while its calls are answered; its leases end, another does the work; then it goes on.
+    """A worker is suspended while its calls are answered. Its leases end and the other worker does the work.
 
-    Once more where that worker happened to have no calls. Nothing is handed in meanwhile: the worker may stand still in
-    a transaction, and whoever waits for its lock could not wake it.
+    Again if that worker happened to have no calls. Nothing is submitted meanwhile: the worker may be suspended in a
+    transaction, and a submission would wait for its lock.
     """
     for _ in range(3):
-        scene.site.order(mode="hang")
+        scene.site.script_judge(mode="hang")
         for _session in range(2 * THREADS):
             scene.stream.send()
         yield 0.7
         scene.site.freeze(WORKERS[0])
-        scene.site.order(mode="verdict", release=True)
+        scene.site.script_judge(mode="verdict", release=True)
         yield settings.JUDGE_LEASE_SECONDS + 2
         scene.site.thaw(WORKERS[0])
         yield 0.5
@@ -142,21 +145,21 @@ def late_reply(scene: Scene) -> Script:
             return
 
 
-# --- our own processes -----------------------------------------------------------------------------------------------
+# Our own processes
 
 
 def kills(scene: Scene, worker: str) -> Script:
-    """End a worker by -9, again and again, until all kills of the phase are done. It is started again at once.
+    """Kill a worker by -9, again and again, until all kills of the phase are done. It is started again at once.
 
-    One in four at any moment after its start, the others while the calls go on that it began, or just after.
+    One in four kills comes at any moment after the start, the others during a call or just after it.
     """
     while scene.kills_left:
         while not scene.site.is_ready(worker):
             yield 0.1
-        if scene.rng.random() < ANY_MOMENT:
+        if scene.rng.random() < RANDOM_KILLS:
             yield scene.rng.uniform(0, 2)
         else:
-            yield from call_since(timezone.now())
+            yield from wait_for_call_since(timezone.now())
             yield scene.rng.uniform(0.1, 1.0)
         if scene.kills_left:
             scene.kills_left -= 1
@@ -164,8 +167,8 @@ def kills(scene: Scene, worker: str) -> Script:
             scene.site.start(worker)
 
 
-def call_since(moment: dt.datetime) -> Script:
-    """Waits until a call has begun since then, but not for ever."""
+def wait_for_call_since(moment: dt.datetime) -> Script:
+    """Until a call has begun since then, for so long at most."""
     for _ in range(100):
         if JudgeAttempt.objects.filter(started_at__gt=moment).exists():
             return
@@ -188,7 +191,7 @@ def broker_stopped(scene: Scene) -> Script:
 
 
 def duplicates(scene: Scene) -> Script:
-    """Wakeups by the hundred, and agents that send again what was accepted."""
+    """Hundreds of wakeups, and agents that send accepted sessions again."""
     for _ in range(4):
         yield scene.pause(1)
         for _ring in range(100):

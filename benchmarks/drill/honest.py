@@ -1,9 +1,8 @@
-"""`python -m benchmarks.drill.honest`: break the site's code in eight ways; the drill has to call each of them BROKEN.
+"""`python -m benchmarks.drill.honest`: break the site's code in eight ways. The drill must call each of them BROKEN.
 
-Each sabotage is a replacement in a copy of the tree. One whose text is not there any more fails loudly: it would prove
-nothing. So would a drill that calls everything broken: what it plays for the sabotages has to go well without them
-first, on both databases. The last line is JSON: how many were `called` broken, of how many, and whether the code
-without any was not (`fine`).
+Each sabotage replaces text in a copy of the tree, and fails if that text is not there. The phases that are played for
+the sabotages must first go well without them, on both databases. The last line is JSON: how many sabotages were
+`called` broken, of how many, and whether the code without any was not (`fine`).
 """
 
 import argparse
@@ -19,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# What the drill takes from the tests.
-NEEDED = ("tests/postgres.py",)
+# Files of the tests that the drill imports.
+NEEDED_TESTS = ("tests/postgres.py",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sabotage:
-    """One way to break the site: `before` in the file becomes `after`. `phases`: parts of the names of what to play."""
+    """One way to break the site: `before` in the file becomes `after`. `phases`: parts of names of phases to play."""
 
     name: str
     file: str
@@ -104,39 +103,35 @@ SABOTAGES = (
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.drill.honest", description=__doc__)
     parser.add_argument("--only", help="part of a sabotage's name")
-    parser.add_argument("--smoke", action="store_true", help="whether each can still be done, without playing it")
+    parser.add_argument("--smoke", action="store_true", help="whether each can still be applied, without playing it")
     arguments = parser.parse_args()
     chosen = [each for each in SABOTAGES if not arguments.only or arguments.only in each.name]
     with tempfile.TemporaryDirectory(prefix="gradingsite-honest-") as folder:
-        tree = copied(Path(folder) / "none")
-        fine = starts(tree) if arguments.smoke else all(is_fine(tree, chosen, on) for on in (False, True))
+        tree = copy_tree(Path(folder) / "none")
+        fine = can_start(tree) if arguments.smoke else all(is_fine(tree, chosen, on) for on in (False, True))
     called = 0
     for sabotage in chosen:
         with tempfile.TemporaryDirectory(prefix="gradingsite-honest-") as folder:
-            tree = copied(Path(folder) / "tree")
-            commit(sabotage, tree)
+            tree = copy_tree(Path(folder) / "tree")
+            apply_sabotage(sabotage, tree)
             called += arguments.smoke or is_called_broken(sabotage, tree)
     print(json.dumps({"called": called, "of": len(chosen), "fine": fine}))
     return int(called < len(chosen) or not fine)
 
 
-def starts(tree: Path) -> bool:
-    """Whether a copy has all that the drill needs."""
+def can_start(tree: Path) -> bool:
+    """Whether a copy has all files that the drill needs."""
     command = [sys.executable, "-m", "benchmarks.drill", "--help"]
-    return (
-        subprocess.run(
-            command, cwd=tree, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, check=False
-        ).returncode
-        == 0
-    )
+    environment = {**os.environ, "PYTHONPATH": ""}
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False).returncode == 0
 
 
-def copied(tree: Path) -> Path:
-    """The files that git knows, and the environment."""
+def copy_tree(tree: Path) -> Path:
+    """Copy all tracked files and link the environment. Returns `tree`."""
     git = ["git", "ls-files", "-z"]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
-        is_needless = name.startswith(("benchmarks/labels", "tests/")) and name not in NEEDED
+        is_needless = name.startswith(("benchmarks/labels", "tests/")) and name not in NEEDED_TESTS
         if is_needless or not (ROOT / name).is_file():
             continue
         target = tree / name
@@ -146,43 +141,42 @@ def copied(tree: Path) -> Path:
     return tree
 
 
-def commit(sabotage: Sabotage, tree: Path) -> None:
-    """Raises SystemExit where the text to be replaced is not there exactly once."""
+def apply_sabotage(sabotage: Sabotage, tree: Path) -> None:
+    """Raises SystemExit unless the text to be replaced is there exactly once."""
     path = tree / sabotage.file
     text = path.read_text(encoding="utf-8")
     if text.count(sabotage.before) != 1:
         sys.exit(
-            f"“{sabotage.name}” expects this once in {sabotage.file}, so that it has to be written anew:\n"
-            f"{sabotage.before}"
+            f"“{sabotage.name}” expects this once in {sabotage.file}, so it has to be rewritten:\n{sabotage.before}"
         )
     path.write_text(text.replace(sabotage.before, sabotage.after), encoding="utf-8")
 
 
 def is_fine(tree: Path, sabotages: Sequence[Sabotage], on_postgresql: bool) -> bool:  # noqa: FBT001 - one of two
-    """Whether what is played for these sabotages on one of the databases goes well without them."""
+    """Whether the phases of these sabotages on one of the databases go well without them."""
     phases = sorted({phase for each in sabotages if each.on_postgresql is on_postgresql for phase in each.phases})
     if not phases:
         return True
-    return called(f"nothing, on {'PostgreSQL' if on_postgresql else 'SQLite'}", tree, phases, on_postgresql) is False
+    return run_drill(f"nothing, on {'PostgreSQL' if on_postgresql else 'SQLite'}", tree, phases, on_postgresql) is False
 
 
 def is_called_broken(sabotage: Sabotage, tree: Path) -> bool:
-    return called(sabotage.name, tree, sabotage.phases, sabotage.on_postgresql) is True
+    return run_drill(sabotage.name, tree, sabotage.phases, sabotage.on_postgresql) is True
 
 
-def called(name: str, tree: Path, phases: Sequence[str], on_postgresql: bool) -> bool | None:  # noqa: FBT001
-    """Whether the drill of a tree calls it broken, said in a few lines; None where it came to no end."""
+def run_drill(name: str, tree: Path, phases: Sequence[str], on_postgresql: bool) -> bool | None:  # noqa: FBT001
+    """Whether the drill of a tree calls it broken; None if it didn't end properly. Prints a few lines."""
     began = time.monotonic()
     command = [sys.executable, "-m", "benchmarks.drill", "--quick", "--patience", "60"]
     command += [word for phase in phases for word in ("--phase", phase)]
     environment = {**os.environ, "PYTHONPATH": "", "DATABASE_URL": "postgres" if on_postgresql else ""}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
-    said = [line for line in done.stdout.splitlines() if line.startswith("BROKEN: ")]
-    is_called = bool(said) if done.returncode == int(bool(said)) else None
-    words = {True: "called broken", False: "not called broken", None: "NO END"}
-    print(f"{name}: {words[is_called]}, {time.monotonic() - began:.0f} s")
+    broken = [line for line in done.stdout.splitlines() if line.startswith("BROKEN: ")]
+    is_called = bool(broken) if done.returncode == int(bool(broken)) else None
+    results = {True: "called broken", False: "not called broken", None: "NO END"}
+    print(f"{name}: {results[is_called]}, {time.monotonic() - began:.0f} s")
     last = [*done.stdout.splitlines()[-3:], *done.stderr.splitlines()[-3:]]
-    print("\n".join(f"    {line}" for line in said[:3] or last), flush=True)
+    print("\n".join(f"    {line}" for line in broken[:3] or last), flush=True)
     return is_called
 
 

@@ -1,91 +1,83 @@
-"""Which faults, how many sessions, in which order."""
+"""The phases of a drill: which faults, with how many sessions, in which order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.drill import faults, programs, waiting
-from benchmarks.drill.scene import Scene, Script, busy
+from benchmarks.drill.scene import Scene, Script, keep_workers_busy
 from benchmarks.drill.site import WORKERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A named fault. `many` sessions in multiples of the usual number, one `every` so many seconds; `kills` as a share.
+    """A named fault. `sessions` is a multiple of the usual number, one `every` so many seconds; `kills` is a share.
 
-    `is_out`: the judge is out for everybody, so an order is promised, and an alarm where `alarms`; meanwhile `probes`
-    are expected. `alone` phases are left out of a quick drill: their faults are in the last phase too, or
-    take their time. `rule` is the alarm by which people are told of the fault, and `sign` what is on every page
-    meanwhile on SQLite, if not the rule's name; both are empty where there is nothing to notice.
+    `is_out`: the judge is out for everybody, so an order is promised, and an alarm if `alarms`. `probes` are expected
+    meanwhile. A quick drill leaves out what is `not_in_quick`: those faults take time, or are in the last phase too.
+    `rule` is the alarm that notifies people of the fault, and `sign` what every page shows meanwhile on SQLite, if not
+    the rule's name. Both are empty if there is nothing to notice.
     """
 
     name: str
     scripts: tuple[Callable[[Scene], Script], ...] = ()
-    many: float = 1
+    sessions: float = 1
     every: float = 0.3
     kills: float = 0
     is_out: bool = False
     alarms: bool = True
     probes: bool = False
-    alone: bool = False
+    not_in_quick: bool = False
     rule: str = ""
     sign: str = ""
 
 
-MEANWHILE = (programs.uploading, programs.correcting)
-PROGRAMS = (
-    Phase(name="four people at one session", scripts=(programs.disagreeing,), many=0),
-    Phase(name="web killed (-9), people correcting", scripts=(programs.web_killed, *MEANWHILE), many=0),
-    Phase(name="PostgreSQL killed (-9), people correcting", scripts=(programs.database_killed, *MEANWHILE), many=0),
-    Phase(
-        name="supervisor killed (-9), people correcting", scripts=(programs.all_killed, *MEANWHILE), many=0, alone=True
-    ),
-    Phase(name="disk full and back", scripts=(programs.disk_full,), many=0, sign="Nothing can be saved"),
-    Phase(name="truncated blob", scripts=(programs.truncated,), many=0),
-    Phase(name="power cut", scripts=(programs.power_cut,), many=0, alone=True),
-    Phase(name="workers and scheduler frozen", scripts=(programs.frozen,), many=0.5, alone=True, rule="A46"),
-)
+USERS = (programs.keep_uploading, programs.keep_correcting)
 KILLS = tuple(partial(faults.kills, worker=worker) for worker in WORKERS)
+ALL_AT_ONCE = (
+    *KILLS,
+    faults.broker_flushed,
+    faults.broker_stopped,
+    faults.duplicates,
+    faults.one_after_another,
+    keep_workers_busy,
+)
+
+
+def outage(name: str, script: Callable[[Scene], Script], **options: object) -> Phase:
+    return Phase(name=name, scripts=(script,), is_out=True, **options)
+
+
+def fault(name: str, *scripts: Callable[[Scene], Script], **options: object) -> Phase:
+    return Phase(name=name, scripts=scripts, **options)
+
+
 PHASES = (
     Phase(name="none"),
-    Phase(
-        name="quota gone, reset named (400)", scripts=(faults.quota_gone,), many=5, every=0.1, is_out=True, rule="A2"
-    ),
-    Phase(
-        name="credit gone, no reset (400)",
-        scripts=(faults.credit_gone,),
-        is_out=True,
-        probes=True,
-        alone=True,
-        rule="A2",
-    ),
-    Phase(name="key refused (401)", scripts=(faults.key_refused,), is_out=True, probes=True, rule="A2"),
-    Phase(name="key refused, mended elsewhere", scripts=(waiting.key_mended,), alone=True, rule="A2"),
-    Phase(name="service hangs for 40 min", scripts=(waiting.service_hangs,), alone=True, rule="A2"),
-    Phase(name="evidence away and back", scripts=(waiting.evidence_away,), many=0, alone=True, rule="A44"),
-    Phase(name="sessions that kill their reader", scripts=(waiting.poison,), many=0, alone=True, rule="A45"),
-    Phase(name="clock an hour forth and back", scripts=(waiting.clock_jumps,), alone=True),
-    Phase(name="paused by an operator", scripts=(faults.paused,), is_out=True, alarms=False),
-    Phase(name="overloaded (529)", scripts=(faults.overloaded,)),
-    Phase(name="rate limited (429)", scripts=(faults.rate_limited,)),
-    Phase(name="replies after their lease", scripts=(faults.late_reply,), many=0),
-    Phase(name="workers killed (-9)", scripts=(busy, *KILLS), many=0, kills=0.8),
-    Phase(name="broker flushed", scripts=(faults.broker_flushed,), alone=True),
-    Phase(name="broker killed, started later", scripts=(programs.broker_away,), alone=True, rule="A46"),
-    Phase(name="scheduler killed, started later", scripts=(programs.scheduler_away,), alone=True, rule="A46"),
-    Phase(name="everything delivered again", scripts=(faults.duplicates,), alone=True),
-    *PROGRAMS,
-    Phase(
-        name="all of it at once",
-        scripts=(
-            *KILLS,
-            faults.broker_flushed,
-            faults.broker_stopped,
-            faults.duplicates,
-            faults.one_after_another,
-            busy,
-        ),
-        many=2,
-        kills=0.2,
-    ),
+    outage("quota gone, reset named (400)", faults.quota_gone, sessions=5, every=0.1, rule="A2"),
+    outage("credit gone, no reset (400)", faults.credit_gone, probes=True, not_in_quick=True, rule="A2"),
+    outage("key refused (401)", faults.key_refused, probes=True, rule="A2"),
+    fault("key refused, mended elsewhere", waiting.key_mended, not_in_quick=True, rule="A2"),
+    fault("service hangs for 40 min", waiting.service_hangs, not_in_quick=True, rule="A2"),
+    fault("evidence away and back", waiting.evidence_away, sessions=0, not_in_quick=True, rule="A44"),
+    fault("sessions that kill their reader", waiting.poison, sessions=0, not_in_quick=True, rule="A45"),
+    fault("clock an hour fast and slow", waiting.clock_jumps, not_in_quick=True),
+    outage("paused by an operator", faults.paused, alarms=False),
+    fault("overloaded (529)", faults.overloaded),
+    fault("rate limited (429)", faults.rate_limited),
+    fault("replies after their lease", faults.late_reply, sessions=0),
+    fault("workers killed (-9)", keep_workers_busy, *KILLS, sessions=0, kills=0.8),
+    fault("broker flushed", faults.broker_flushed, not_in_quick=True),
+    fault("broker killed, started later", programs.broker_away, not_in_quick=True, rule="A46"),
+    fault("scheduler killed, started later", programs.scheduler_away, not_in_quick=True, rule="A46"),
+    fault("everything delivered again", faults.duplicates, not_in_quick=True),
+    fault("four people at one session", programs.four_people_correcting, sessions=0),
+    fault("web killed (-9), people correcting", programs.web_killed, *USERS, sessions=0),
+    fault("PostgreSQL killed (-9), people correcting", programs.database_killed, *USERS, sessions=0),
+    fault("supervisor killed (-9), people correcting", programs.all_killed, *USERS, sessions=0, not_in_quick=True),
+    fault("disk full and back", programs.disk_full, sessions=0, sign="Nothing can be saved"),
+    fault("truncated blob", programs.truncated, sessions=0),
+    fault("power cut", programs.power_cut, sessions=0, not_in_quick=True),
+    fault("workers and scheduler frozen", programs.frozen, sessions=0.5, not_in_quick=True, rule="A46"),
+    fault("all of it at once", *ALL_AT_ONCE, sessions=2, kills=0.2),
 )

@@ -1,11 +1,11 @@
-"""What happens to the site's own programs, its database and its disk, while agents send and people correct."""
+"""Faults of the site's own programs, its database and its disk, while agents submit and people correct."""
 
 import os
 import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -16,7 +16,8 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import Error, connection
 
-from benchmarks.drill.noticing import browser, noticed, over
+from benchmarks import scratch
+from benchmarks.drill.noticing import disappears, reviewer_browser, wait_until_noticed
 from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import BROKER, JUDGE, WEB, WORKERS, Site
 from grading.evidence import store
@@ -25,22 +26,22 @@ from grading.models import Evidence, Heartbeat, Session
 from grading.reward import rewards
 from grading.vocabulary import Source
 
-# Heartbeats of the web server's two processes after which they may say of the others that they stand still.
-SETTLED = 36
+# Heartbeats of the web server's two processes after which they may call other programs stopped.
+WATCHED_BEATS = 36
 UNAVAILABLE = 503
-CORRECTED = 0.37
+CORRECTED_VALUE = 0.37
 
 
-# --- people and agents, each in a thread of its own ------------------------------------------------------------------
+# People and agents, each in a thread of its own
 
 
-def meanwhile(act: Callable[[], None], scene: Scene) -> Script:
-    """Until the act is done in a thread of its own; what it raises is a broken promise."""
+def run_in_thread(act: Callable[[], None], scene: Scene) -> Script:
+    """Call `act` in a thread and wait for it. An exception is a broken promise."""
 
     def work() -> None:
         try:
             act()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it was promised not to be
+        except Exception as error:  # noqa: BLE001 - none is allowed
             scene.broken.append(f"{type(error).__name__}: {error}")
         finally:
             connection.close()
@@ -51,8 +52,8 @@ def meanwhile(act: Callable[[], None], scene: Scene) -> Script:
         yield 0.1
 
 
-def uploading(scene: Scene, count: int | None = None) -> Script:
-    """An agent that hands in sessions, whatever happens to the site."""
+def keep_uploading(scene: Scene, count: int | None = None) -> Script:
+    """An agent that submits sessions, whatever happens to the site."""
     if count is None:
         count = 12 if scene.quick else 36
 
@@ -60,58 +61,58 @@ def uploading(scene: Scene, count: int | None = None) -> Script:
         for _ in range(count):
             scene.stream.send()
 
-    yield from meanwhile(act, scene)
+    yield from run_in_thread(act, scene)
 
 
-def correcting(scene: Scene, count: int = 6, people: Sequence[str] = ("rita",)) -> Script:
-    """People who grade sessions of earlier phases, all of them the same one at a time, each until there is an answer;
-    what was answered holds.
+def keep_correcting(scene: Scene, count: int = 6, people: Sequence[str] = ("rita",)) -> Script:
+    """People who grade sessions of earlier phases, all of them the same one at a time, each until there is an answer.
+    A correction that was accepted must be the session's reward.
     """
     chosen = list(Session.objects.filter(external_id__startswith="drill-").order_by("pk").values_list("pk", flat=True))
     chosen = [pk for pk in chosen if pk not in scene.site.corrected][:count]
 
     def act() -> None:
         with ExitStack() as stack, ThreadPoolExecutor(len(people)) as hands:
-            browsers = [stack.enter_context(browser(scene.site, name)) for name in people]
+            browsers = [stack.enter_context(reviewer_browser(scene.site, name)) for name in people]
             for pk in chosen:
-                if any([*hands.map(partial(until_answered, pk=pk), browsers)]):
+                if any([*hands.map(partial(correct_until_answered, pk=pk), browsers)]):
                     scene.site.corrected.add(pk)
 
-    yield from meanwhile(act, scene)
-    taken = scene.site.corrected & set(chosen)
-    for session in Session.objects.filter(pk__in=taken):
-        held = rewards.live(session)
-        if held is None or (held.source, held.value) != (Source.HUMAN, CORRECTED):
-            scene.broken.append(f"a correction of {session.external_id} was answered and does not hold")
-    scene.remarks.append(f"{len(taken)} corrections")
-    if len(taken) < len(chosen):
-        scene.remarks.append(f"{len(chosen) - len(taken)} refused")
+    yield from run_in_thread(act, scene)
+    accepted = scene.site.corrected & set(chosen)
+    for session in Session.objects.filter(pk__in=accepted):
+        reward = rewards.live(session)
+        if reward is None or (reward.source, reward.value) != (Source.HUMAN, CORRECTED_VALUE):
+            scene.broken.append(f"a correction of {session.external_id} was accepted and is not its reward")
+    scene.remarks.append(f"{len(accepted)} corrections")
+    if len(accepted) < len(chosen):
+        scene.remarks.append(f"{len(chosen) - len(accepted)} refused")
 
 
-disagreeing = partial(correcting, people=("rita", "ruth", "rolf", "rosa"))
+four_people_correcting = partial(keep_correcting, people=("rita", "ruth", "rolf", "rosa"))
 
 
-def until_answered(person: httpx2.Client, pk: int) -> bool:
-    """Whether it was taken; False where it was refused in words, for somebody else is at the session, say.
+def correct_until_answered(person: httpx2.Client, pk: int) -> bool:
+    """Whether the correction was accepted. False if it was refused, for example because somebody else has the session.
 
-    Raises TimeoutError where no answer comes, and RuntimeError where it is that of a bug.
+    Raises TimeoutError if no answer comes, and RuntimeError if it is a 500.
     """
     deadline = time.monotonic() + 60
-    said = {"answer": "grade", "value": str(CORRECTED), "reason": "drill"}
+    answer = {"answer": "grade", "value": str(CORRECTED_VALUE), "reason": "drill"}
     while time.monotonic() < deadline:
         try:
-            status = person.post(f"/review/{pk}/answer/", data=said).status_code
+            status = person.post(f"/review/{pk}/answer/", data=answer).status_code
         except httpx2.TransportError:
             status = UNAVAILABLE
         if status == 500:  # noqa: PLR2004
             raise RuntimeError("a correction was answered with a 500")
         if status < UNAVAILABLE:
-            return status < 400  # noqa: PLR2004 - it leads on to the next
+            return status < 400  # noqa: PLR2004 - a redirect to the next session
         time.sleep(0.3)
     raise TimeoutError("a correction was not answered within a minute")
 
 
-# --- our own programs ------------------------------------------------------------------------------------------------
+# Our own programs
 
 
 def web_killed(scene: Scene) -> Script:
@@ -123,22 +124,22 @@ def web_killed(scene: Scene) -> Script:
 
 
 def all_killed(scene: Scene) -> Script:
-    """The supervisor is killed, so that the kernel ends all that it had started; later somebody starts it again."""
+    """The supervisor is killed, so the kernel ends all that it had started; later somebody starts it again."""
     yield 1.5
-    end_all(scene.site)
+    kill_all(scene.site)
     yield 0.5
-    begin_all(scene.site)
+    start_all(scene.site)
     yield 1
 
 
-def end_all(site: Site) -> None:
-    """As the kernel ends what a supervisor had started. The judge is somebody else's."""
+def kill_all(site: Site) -> None:
+    """Kill all programs but the judge, which is another company's."""
     for name in site.programs:
         if name != JUDGE:
             site.kill(name)
 
 
-def begin_all(site: Site) -> None:
+def start_all(site: Site) -> None:
     for name in site.programs:
         if name != JUDGE:
             site.start(name)
@@ -154,7 +155,7 @@ def database_killed(scene: Scene) -> Script:
             cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
             processes = [pid for (pid,) in cursor.fetchall()]
         os.kill(scene.rng.choice(processes), signal.SIGKILL)
-        try:  # until it has ended ours too: a connection made earlier would be ended with the others
+        try:  # until this connection is ended too; one that was opened before would end with it
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_sleep(30)")
         except Error:
@@ -168,78 +169,72 @@ def database_killed(scene: Scene) -> Script:
 
 
 def frozen(scene: Scene) -> Script:
-    """Workers and scheduler stand still: on every page, told outside, and over by itself once they go on."""
-    yield from watched_for_long(scene)
-    scene.fault()
+    """Workers and scheduler are suspended: shown on every page, people are notified, and over once they go on."""
+    yield from wait_until_watched(scene)
+    scene.begin_fault()
     for name in WORKERS:
         scene.site.freeze(name)
-    yield from noticed(scene)
+    yield from wait_until_noticed(scene)
     for name in WORKERS:
         scene.site.thaw(name)
-    scene.need(over(scene, scene.rule), "what goes on again is still said to stand still")
+    scene.need(disappears(scene, scene.rule), "programs that run again are still called stopped")
 
 
-def away(scene: Scene, name: str) -> Script:
-    """A program is gone, and back once that was noticed."""
-    yield from watched_for_long(scene)
-    scene.fault()
+def program_away(scene: Scene, name: str) -> Script:
+    """A program is killed, and started again once that was noticed."""
+    yield from wait_until_watched(scene)
+    scene.begin_fault()
     scene.site.kill(name)
-    yield from noticed(scene)
+    yield from wait_until_noticed(scene)
     scene.site.start(name)
 
 
-broker_away = partial(away, name=BROKER)
-# It ends with its worker; the other worker goes on, and nobody tells it what is due.
-scheduler_away = partial(away, name=WORKERS[1])
+broker_away = partial(program_away, name=BROKER)
+# The scheduler ends with its worker. The other worker goes on, and nothing tells it what is due.
+scheduler_away = partial(program_away, name=WORKERS[1])
 
 
-def watched_for_long(scene: Scene) -> Script:
-    """Until the web server has had an eye on the others for so long that it may judge them. Not for ever."""
-    before = beats()
+def wait_until_watched(scene: Scene) -> Script:
+    """Until the web server has watched the other programs for so long that it may call them stopped."""
+    before = count_beats()
     for _ in range(600):
-        if beats() - before > SETTLED:
+        if count_beats() - before > WATCHED_BEATS:
             return
         yield settings.HEARTBEAT_SECONDS / 4
     scene.broken.append("the web server has no heartbeat")
 
 
-def beats() -> int:
+def count_beats() -> int:
     return Heartbeat.objects.filter(name=Component.WEB).values_list("count", flat=True).first() or 0
 
 
-# --- the disk --------------------------------------------------------------------------------------------------------
+# The disk
 
 
 def disk_full(scene: Scene) -> Script:
-    """The web server may write no byte more, as on a disk that is full; then there is room again."""
-    scene.fault()
-    room(scene.site, is_left=False)
-    upload = uploading(scene, 4)
+    """The web server can't write another byte, as on a full disk; then there is room again."""
+    scene.begin_fault()
+    set_disk_room(scene.site, is_left=False)
+    upload = keep_uploading(scene, 4)
     until = time.monotonic() + scene.pause(6)
     for wait in upload:
         if time.monotonic() > until:
-            room(scene.site, is_left=True)
+            set_disk_room(scene.site, is_left=True)
         yield wait
-    room(scene.site, is_left=True)
-    if not scene.stream.refused[UNAVAILABLE]:
-        scene.broken.append("no upload was told that the disk is full")
-    scene.remarks.append(f"{scene.stream.refused[UNAVAILABLE]} uploads told to come again")
+    set_disk_room(scene.site, is_left=True)
+    if not scene.stream.server_errors[UNAVAILABLE]:
+        scene.broken.append("no upload was answered with a 503 while the disk was full")
+    scene.remarks.append(f"{scene.stream.server_errors[UNAVAILABLE]} uploads answered with a 503")
 
 
-def room(site: Site, *, is_left: bool) -> None:
+def set_disk_room(site: Site, *, is_left: bool) -> None:
     limit = (resource.RLIM_INFINITY if is_left else 0, resource.RLIM_INFINITY)
-    for process in family(site.running[WEB].pid):
+    for process in scratch.process_tree(site.running[WEB].pid):
         resource.prlimit(process, resource.RLIMIT_FSIZE, limit)
 
 
-def family(process: int) -> Iterator[int]:
-    yield process
-    for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
-        yield from family(int(child))
-
-
 def truncated(scene: Scene) -> Script:
-    """A blob loses its end; the agent sends the same once more, and it is whole again."""
+    """A blob loses its end. The agent sends the session again, and the blob is whole again."""
     scene.stream.send()
     for row in Evidence.objects.filter(session__external_id=scene.stream.accepted[-1]):
         path = Path(default_storage.path(f"{row.sha256[:2]}/{row.sha256}.zst"))
@@ -249,20 +244,20 @@ def truncated(scene: Scene) -> Script:
 
 
 def power_cut(scene: Scene) -> Script:
-    """Everything ends at once, and of files that nobody brought to the disk only the names are left."""
+    """Everything ends at once, and of files that were not synced only the names are left."""
     for _ in range(3):
         scene.stream.send()
     yield 0.1
-    end_all(scene.site)
+    kill_all(scene.site)
     synced = {int(line) for line in Path(os.environ["DRILL_SYNCED"]).read_text().split()}
     for path in Path(settings.MEDIA_ROOT).glob("??/*.zst"):
         if path.stat().st_ino not in synced:
             os.truncate(path, 0)
-    begin_all(scene.site)
+    start_all(scene.site)
     yield 1
 
 
-def damaged() -> list[str]:
-    """Stored evidence that is not what was stored."""
+def damaged_evidence() -> list[str]:
+    """A sentence for each stored file that is missing or damaged."""
     hashes: Iterable[str] = Evidence.objects.order_by().values_list("sha256", flat=True).distinct()
     return [f"the stored file {sha256[:12]} is {what}" for sha256 in hashes if (what := store.damage(sha256))]

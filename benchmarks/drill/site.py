@@ -1,7 +1,7 @@
-"""The site as processes that may be killed: its own commands, a folder of its own, loopback only.
+"""The site as processes that can be killed: its own commands, in a folder of its own, on loopback only.
 
-The supervisor of `manage.py up` waits longer after each fall, up to half a minute; a hundred falls would take an hour.
-Here a killed program is started again at once.
+The supervisor of `manage.py up` waits longer after each crash, up to half a minute, so a hundred crashes would take an
+hour. Here a killed program is started again at once.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,23 +17,23 @@ from typing import Any
 
 import httpx2
 
-from benchmarks.backlog.stand import CELERY, QUIET
 from gradingsite import broker
 from gradingsite.broker import Broker
 from gradingsite.supervisor import die_with_parent
 
 BROKER, JUDGE, WEB = "broker", "judge", "web"
-# The second has the scheduler.
+# The second one runs the scheduler.
 WORKERS = ("worker 1", "worker 2")
 # Calls that one worker makes at a time.
 THREADS = 4
 IN_FLIGHT = THREADS * len(WORKERS)
-GRACE = 8.0
-# A worker may fall with its broker: when the connection goes, kombu can stumble over what it has let go already. The
-# supervisor starts it again and nothing is lost; so long after its broker was killed (seconds), it counts as that.
-WITH_BROKER = 30.0
-LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
-# What says so when a file was synced; it comes before what follows here.
+STOP_SECONDS = 8.0
+# A worker may end with its broker: when the connection goes, kombu can stumble over what it has released already. The
+# supervisor starts it again and nothing is lost. A worker that ends within so many seconds after its broker was killed
+# counts as that.
+ENDS_WITH_BROKER_SECONDS = 30.0
+JUDGE_OPTIONS = ("--latency=0.6", "--requests=60000", "--input-tokens=60000000", "--output-tokens=30000000")
+# A `sitecustomize` that records synced files. It runs first in the one below.
 SYNCED = Path(__file__).parent / "synced"
 POISON = """
 import os, pickle, runpy, signal, sys
@@ -48,14 +49,13 @@ if "grading.judging.reading_process" in sys.orig_argv:
         return loads(data)
     pickle.loads = poisoned
 """
-# Names that would tell the site of the drill about another one.
+# Environment variables that belong to another site.
 FOREIGN = ("REDIS_URL", "DEBUG", "HTTPS", "HOST", "SITE_URL", "SITE_TIME_ZONE", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS")
 
 
-def settle_in(state: Path, database_url: str) -> Broker:
-    """Make this process' environment that of a site in `state`, before its settings are loaded; its broker.
-
-    Waits are such as a drill can afford. Nothing of another site is left.
+def prepare_environment(state: Path, database_url: str) -> Broker:
+    """Make this process's environment that of a site in `state`, with waits that a drill can afford. Returns the site's
+    broker. Call it before the settings are loaded.
     """
     for name in [name for name in os.environ if name in FOREIGN or name.startswith(("JUDGE_", "ANTHROPIC_"))]:
         del os.environ[name]
@@ -79,7 +79,7 @@ def settle_in(state: Path, database_url: str) -> Broker:
         "NOTIFY_RULES": "A2,A44,A45,A46",
         "DRILL_SYNCED": str(state / "synced"),
         "CLOCK_SHIFT_FILE": str(state / "clock-shift"),
-        "PYTHONPATH": os.pathsep.join([str(poisoned_python(state)), str(SYNCED)]),
+        "PYTHONPATH": os.pathsep.join([str(write_poison(state)), str(SYNCED)]),
         "TOKEN_DAILY_REQUESTS": "0",
         "TOKEN_DAILY_BYTES": "0",
         "TOKEN_DAILY_JUDGE_USD": "0",
@@ -88,31 +88,30 @@ def settle_in(state: Path, database_url: str) -> Broker:
 
 
 def armed_poison(state: Path) -> Path:
-    """While this file is there, sessions kill whoever reads them, if their title says so."""
+    """While this file exists, sessions whose title says so kill the process that reads them."""
     return state / "poison" / "armed"
 
 
-def poisoned_python(state: Path) -> Path:
-    """A folder whose `sitecustomize` makes the site's readers die of such sessions; nothing else of it changes."""
+def write_poison(state: Path) -> Path:
+    """Write a `sitecustomize` that makes such sessions kill their reader. Returns its folder."""
     folder = armed_poison(state).parent
     folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(
-        POISON.format(synced=str(SYNCED / "sitecustomize.py"), armed=str(armed_poison(state)))
-    )
+    text = POISON.format(synced=str(SYNCED / "sitecustomize.py"), armed=str(armed_poison(state)))
+    (folder / "sitecustomize.py").write_text(text)
     return folder
 
 
-def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
-    """The programs of a site with two workers, with a broker and a judge to practise with, by name."""
+def commands(state: Path, ours: Broker, judge_options: Sequence[str] = JUDGE_OPTIONS) -> dict[str, list[str]]:
+    """The programs of a site with two workers, a broker and a simulated judge, by name."""
     from grading.management.commands import up
 
     judge_port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
-    worker = [*CELERY, "-A", "gradingsite", "worker", *QUIET, "--loglevel=INFO"]
+    worker = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker", "--loglevel=INFO"]
+    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     workers = zip(WORKERS, (worker, [*worker, "--with-scheduler"]), strict=True)
-    limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
     return {
         BROKER: broker.command(ours, state / "broker"),
-        JUDGE: [*up.DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
+        JUDGE: [*up.DJANGO, "judge_simulator", "--port", judge_port, *judge_options],
         WEB: up.WEB,
         **{name: [*command, "-n", f"{name.replace(' ', '')}@drill"] for name, command in workers},
     }
@@ -124,18 +123,17 @@ class Site:
     def __init__(self, programs: Mapping[str, Sequence[str]], logs: Path, ours: Broker) -> None:
         self.programs, self.logs, self.broker = programs, logs, ours
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        self.fell: list[str] = []
-        self.corrected: set[int] = set()  # sessions that a person has graded, by key
-        self.fell_with_broker = 0
+        self.crashed: list[str] = []  # programs that ended by themselves
+        self.crashed_with_broker = 0
+        self.corrected: set[int] = set()  # primary keys of sessions that a person has graded
         self.web = f"http://127.0.0.1:{os.environ['PORT']}"
         self.judge = os.environ["ANTHROPIC_BASE_URL"]
         self._log_starts: dict[str, int] = {}
         self._broker_killed_at = -math.inf
 
     def start(self, name: str) -> None:
-        """Start a program that does not run; its output goes on in its log."""
-        path = self._log(name)
-        with path.open("ab") as log:
+        """Start a program that doesn't run. Its output is appended to its log."""
+        with self._log(name).open("ab") as log:
             self._log_starts[name] = log.tell()
             self.running[name] = subprocess.Popen(
                 self.programs[name],
@@ -147,27 +145,27 @@ class Site:
             )
 
     def kill(self, name: str) -> None:
-        """End a program as a power cut does, with its children."""
+        """End a program and its children as a power cut does."""
         if name == BROKER:
             self._broker_killed_at = time.monotonic()
         self._signal(name, signal.SIGKILL)
         self.running.pop(name).wait()
 
     def freeze(self, name: str) -> None:
-        """Stop a program where it stands, until `thaw`: a machine that was suspended."""
+        """Suspend a program until `thaw`."""
         self._signal(name, signal.SIGSTOP)
 
     def thaw(self, name: str) -> None:
         self._signal(name, signal.SIGCONT)
 
     def revive(self) -> None:
-        """Start again, and remember, what fell by itself."""
+        """Start again what has ended by itself, and record it."""
         for name, process in list(self.running.items()):
             if process.poll() is not None:
-                if name in WORKERS and time.monotonic() - self._broker_killed_at < WITH_BROKER:
-                    self.fell_with_broker += 1
+                if name in WORKERS and time.monotonic() - self._broker_killed_at < ENDS_WITH_BROKER_SECONDS:
+                    self.crashed_with_broker += 1
                 else:
-                    self.fell.append(name)
+                    self.crashed.append(name)
                 self.start(name)
 
     def is_ready(self, worker: str) -> bool:
@@ -176,35 +174,39 @@ class Site:
             log.seek(self._log_starts[worker])
             return b" ready." in log.read()
 
-    def last_words(self, name: str, lines: int = 15) -> str:
+    def last_lines(self, name: str, lines: int = 15) -> str:
+        """The end of a program's log."""
         return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-lines:])
 
     def wait_until_up(self, seconds: float = 90) -> None:
-        """Returns once everything answers. Raises TimeoutError with the last words of what does not."""
+        """Return once everything answers. Raises TimeoutError with the last lines of what doesn't."""
         self.broker.wait_until_up(seconds)
-        self._wait(JUDGE, lambda: httpx2.get(f"{self.judge}/_state").is_success, seconds)
-        self._wait(WEB, lambda: httpx2.get(f"{self.web}/login/").is_success, seconds)
-        for name in WORKERS:
-            self._wait(name, lambda name=name: self.is_ready(name), seconds)  # type: ignore[misc]
+        addresses = {JUDGE: f"{self.judge}/_state", WEB: f"{self.web}/login/"}
+        for name in self.programs:
+            if name in addresses:
+                address = addresses[name]
+                self._wait(name, lambda address=address: httpx2.get(address).is_success, seconds)  # type: ignore[misc]
+            elif name in WORKERS:
+                self._wait(name, lambda name=name: self.is_ready(name), seconds)  # type: ignore[misc]
 
-    def order(self, **said: Any) -> None:
+    def script_judge(self, **script: Any) -> None:
         """Tell the judge simulator what to do from now on."""
-        httpx2.post(f"{self.judge}/_script", json=said).raise_for_status()
+        httpx2.post(f"{self.judge}/_script", json=script).raise_for_status()
 
-    def calls(self, after: int) -> list[dict[str, Any]]:
-        """The calls that came to the judge after the first so many."""
-        reply = httpx2.get(f"{self.judge}/_calls", params={"after": after}, timeout=30)
+    def judge_calls(self) -> list[dict[str, Any]]:
+        """All calls that came to the judge."""
+        reply = httpx2.get(f"{self.judge}/_calls", params={"after": 0}, timeout=30)
         calls: list[dict[str, Any]] = reply.raise_for_status().json()
         return calls
 
     def stop(self) -> None:
-        """Ask all to end, those that others need last; kill what has not within GRACE seconds."""
-        for names in ({WEB, *WORKERS}, {BROKER, JUDGE}):
+        """Ask all programs to end, broker and judge last. Kill what hasn't ended within STOP_SECONDS."""
+        for names in (self.programs.keys() - {BROKER, JUDGE}, {BROKER, JUDGE}):
             ending = {name: self.running[name] for name in names & self.running.keys()}
             for name in ending:
                 self.thaw(name)
                 self._signal(name, signal.SIGTERM)
-            deadline = time.monotonic() + GRACE
+            deadline = time.monotonic() + STOP_SECONDS
             for name, process in ending.items():
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.1, deadline - time.monotonic()))
@@ -224,15 +226,13 @@ class Site:
                 if answers():
                     return
             if time.monotonic() > deadline or self.running[name].poll() is not None:
-                raise TimeoutError(
-                    f"{name} did not come up within {seconds:g} s. Its last words:\n{self.last_words(name)}"
-                )
+                raise TimeoutError(f"expected {name} within {seconds:g} s; its last lines:\n{self.last_lines(name)}")
             time.sleep(0.1)
 
 
 @contextlib.contextmanager
 def started(site: Site) -> Iterator[Site]:
-    """All programs, until the end, whatever comes."""
+    """Start all programs of the site, and stop them at the end."""
     try:
         for name in site.programs:
             site.start(name)

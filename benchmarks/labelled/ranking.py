@@ -6,13 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-ALIKE = 0.10
-LOW, HIGH = 0.05, 0.95
+# Sessions are of the same length if their numbers of calls are within this share of the larger.
+LENGTH_TOLERANCE = 0.10
+LOW_QUANTILE, HIGH_QUANTILE = 0.05, 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """An AUC in [0, 1], its 90 % interval, and the pairs it is of; all NaN without a pair."""
+    """An AUC in [0, 1], its 90 % interval, and its number of pairs. All are NaN without a pair."""
 
     value: float
     low: float
@@ -20,11 +21,11 @@ class Estimate:
     pairs: int
 
 
-class Half:
-    """The sessions of one set and half. `values` given to `auc` are one a session, NaN where it was not scored.
+class HalfSet:
+    """The sessions of one half of a set.
 
-    A pair is a good and a bad session; it counts 1 where the good one is above, ½ where both are level, and ½ where
-    one of them has no score. Matched: pairs whose numbers of calls are within 10 % of the larger.
+    A pair is a good and a bad session. It counts 1 if the good one is above, ½ if both are level or one of them has no
+    score. Matched pairs are of the same length.
     """
 
     def __init__(self, good: Sequence[bool], calls: Sequence[int], tasks: Sequence[str], *, resamples: int) -> None:
@@ -35,30 +36,33 @@ class Half:
 
     @cached_property
     def matched(self) -> np.ndarray:
-        """Whether a good and a bad session are of about the same length: good × bad."""
-        ours, theirs = self.calls[self.good][:, None], self.calls[~self.good][None, :]
-        return (np.abs(ours - theirs) <= ALIKE * np.maximum(ours, theirs)).astype(float)
+        """Whether a good and a bad session are of the same length: good × bad."""
+        good, bad = self.calls[self.good][:, None], self.calls[~self.good][None, :]
+        return (np.abs(good - bad) <= LENGTH_TOLERANCE * np.maximum(good, bad)).astype(float)
 
     @cached_property
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """How often each session comes in each resample: tasks are drawn with replacement, with all their sessions."""
+    def resample_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """How often each good and each bad session is in each resample. Tasks are drawn, with all their sessions."""
         count = int(self.tasks.max(initial=-1)) + 1
         drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=self.resamples)
-        each = drawn[:, self.tasks].astype(float)
-        return each[:, self.good], each[:, ~self.good]
+        by_session = drawn[:, self.tasks].astype(float)
+        return by_session[:, self.good], by_session[:, ~self.good]
 
     def auc(self, values: Sequence[float], *, matched: bool) -> Estimate:
-        """AUC of one number a session, with an interval from resampled tasks."""
+        """The AUC of one number for each session, NaN if it has no score."""
         numbers = np.array(values, dtype=float)
-        ours, theirs = numbers[self.good][:, None], numbers[~self.good][None, :]
+        good, bad = numbers[self.good][:, None], numbers[~self.good][None, :]
         with np.errstate(invalid="ignore"):
-            won = np.where(np.isnan(ours) | np.isnan(theirs), 0.5, (ours > theirs) + 0.5 * (ours == theirs))
+            won = np.where(np.isnan(good) | np.isnan(bad), 0.5, (good > bad) + 0.5 * (good == bad))
         counted = self.matched if matched else np.ones_like(won)
         pairs = counted.sum()
         if pairs == 0:
-            return Estimate(value=float("nan"), low=float("nan"), high=float("nan"), pairs=0)
-        mine, others = self.weights
-        above = ((mine @ (won * counted)) * others).sum(axis=1)
-        of = ((mine @ counted) * others).sum(axis=1)
-        low, high = np.quantile(above[of > 0] / of[of > 0], [LOW, HIGH]) if (of > 0).any() else (np.nan, np.nan)
+            return Estimate(value=np.nan, low=np.nan, high=np.nan, pairs=0)
+        good_counts, bad_counts = self.resample_counts
+        won_pairs = ((good_counts @ (won * counted)) * bad_counts).sum(axis=1)
+        all_pairs = ((good_counts @ counted) * bad_counts).sum(axis=1)
+        low = high = np.nan
+        if (all_pairs > 0).any():
+            values_of_resamples = won_pairs[all_pairs > 0] / all_pairs[all_pairs > 0]
+            low, high = np.quantile(values_of_resamples, [LOW_QUANTILE, HIGH_QUANTILE])
         return Estimate(value=float((won * counted).sum() / pairs), low=float(low), high=float(high), pairs=int(pairs))

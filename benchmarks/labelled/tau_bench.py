@@ -1,6 +1,6 @@
-"""tau-bench's airline desk: chats with a simulated customer and tools whose effects a log cannot tell.
+"""tau-bench's airline desk: chats with a simulated customer, and tools whose effects a log doesn't show.
 
-A tool says of itself when it failed ("Error: …"), and not otherwise. The label compares the database at the end.
+A tool's result says "Error: …" if it failed. The label compares the database at the end.
 """
 
 import gzip
@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.labelled.labelled import Labelled, Log
-from grading.formats.events import Role
+from benchmarks.labelled.sessions import EventLog, LabelledSession
+from grading.formats.events import Clarity, Role
 
 FILE = "tau-bench-airline.jsonl.gz"
 
 
-def sessions(folder: Path) -> Iterator[Labelled]:
+def sessions(folder: Path) -> Iterator[LabelledSession]:
     with gzip.open(folder / FILE, "rt") as lines:
         for line in lines:
             row = json.loads(line)
-            log = Log()
+            log = EventLog()
             for index, message in enumerate(row["traj"]):
-                _message(log, message, row["traj"][index + 1 :])
-            yield Labelled(
+                _add_message(log, message, row["traj"][index + 1 :])
+            yield LabelledSession(
                 set="tau-bench-airline",
                 task=str(row["task_id"]),
                 name=str(row["id"]),
@@ -32,19 +32,20 @@ def sessions(folder: Path) -> Iterator[Labelled]:
             )
 
 
-def _message(log: Log, message: dict[str, Any], rest: list[dict[str, Any]]) -> None:
+def _add_message(log: EventLog, message: dict[str, Any], rest: list[dict[str, Any]]) -> None:
     text = message.get("content") or ""
     if message["role"] == "system":
-        log.says(Role.SCAFFOLD, text)
+        log.add_message(Role.SCAFFOLD, text)
     elif message["role"] == "user":
-        said = text.replace("###STOP###", "").strip()
-        if said:
-            log.says(Role.USER, said)
+        text = text.replace("###STOP###", "").strip()
+        if text:
+            log.add_message(Role.USER, text)
     elif message["role"] == "assistant":
         if text:
-            log.says(Role.ASSISTANT, text)
+            log.add_message(Role.ASSISTANT, text)
         for call in message.get("tool_calls") or ():
-            result = next((one["content"] for one in rest if one.get("tool_call_id") == call["id"]), None)
+            result = next((each["content"] for each in rest if each.get("tool_call_id") == call["id"]), None)
             arguments = json.loads(call["function"]["arguments"])
             failed = None if result is None else result.startswith("Error")
-            log.opaque(call["function"]["name"], arguments, result, failed=failed)
+            name = call["function"]["name"]
+            log.add_call(name, "other", result, failed=failed, arguments=arguments, clarity=Clarity.OPAQUE)

@@ -1,8 +1,7 @@
-"""Copies of a site's sessions with everything that hangs on them, by SQL: a million one by one would take a day.
+"""Copies all sessions of a site with their related rows, by SQL: one by one, a million would take a day.
 
-Copy n of a row has the row's key plus n strides, and lies n days before it, three years back at most, then over again.
-What waits for somebody or something (jobs, items, flags, alarms) is left out: a site that has a million sessions has
-not a million open ones, nor more people who answer.
+Copy n of a row has the row's key plus n strides. Its dates are n days earlier, modulo three years. Open jobs, items and
+flags are not copied: a site of a million sessions has neither a million open ones nor more people who answer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from django.db import models
 
 STRIDE, DAYS, STEPS = 10_000, 1095, 40
-# In this order everything refers to what was copied before it.
+# In an order in which rows refer only to tables that were copied before.
 COPIED = (
     "bandit.Selection",
     "bandit.Assignment",
@@ -44,8 +43,8 @@ COPIED = (
     "grading.Reveal",
     "bandit.LedgerEntry",
 )
-# What tells rows apart in other ways than their keys, as SQL of the column and n.
-APART = {
+# Columns other than keys that must differ between copies, as SQL of the column and n.
+UNIQUE_COLUMNS = {
     ("Session", "external_id"): "{column} || '-' || n",
     ("Evidence", "sha256"): "{hashed}",
     ("Selection", "decision_id"): "{column} || '-' || n",
@@ -56,17 +55,17 @@ APART = {
     ("LedgerEntry", "observation"): "'session:' || {number}",
     ("LedgerEntry", "settlement"): "'settlement:' || {number}",
 }
-OPEN = {
+OPEN_ROWS = {
     "JudgeJob": "state IN ('queued', 'leased')",
     "ReviewItem": "state = 'open'",
     "Flag": "cleared_at IS NULL",
 }
-# Copies of what people answered, in three years; more sessions make no more people.
-ANSWERED, ANSWERS = 2_500, ("ReviewItem", "ReviewAnswer", "Reveal")
+# Answers of people are copied so often, however many sessions there are.
+ANSWER_COPIES, ANSWERS = 2_500, ("ReviewItem", "ReviewAnswer", "Reveal")
 
 
 def multiply(sessions: int) -> None:
-    """Copy all of the site's sessions until there are at least so many; then add up the bandits and take statistics."""
+    """Copy the site's sessions until there are at least so many. Then sum up the bandits and gather statistics."""
     from django.apps import apps
     from django.db import connection
 
@@ -103,18 +102,18 @@ RECURSION = "(WITH RECURSIVE c(n) AS (SELECT {} UNION ALL SELECT n + 1 FROM c WH
 RESET = "SELECT setval(pg_get_serial_sequence('{table}', '{key}'), (SELECT max({key}) FROM {table}))"
 
 
-def _hashed(found: bytes, n: int) -> bytes:
-    """Another hash for each copy: hashes lie anywhere in an index, and fill it as they do."""
-    return hashlib.sha256(found + n.to_bytes(8, "big")).digest()
+def _hashed(value: bytes, n: int) -> bytes:
+    """Another hash for each copy, so that the index is filled as by real hashes."""
+    return hashlib.sha256(value + n.to_bytes(8, "big")).digest()
 
 
-def _mixed(found: int, n: int) -> int:
-    """The same, of hashes of 64 bits."""
-    return int.from_bytes(_hashed(found.to_bytes(8, "big", signed=True), n)[:8], "big", signed=True)
+def _mixed(value: int, n: int) -> int:
+    """The same for hashes of 64 bits."""
+    return int.from_bytes(_hashed(value.to_bytes(8, "big", signed=True), n)[:8], "big", signed=True)
 
 
 class Table:
-    """A model's table, as what is copied."""
+    """A model's table, to be copied."""
 
     def __init__(self, model: type[models.Model]) -> None:
         meta = model._meta  # noqa: SLF001 - public by Django's documentation
@@ -123,29 +122,29 @@ class Table:
         self.counts = meta.pk.get_internal_type() == "BigAutoField"
 
     def insert(self, tables: Sequence[Table], numbers: str, *, is_postgres: bool) -> str:
-        """The statement that makes copies of these numbers. All of it is made of our own names."""
-        of = self.model.__name__
+        """The statement that makes the copies with these numbers. It consists of our own names."""
+        model = self.model.__name__
         copied = {each.model for each in tables}
         columns = ", ".join(f'"{field.column}"' for field in self.fields)
-        values = ", ".join(_copied(of, field, copied, is_postgres=is_postgres) for field in self.fields)
-        left_out = f" AND NOT ({OPEN[of]})" if of in OPEN else ""
-        left_out += f" AND n <= {ANSWERED}" if of in ANSWERS else ""
+        values = ", ".join(_copied(model, field, copied, is_postgres=is_postgres) for field in self.fields)
+        left_out = f" AND NOT ({OPEN_ROWS[model]})" if model in OPEN_ROWS else ""
+        left_out += f" AND n <= {ANSWER_COPIES}" if model in ANSWERS else ""
         chosen = f'SELECT {values} FROM {self.name}, {numbers} WHERE "{self.key}" < {STRIDE}{left_out}'  # noqa: S608
-        # As a site writes them, one session after the other: in another order indexes are left half empty.
+        # One session after the other, as a site writes them. In another order, indexes are half empty.
         return f'INSERT INTO {self.name} ({columns}) {chosen} ORDER BY n, "{self.key}"'
 
 
 def _copied(model: str, field: Any, copied: Container[object], *, is_postgres: bool) -> str:
     """A column of copy n, as SQL."""
     column = f'"{field.column}"'
-    if (said := APART.get((model, field.name))) is not None:
+    if (template := UNIQUE_COLUMNS.get((model, field.name))) is not None:
         number = f"CAST(substr({column}, position(':' in {column}) + 1) AS bigint) + n * {STRIDE}"
         if not is_postgres:
             number = f"CAST(substr({column}, instr({column}, ':') + 1) AS INTEGER) + n * {STRIDE}"
         hashed, mixed = f"hashed({column}, n)", f"mixed({column}, n)"
         if is_postgres:
             hashed, mixed = f"sha256({column} || int8send(n))", f"hashint8extended({column}, n)"
-        return said.format(column=column, number=f"({number})", hashed=hashed, mixed=mixed)
+        return template.format(column=column, number=f"({number})", hashed=hashed, mixed=mixed)
     is_ours = field.is_relation and field.related_model in copied
     if is_ours or (field.primary_key and not field.is_relation):
         return f"{column} + n * {STRIDE}"

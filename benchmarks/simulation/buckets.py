@@ -1,64 +1,39 @@
-"""What the ledger amounts to in a run: integer sums, moved by each credit, as the site's buckets are."""
+"""The sums that a bandit learns from, without a database."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from bandit.core.table import MICRO, RewardRow
-from grading.reward.decide import Decision
-from grading.vocabulary import Source
 
 START = date(2026, 1, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credit:
-    """What the bandit learns of one session: `value` in [0, 1] from a source, in a stratum."""
-
-    value: float
-    source: Source
-    stratum: str = ""
-
-
-def credited(decision: Decision, stratum: str = "") -> Credit | None:
-    """What a decision of the chain teaches: nothing where there is no reward, or where its source has no weight."""
-    if decision.value is None or decision.decider is None or decision.weight == 0:
-        return None
-    return Credit(value=decision.value, source=decision.decider, stratum=stratum)
+def to_date(day: int) -> date:
+    return START + timedelta(days=day)
 
 
 class Buckets:
-    """Integer sums by arm, source, stratum and day; what was given is taken back exactly."""
+    """Integer sums of rewards by arm, source, day and more columns of `RewardRow`. A reward can be undone exactly."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, int, Source, str], RewardRow] = {}
+        self._rows: dict[tuple[object, ...], RewardRow] = {}
 
     @property
     def rows(self) -> Collection[RewardRow]:
         return self._rows.values()
 
-    def apply(self, arm: str, day: int, credit: Credit | None) -> None:
-        self._move(arm, day, credit, 1)
-
-    def reverse(self, arm: str, day: int, credit: Credit | None) -> None:
-        self._move(arm, day, credit, -1)
-
-    def _move(self, arm: str, day: int, credit: Credit | None, sign: int) -> None:
-        if credit is None:
-            return
-        source, stratum, micro = credit.source, credit.stratum, round(credit.value * MICRO)
-        held = self._rows.get((arm, day, source, stratum))
-        n, s, q = (held.n, held.s, held.q) if held else (0, 0, 0)
-        self._rows[arm, day, source, stratum] = RewardRow(
+    def add(self, value: float, *, arm: str, source: str, day: int, sign: int = 1, **columns: str) -> None:
+        """Add a reward in [0, 1]; a `sign` of −1 undoes it."""
+        key = (arm, source, day, *columns.values())
+        micro = round(value * MICRO)
+        row = self._rows.get(key)
+        n, s, q = (row.n, row.s, row.q) if row else (0, 0, 0)
+        self._rows[key] = RewardRow(
             arm=arm,
             source=source,
-            stratum=stratum,
-            day=on(day),
+            day=to_date(day),
             n=n + sign,
             s=s + sign * micro,
             q=q + sign * micro**2,
+            **columns,
         )
-
-
-def on(day: int) -> date:
-    return START + timedelta(days=day)

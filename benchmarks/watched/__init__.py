@@ -1,1 +1,1 @@
-"""A simulated site that the rules watch, and what may go wrong on it. To be imported after `scratch.code`."""
+"""A simulated site that the alarm rules watch, and its faults. Import it after `scratch.code`."""

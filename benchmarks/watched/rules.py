@@ -1,9 +1,9 @@
-"""The site's own rules, each given the simulated site's rows."""
+"""The site's own alarm rules, run on the rows of the simulated site."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks.watched.site import A_DAY, Session, Site
+from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSession, WatchedSite
 from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
 from grading.monitoring.flags import UnreadableLog
 from grading.monitoring.incomplete import FIELDS, Lacking
@@ -14,20 +14,20 @@ from grading.monitoring.ungraded import ImpossiblePair
 from grading.vocabulary import Source
 
 
-class Unacknowledged(ImpossiblePair):
-    """As the rule, on a site where nobody acknowledges an alarm."""
+class UnacknowledgedPair(ImpossiblePair):
+    """The rule on a site where nobody acknowledges an alarm."""
 
     def has_known_cause(self, flags: object) -> bool:
         del flags
         return False
 
 
-def a3(site: Site, _open: set[str]) -> Iterable[Finding]:
+def a3(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     return disagreement.found(site.judged(), site.now)
 
 
-def a9(site: Site, _open: set[str]) -> Iterable[Finding]:
-    window = site.last((collapse.NOW + collapse.BEFORE).days)
+def a9(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
+    window = site.sessions_of_last((collapse.NOW + collapse.BEFORE).days)
     week = [each for each in window if each.ended_at > site.now - collapse.WINDOW]
     grades = {
         Source.JUDGE: [each.mean for each in week if each.mean is not None],
@@ -36,12 +36,16 @@ def a9(site: Site, _open: set[str]) -> Iterable[Finding]:
     return collapse.found([each.reward for each in window if each.reward is not None], grades, site.now)
 
 
-def a10(site: Site, _open: set[str]) -> Iterable[Finding]:
+def a10(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     return drift.found(site.judged(), site.now)
 
 
-def a12(site: Site, _open: set[str]) -> Iterable[Finding]:
-    week = [each for each in site.last(incomplete.WINDOW.days) if each.ending is not SessionEnding.INFRASTRUCTURE]
+def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
+    week = [
+        each
+        for each in site.sessions_of_last(incomplete.WINDOW.days)
+        if each.ending is not SessionEnding.INFRASTRUCTURE
+    ]
     rows = Counter((each.agent, "" if each.lacks == "harness" else each.harness) for each in week)
     lacking = Counter((each.agent, "" if each.lacks == "harness" else each.harness, each.lacks) for each in week)
     return incomplete.found(
@@ -50,21 +54,22 @@ def a12(site: Site, _open: set[str]) -> Iterable[Finding]:
     )
 
 
-def a14(site: Site, known: set[str]) -> Iterable[Finding]:
-    window = site.last(silence.WINDOW_DAYS)
-    ended = {each.key: each.ended_at for each in window}
-    seen, found = [each.seen for each in window], known
-    for until in (len(seen) - A_DAY // 2, len(seen)):
-        cases = silence.cases_of(seen[:until], ended, found)
-        found = {case.arm for case in cases}
+def a14(site: WatchedSite, open_alarms: set[str]) -> Iterable[Finding]:
+    """Runs at noon and at midnight."""
+    window = site.sessions_of_last(silence.WINDOW_DAYS)
+    ended_at = {each.key: each.ended_at for each in window}
+    sessions, silent_arms = [each.observed for each in window], open_alarms
+    for count in (len(sessions) - SESSIONS_PER_DAY // 2, len(sessions)):
+        cases = silence.cases_of(sessions[:count], ended_at, silent_arms)
+        silent_arms = {case.arm for case in cases}
     return [Finding(about=case.arm, detail=case.detail) for case in cases]
 
 
-RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
-    "A1": lambda site, _open: Unacknowledged().told(site.flags("A1")),
+RULES: Mapping[str, Callable[[WatchedSite, set[str]], Iterable[Finding]]] = {
+    "A1": lambda site, _open_alarms: UnacknowledgedPair().told(site.flags("A1")),
     "A3": a3,
-    "A4": lambda site, _open: UnreadableLog().told(site.flags("A4")),
-    "A5": lambda site, _open: Repeated().told(site.flags("A5")),
+    "A4": lambda site, _open_alarms: UnreadableLog().told(site.flags("A4")),
+    "A5": lambda site, _open_alarms: Repeated().told(site.flags("A5")),
     "A9": a9,
     "A10": a10,
     "A12": a12,
@@ -72,16 +77,16 @@ RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
 }
 
 
-def looked(site: Site, rule: str, known: set[str]) -> dict[str, str]:
-    """What a rule finds now, in words, by what it is about."""
-    return {finding.about: finding.detail for finding in RULES[rule](site, known)}
+def find(site: WatchedSite, rule: str, open_alarms: set[str]) -> dict[str, str]:
+    """The texts of a rule's findings, by subject. `open_alarms` are the subjects of its open alarms."""
+    return {finding.about: finding.detail for finding in RULES[rule](site, open_alarms)}
 
 
-def wide(sessions: Sequence[Session]) -> int:
-    """How many of these A3 would flag, each beside all before it."""
+def count_wide_disagreements(sessions: Sequence[WatchedSession]) -> int:
+    """How many of these sessions A3 would flag, each compared with all before it."""
     before: list[tuple[str, float]] = []
     count = 0
-    for each in (one.judged for one in sessions):
+    for each in (session.judged for session in sessions):
         if each is None or each.trajectory is None:
             continue
         usual = pairs.typical(before[-pairs.LATEST :], each.category)

@@ -5,7 +5,7 @@
 
 Own tests are +1 if the last run of every runner passed, −1 if one failed, 0 if none ran. The other factors are in
 [0, 1]; few user turns is 1 for one turn and a half for five. The signs and the ratios of the weights were set
-beforehand; `benchmarks/truth.py` shows that weights fitted to other sets of sessions rank no better. The scale was
+beforehand: weights fitted to other sets of sessions rank no better (docs/decisions/017). The scale was
 chosen so that one commit and nothing wrong is 0.56, a few commits with green tests about 0.9, and red tests without
 any work below 0.1.
 

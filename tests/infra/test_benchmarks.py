@@ -12,8 +12,8 @@ import pytest
 
 from bandit.core.propensity import p_best
 from benchmarks import pages, scratch
-from benchmarks.backlog.window import steady
-from benchmarks.selecting import sizes
+from benchmarks.bandit import plain_quadrature
+from benchmarks.quota import steady_state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # A benchmark chooses its databases itself.
@@ -44,7 +44,7 @@ def run(*counts, first=3):
 def test_the_steady_state_is_between_the_first_burst_and_the_last_calls():
     """The 600 of a full bucket go in 6 s; then 9 of 10 a second for 20 s, with 3 of 12 refused; then the tail."""
     seconds = run(*[second(100)] * 6, *[second(12, 3)] * 20, second(4), second(1))
-    window = steady(seconds, LIMITS, sessions=785, threads=5, filled=1.0)
+    window = steady_state(seconds, LIMITS, sessions=785, threads=5, filled=1.0)
     assert (window.start, window.end, window.tightest) == (6, 26, "requests")
     assert (window.answered_429, window.used) == (pytest.approx(3 / 12), pytest.approx(0.9))
 
@@ -52,19 +52,19 @@ def test_the_steady_state_is_between_the_first_burst_and_the_last_calls():
 def test_what_the_bucket_held_was_there_to_be_served():
     """A burst that lasts through the first half: all of the second half's refill and what was left is all there was."""
     seconds = run(*[second(40)] * 20, *[second(15)] * 10, second(1))
-    window = steady(seconds, {"requests": 900}, sessions=951, threads=1, filled=1.0)
+    window = steady_state(seconds, {"requests": 900}, sessions=951, threads=1, filled=1.0)
     assert window.start == 15
     assert window.used == pytest.approx(1.0)
 
 
 def test_serving_less_than_the_rate_is_using_less():
     seconds = run(*[second(100)] * 6, *[second(8)] * 20, second(1))
-    assert steady(seconds, LIMITS, sessions=761, threads=1, filled=1.0).used == pytest.approx(0.8)
+    assert steady_state(seconds, LIMITS, sessions=761, threads=1, filled=1.0).used == pytest.approx(0.8)
 
 
 def test_too_little_work_has_no_steady_state():
     with pytest.raises(ValueError, match="use more sessions"):
-        steady(run(second(5), second(1)), LIMITS, sessions=6, threads=1, filled=0.01)
+        steady_state(run(second(5), second(1)), LIMITS, sessions=6, threads=1, filled=0.01)
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +100,7 @@ def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
 
 @once
 @pytest.mark.slow
-def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
+def test_the_bandit_benchmark_runs_on_both_databases():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/bandit.py", "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -111,9 +111,9 @@ def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals(
     assert all(figures[name] > 0 for name in wanted)
 
 
-def test_the_bare_quadrature_that_ours_is_held_against_says_the_same():
+def test_the_plain_quadrature_and_ours_agree():
     alpha, beta = np.array([5.0, 9, 30, 4]), np.array([5.0, 7, 20, 9])
-    assert sizes.plain(alpha, beta) == pytest.approx(p_best(alpha, beta), abs=1e-5)
+    assert plain_quadrature(alpha, beta) == pytest.approx(p_best(alpha, beta), abs=1e-5)
 
 
 def test_pages_that_do_not_exist_are_refused_with_the_names_of_those_that_do(monkeypatch, capsys):
@@ -126,7 +126,7 @@ def test_pages_that_do_not_exist_are_refused_with_the_names_of_those_that_do(mon
 
 
 def test_figures_of_jobs_alone_say_nothing_of_pages():
-    alone = pages.Site(sessions=16, cpu_ms={}, first_ms={}, jobs_ms={"sweep": 3.21}, bytes_per_session=2.0)
+    alone = pages.Measurement(sessions=16, cpu_ms={}, first_ms={}, jobs_ms={"sweep": 3.21}, bytes_per_session=2.0)
     assert pages.figures({"sqlite": [alone, alone]}) == {
         "worst_job_ms_16_sqlite": 3.2,
         "bytes_per_session_16_sqlite": 2,

@@ -20,11 +20,9 @@ from django.utils import timezone
 from bandit.models import Bandit, BanditKind, Grader, LedgerEntry
 from benchmarks.drill import checks, honest, noticing
 from benchmarks.drill.checks import Sent
-from benchmarks.drill.findings import Outage, broken_promises
-from benchmarks.drill.listener import Listener, Told
+from benchmarks.drill.findings import Outage, Report, Row, broken_promises
 from benchmarks.drill.phases import PHASES, Phase
-from benchmarks.drill.report import Report, Row
-from benchmarks.drill.scene import Scene
+from benchmarks.drill.scene import Listener, Notice, Scene
 from benchmarks.drill.site import BROKER, Site
 from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import JobState
@@ -72,7 +70,7 @@ def test_an_answer_belongs_to_one_attempt_and_to_the_session_it_was_about():
 
 def test_the_judge_s_record_says_which_session_a_call_was_about():
     calls = [{"request_id": "r1", "request": {"user": f"title: {NAME}\n…"}}, {"request_id": "r2", "request": {}}]
-    assert checks.seen_by_judge(calls) == [Sent(NAME, "r1"), Sent("?", "r2")]
+    assert checks.recorded_by_judge(calls) == [Sent(NAME, "r1"), Sent("?", "r2")]
 
 
 # --- sessions --------------------------------------------------------------------------------------------------------
@@ -150,8 +148,8 @@ def test_only_attempts_with_a_prompt_were_sent_and_each_says_how_it_ended():
     made = job(1)
     attempt(made, NOW, prompt_sha256="a" * 64, request_id="r1")
     attempt(made, NOW, outcome="deferred", reason=Reason.UNREADABLE, finished_at=NOW)
-    assert checks.on_record("drill-01-") == [Sent(NAME, "r1")]
-    assert checks.on_record("drill-02-") == []
+    assert checks.recorded_by_site("drill-01-") == [Sent(NAME, "r1")]
+    assert checks.recorded_by_site("drill-02-") == []
     assert checks.unended("drill-01-") == 1
 
 
@@ -211,7 +209,7 @@ def test_calls_begun_while_the_quota_was_out_are_counted(quota):
     assert checks.calls_while_out(NOW + seconds(1), NOW + seconds(10)) == 0
 
 
-KEPT = Outage(alarm_s=0.01, calls=0, waiting=40, asked=40, overtaken=7, drained_s=4.0)
+KEPT = Outage(alarm_s=0.01, calls=0, waiting=40, attempted=40, overtaken=7, drained_s=4.0)
 OUT = Phase(name="out", is_out=True)
 
 
@@ -221,8 +219,8 @@ OUT = Phase(name="out", is_out=True)
         ({"alarm_s": None}, "no alarm came at once"),
         ({"alarm_s": 1.5}, "no alarm came at once"),
         ({"calls": 2}, "2 calls were made"),
-        ({"waiting": 0, "asked": 0}, "nothing waited"),
-        ({"asked": 38}, "2 that waited were never asked about"),
+        ({"waiting": 0, "attempted": 0}, "nothing waited"),
+        ({"attempted": 38}, "2 that waited were never asked about"),
         ({"overtaken": 8}, "went before 8"),
     ],
 )
@@ -252,33 +250,33 @@ def post(listener: Listener, about: str, rule: str, opened_at: dt.datetime) -> N
     httpx2.post(f"http://127.0.0.1:{listener.server_port}/", json=said).raise_for_status()
 
 
-def test_the_first_news_of_an_alarm_that_was_opened_since_is_when_it_was_told(listener):
+def test_an_alarm_was_notified_when_its_first_notice_came(listener):
     post(listener, "opened", "A2", NOW - seconds(5))
     post(listener, "resolved", "A2", NOW)
     post(listener, "opened", "A44", NOW)
     assert listener.first("A2", NOW) is None
     post(listener, "opened", "A2", NOW)
     post(listener, "opened", "A2", NOW)
-    assert listener.first("A2", NOW + seconds(0.7)) == listener.heard[2].at
-    assert timezone.now() - listener.heard[2].at < seconds(10)
+    assert listener.first("A2", NOW + seconds(0.7)) == listener.notices[2].received_at
+    assert timezone.now() - listener.notices[2].received_at < seconds(10)
 
 
 @pytest.mark.parametrize(
-    ("shown_after", "told_after", "broken"),
+    ("shown_after", "notified_after", "broken"),
     [
         (29, 59, []),
         (31, 59, ["A2 was not on every page within 30 s"]),
-        (29, 61, ["A2 was not told within 60 s"]),
-        (None, None, ["A2 was not on every page within 30 s", "A2 was not told within 60 s"]),
+        (29, 61, ["A2 was not notified within 60 s"]),
+        (None, None, ["A2 was not on every page within 30 s", "A2 was not notified within 60 s"]),
     ],
 )
-def test_what_is_noticed_too_late_or_never_is_broken(listener, shown_after, told_after, broken):
+def test_what_is_noticed_too_late_or_never_is_broken(listener, shown_after, notified_after, broken):
     scene = Scene(site=None, stream=None, rng=None, quick=True, listener=listener, rule="A2")
     assert noticing.unnoticed(scene, "A2") == ["its fault never began"]
-    scene.fault(NOW)
+    scene.begin_fault(NOW)
     scene.shown_at = shown_after and NOW + seconds(shown_after)
-    if told_after:
-        listener.heard.append(Told("A2", NOW, NOW + seconds(told_after)))
+    if notified_after:
+        listener.notices.append(Notice("A2", NOW, NOW + seconds(notified_after)))
     with time_machine.travel(NOW + seconds(100)):
         assert noticing.unnoticed(scene, "A2") == broken
 
@@ -299,7 +297,7 @@ def test_a_worker_may_fall_with_its_broker_and_only_then(tmp_path, monkeypatch, 
         site.start(BROKER)
     site.revive()
     site.stop()
-    assert (site.fell_with_broker, site.fell) == ((1, []) if killed else (0, ["worker 1"]))
+    assert (site.crashed_with_broker, site.crashed) == ((1, []) if killed else (0, ["worker 1"]))
 
 
 # --- the report ------------------------------------------------------------------------------------------------------
@@ -333,12 +331,12 @@ def test_a_sabotage_can_still_be_done_and_is_played_somewhere(sabotage, tmp_path
     path = tmp_path / sabotage.file
     path.parent.mkdir(parents=True)
     shutil.copyfile(honest.ROOT / sabotage.file, path)
-    honest.commit(sabotage, tmp_path)
+    honest.apply_sabotage(sabotage, tmp_path)
     compile(path.read_text(), sabotage.file, "exec")
     assert all(any(part in phase.name for phase in PHASES) for part in sabotage.phases)
     path.write_text("")
-    with pytest.raises(SystemExit, match="has to be written anew"):
-        honest.commit(sabotage, tmp_path)
+    with pytest.raises(SystemExit, match="has to be rewritten"):
+        honest.apply_sabotage(sabotage, tmp_path)
 
 
 # --- the drill itself ------------------------------------------------------------------------------------------------

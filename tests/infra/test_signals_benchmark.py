@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import signals
-from benchmarks.signals import UNNAMED, Thing, compare, figures
+from benchmarks.signals import UNNAMED, LoggedEffect, compare, figures
 from tests.casts import logs
 
 FOLDER = os.environ.get("GRADING_DATA_DIR")
@@ -23,7 +23,7 @@ def labels():
 
 
 def thing(kind, key="", line=10, subject="", also=()):
-    return Thing(kind=kind, key=key, line=line, subject=subject, also=also)
+    return LoggedEffect(kind=kind, key=key, line=line, subject=subject, also=also)
 
 
 def counted(labelled, finds):
@@ -103,7 +103,7 @@ def test_a_find_has_the_line_of_its_result_however_long_the_log_goes_on(tmp_path
     path = tmp_path / "session.jsonl"
     red = ("pytest", "FAILED tests/test_parser.py::test_one\n==== 1 failed, 3 passed in 0.12s ====")
     path.write_bytes(logs.claude("s-1", ("ls", "parser.py"), red, logs.COMMIT, *[("ls", "parser.py")] * 200))
-    assert [(find.kind, find.line) for find in signals.found(path)] == [("commit", 7), ("red_run", 5)]
+    assert [(find.kind, find.line) for find in signals.find_effects(path)] == [("commit", 7), ("red_run", 5)]
 
 
 @pytest.mark.slow
@@ -154,9 +154,11 @@ def test_every_red_run_is_found_at_its_line_and_no_other():
     for session in labels():
         if "red_runs" not in session:
             continue
-        reds = [thing for thing in signals.labelled(session) if thing.kind == signals.RED]
+        reds = [thing for thing in signals.labelled(session) if thing.kind == signals.RED_RUN]
         finds = [
-            find for find in signals.found(Path(FOLDER, "transcripts", session["file"])) if find.kind == signals.RED
+            find
+            for find in signals.find_effects(Path(FOLDER, "transcripts", session["file"]))
+            if find.kind == signals.RED_RUN
         ]
         compared = compare(reds, finds)
         assert (compared.missed, compared.false) == ((), ()), session["file"]

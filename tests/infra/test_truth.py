@@ -10,15 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.labelled import aider, first_formula, gptme_evals, intercode, tau_bench
-from benchmarks.labelled.fitting import left_out
-from benchmarks.labelled.labelled import HELD_OUT, TRAIN, half
-from benchmarks.labelled.ranking import Half
+from benchmarks.labelled import aider, gptme_evals, intercode, tau_bench
+from benchmarks.labelled.ranking import HalfSet
+from benchmarks.labelled.sessions import HELD_OUT, TRAIN, half_of_task
 from grading.reward import trajectory
 from grading.reward.production import collect
 from grading.signals import extract
 from grading.signals.facts import ObservedFacts
-from tests.transcript import Transcript
 
 NAMES = {"mean_auc", "matched_auc", "best_feature_mean_auc", "worst_upper_bound", "coverage"}
 WIPED = " " * 80 + "\r"
@@ -179,11 +177,15 @@ def test_aiders_edits_and_complaints_are_calls_of_the_try_that_was_kept(tmp_path
 
 
 def test_all_sessions_of_a_task_are_in_one_half_and_the_split_never_moves():
-    assert [half("gptme-evals", task) for task in ("hello", "prime100", "init-git")] == [HELD_OUT, TRAIN, HELD_OUT]
+    assert [half_of_task("gptme-evals", task) for task in ("hello", "prime100", "init-git")] == [
+        HELD_OUT,
+        TRAIN,
+        HELD_OUT,
+    ]
 
 
 def test_an_auc_counts_pairs_and_a_session_without_a_grade_is_level():
-    sessions = Half([True, True, False, False], [10, 10, 10, 20], ["a", "b", "c", "d"], resamples=50)
+    sessions = HalfSet([True, True, False, False], [10, 10, 10, 20], ["a", "b", "c", "d"], resamples=50)
     assert sessions.auc([4, 3, 2, 1], matched=False).value == 1
     assert sessions.auc([4, 2, 3, 1], matched=False).value == 0.75
     assert sessions.auc([np.nan, 2, 3, 1], matched=False).value == 0.5
@@ -193,21 +195,4 @@ def test_an_auc_counts_pairs_and_a_session_without_a_grade_is_level():
 
 
 def test_a_set_without_a_pair_has_no_auc():
-    assert np.isnan(Half([True], [1], ["a"], resamples=5).auc([1], matched=False).value)
-
-
-def test_weights_are_fitted_to_the_other_sets_only():
-    """The second factor ranks all but the set left out, where the first one does."""
-    rows = {"a": np.array([[1, 0], [0, 1]] * 4), "b": np.array([[0, 1], [1, 0]] * 4)}
-    halves = {name: Half([True, False] * 4, [1] * 8, [str(n) for n in range(8)], resamples=5) for name in rows}
-    fitted = left_out(rows, halves, np.array([0.5, 0.5]))
-    assert fitted["a"][1] > fitted["a"][0]
-    assert fitted["b"][0] > fitted["b"][1]
-    assert all((weights >= 0).all() for weights in fitted.values())
-
-
-def test_the_first_formula_is_as_it_was():
-    log = Transcript().run("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")
-    log.run("python a.py", "no", exit_code=1, failed=None)
-    assert first_formula.grade(log.signals) == pytest.approx(0.08 + 0.87 * 0.3934693 - 0.05)
-    assert first_formula.grade(Transcript().signals) is None
+    assert np.isnan(HalfSet([True], [1], ["a"], resamples=5).auc([1], matched=False).value)
