@@ -92,7 +92,7 @@ KEPT = {
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
     "grading.ExpiredBlob.sha256", "grading.DamagedBlob.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
-    "grading.SessionSignals.version", "grading.SessionState.source", "grading.SessionState.reason",
+    "grading.SessionSignals.version", "grading.Session.reward_source", "grading.Session.reward_reason",
     "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())

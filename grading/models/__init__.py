@@ -16,6 +16,7 @@ from grading.models.evidence import (
     Evidence,
     RecordAnchor,
     SessionLog,
+    SessionSignals,
 )
 from grading.models.grades import Grade, Settlement
 from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
@@ -35,7 +36,6 @@ from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
-from grading.models.state import SessionSignals, SessionState
 from grading.models.submissions import Proposal, Submission, SubmissionAddress
 from grading.models.usage import TokenUsage
 
@@ -90,7 +90,6 @@ __all__ = [
     "SessionLog",
     "SessionShares",
     "SessionSignals",
-    "SessionState",
     "SessionTraits",
     "Settlement",
     "StoredReading",

@@ -230,6 +230,22 @@ class SessionLog(models.Model):
         return f"logs of {self.session}"
 
 
+class SessionSignals(models.Model):
+    """What a session's log says happened, as extracted by `version`: a row of its own, because it is long and few
+    look at it. `data` is None where no log could be read.
+    """
+
+    session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="extracted")
+    version = models.CharField(max_length=40, blank=True)
+    data = PackedJSONField(null=True)
+
+    class Meta:
+        verbose_name_plural = "session signals"
+
+    def __str__(self) -> str:
+        return f"signals of {self.session_id}"
+
+
 class RecordAnchor(models.Model):
     """A record by which the copies of a session's log are found: its first, and those that a confirmed effect or change
     of a file came from (a bounded number of them). `record` is a hash of the record's id.

@@ -14,6 +14,11 @@ from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
 
+def question_of(rubric: str, version: str) -> int:
+    """A hash of the rubric and the digest version under which a verdict was given: the same question, the same hash."""
+    return short_hash(rubric, version)
+
+
 class GradeQuerySet(models.QuerySet["Grade"]):
     def chain(self) -> "GradeQuerySet":
         """Those that the chain reads: all but parallel verdicts."""

@@ -95,8 +95,8 @@ def missed(now: dt.datetime) -> QuerySet[Session]:
     Of what artifacts decide, only a contested reward counts less than its source does.
     """
     own = rewards.policy().weights[Source.CONSUMPTION]
-    contested = Q(state__source=Source.CONSUMPTION, state__final=False, state__weight__lt=own)
-    late = contested & Q(state__settlement__created_at__gt=now - MISSED_WITHIN)
+    contested = Q(reward_source=Source.CONSUMPTION, reward_final=False, reward_weight__lt=own)
+    late = contested & Q(settlement__created_at__gt=now - MISSED_WITHIN)
     judged = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
     asked = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
     told = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
