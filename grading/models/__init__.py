@@ -19,7 +19,7 @@ from grading.models.evidence import (
     SessionSignals,
 )
 from grading.models.grades import Grade, Settlement
-from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
+from grading.models.health import BlobProblem, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
@@ -32,7 +32,6 @@ from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
 from grading.models.redaction import Redaction
 from grading.models.reserving import AbstentionDraw, SessionShares
-from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
@@ -49,13 +48,12 @@ __all__ = [
     "ArtifactRule",
     "ArtifactSketch",
     "AuditEvent",
+    "BlobProblem",
     "CategoryChange",
     "CategoryRule",
     "CategoryWord",
     "Comment",
-    "DamagedBlob",
     "Evidence",
-    "ExpiredBlob",
     "Flag",
     "Grade",
     "Heartbeat",
