@@ -187,7 +187,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
 
 
 def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
-    """`settle` a session that the caller's transaction has locked and loaded after that, with its `log` and `state`."""
+    """`settle` a session that the caller's transaction has locked and loaded after that, with its `log`."""
     prefetch_related_objects([session], "lessons__arm__merged_into")
     grades, flags = chain_of(session), _open_flags(session)
     resolution = _resolve(session, grades)
