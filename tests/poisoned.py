@@ -37,9 +37,9 @@ from grading.models import (
     Alarm,
     Artifact,
     ArtifactRule,
+    BlobProblem,
     CategoryRule,
     Comment,
-    DamagedBlob,
     Flag,
     JudgeAttempt,
     JudgeBatch,
@@ -91,8 +91,8 @@ KEPT = {
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
-    "grading.ExpiredBlob.sha256", "grading.DamagedBlob.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
-    "grading.SessionSignals.version", "grading.SessionState.source", "grading.SessionState.reason",
+    "grading.BlobProblem.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
+    "grading.SessionSignals.version", "grading.Session.reward_source", "grading.Session.reward_reason",
     "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())
@@ -286,7 +286,7 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
     JudgeKey.objects.create(sealed="sealed", hint="body", by=olga)
     JudgeKeyTest.objects.create(hint="body", by=olga, reason=Reason.AUTH, finished_at=now)
     PeriodicJob.objects.create(name="sweep")
-    DamagedBlob.objects.create(sha256="a" * 64, found_at=now)
+    BlobProblem.objects.create(sha256="a" * 64, kind="damaged", since=now)
     quota_cast.quota(QuotaState.PAUSED, by=olga)
     Quota.objects.create(key="another", state=QuotaState.MISCONFIGURED)
     for number in range(4):

@@ -20,7 +20,6 @@ COPIED = (
     "bandit.Selection",
     "bandit.Assignment",
     "grading.Session",
-    "grading.SessionState",
     "grading.SessionSignals",
     "grading.SessionShares",
     "grading.SessionTraits",

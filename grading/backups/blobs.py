@@ -12,7 +12,7 @@ from django.core.files.storage import default_storage
 
 from grading.backups.manifest import CHUNK, EVIDENCE, SUMS, sums
 from grading.evidence import store
-from grading.models import Evidence, ExpiredBlob
+from grading.models import BlobProblem, Evidence
 
 # Files are copied and linked by these; what is said of them are hashes of evidence.
 Checksums = dict[str, str]
@@ -119,9 +119,9 @@ def collect(backup: Path, last: Path | None, alias: str) -> EvidenceCopy:
 
 def explain(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha256: str) -> None:
     """Why there is no whole file for that hash: it has expired, or went meanwhile, or the site has lost it."""
-    if ExpiredBlob.objects.using(alias).filter(pk=sha256).exists():
+    if BlobProblem.objects.using(alias).expired().filter(pk=sha256).exists():
         return
-    is_expired = ExpiredBlob.objects.filter(pk=sha256).exists()
+    is_expired = BlobProblem.objects.expired().filter(pk=sha256).exists()
     if is_expired or not Evidence.objects.filter(sha256=sha256).exists():
         done.gone.append(sha256)
     elif folder.link(f"{sha256}.zst"):

@@ -20,7 +20,8 @@ from grading.backups.verifying import problems_of_backup
 from grading.health import planner
 from grading.intake import erased, erasing, redacting
 from grading.intake.erased import Erased, agent_digest, session_digest
-from grading.models import Agent, ExpiredBlob, Session
+from grading.models import Agent, BlobProblem, Session
+from grading.models.health import BlobProblemKind
 from gradingsite import schema
 
 Say = Callable[[str], None]
@@ -58,8 +59,9 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         call_command("migrate", verbosity=0)
         if changed := redacting.redact_again("manage.py restore"):
             say(redacting.summary(changed))
-        gone = [ExpiredBlob(sha256=sha256, expired_at=timezone.now()) for sha256 in held.gone]
-        ExpiredBlob.objects.bulk_create(gone, ignore_conflicts=True)
+        expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in held.gone]
+        update = ("kind", "since", "what")
+        BlobProblem.objects.bulk_create(expired, update_conflicts=True, unique_fields=["sha256"], update_fields=update)
         SignIn.objects.all().delete()
         planner.gather_statistics()
         say(f"Restored {held.rows['grading_session']:,} sessions, as of {held.made_at:%Y-%m-%d %H:%M:%S} UTC.")

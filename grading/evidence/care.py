@@ -17,8 +17,9 @@ from django.db import transaction
 from django.db.models import Max
 
 from grading.evidence import ownership, records, store, transcripts
-from grading.models import DamagedBlob, Evidence, ExpiredBlob
+from grading.models import BlobProblem, Evidence
 from grading.models.evidence import EvidenceKind
+from grading.models.health import BlobProblemKind
 
 logger = logging.getLogger(__name__)
 
@@ -37,27 +38,32 @@ def check(now: dt.datetime) -> int:
     """
     tonight = now.date().toordinal() % NIGHTS
     hashes = Evidence.objects.order_by().values_list("sha256", flat=True).distinct()
-    due = set(DamagedBlob.objects.values_list("pk", flat=True))
+    due = set(BlobProblem.objects.damaged().values_list("pk", flat=True))
     due.update(sha256 for sha256 in hashes.iterator() if int(sha256[:8], 16) % NIGHTS == tonight)
     for sha256 in due:
         check_blob(sha256, now)
-    return DamagedBlob.objects.count()
+    return BlobProblem.objects.damaged().count()
 
 
 def check_blob(sha256: str, now: dt.datetime) -> None:
     """Read a blob in full, and record its damage or that it is intact again."""
     what = store.damage(sha256)
-    is_needed = Evidence.objects.filter(sha256=sha256).exists() and not ExpiredBlob.objects.filter(pk=sha256).exists()
-    if what and is_needed:
-        DamagedBlob.objects.update_or_create(pk=sha256, defaults={"found_at": now, "what": what[:MAX_DESCRIPTION]})
-    else:
-        DamagedBlob.objects.filter(pk=sha256).delete()
+    is_expired = BlobProblem.objects.expired().filter(pk=sha256).exists()
+    is_needed = Evidence.objects.filter(sha256=sha256).exists() and not is_expired
+    damaged = BlobProblem.objects.damaged().filter(pk=sha256)
+    if not what or not is_needed:
+        damaged.delete()
+        return
+    columns = {"since": now, "what": what[:MAX_DESCRIPTION]}
+    if not damaged.update(**columns):
+        # Not `update_or_create`: a blob that expires meanwhile stays expired.
+        BlobProblem.objects.get_or_create(pk=sha256, defaults={"kind": BlobProblemKind.DAMAGED, **columns})
 
 
 def recheck_damaged() -> None:
     """Check the damaged blobs again: the same bytes may have been stored again."""
-    for blob in DamagedBlob.objects.all():
-        check_blob(blob.pk, blob.found_at)
+    for blob in BlobProblem.objects.damaged():
+        check_blob(blob.pk, blob.since)
 
 
 def delete_leftovers() -> int:

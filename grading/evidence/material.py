@@ -7,7 +7,7 @@ from functools import partial
 from grading.evidence import ownership, records, store
 from grading.formats.events import Event
 from grading.formats.own import OwnLog, own_events
-from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog
+from grading.models import Artifact, BlobProblem, Evidence, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
@@ -103,7 +103,7 @@ def describe_expired(hashes: Mapping[str, str]) -> str:
     for kind, value in hashes.items():
         if value and not store.is_kept(value.split()[0]):
             lost[kind] = value.split()[0]
-    expired = ExpiredBlob.objects.in_bulk(list(lost.values())) if lost else {}
+    expired = BlobProblem.objects.expired().in_bulk(list(lost.values())) if lost else {}
     kinds = sorted(kind for kind, sha256 in lost.items() if sha256 in expired)
     return f"Gone by retention: {', '.join(kinds)}" if kinds else ""
 

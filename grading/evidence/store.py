@@ -22,8 +22,9 @@ from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading.models import Evidence, ExpiredBlob, Session, SessionLog
+from grading.models import BlobProblem, Evidence, Session, SessionLog
 from grading.models.evidence import EvidenceKind
+from grading.models.health import BlobProblemKind
 from grading.witness import Witness
 
 CHUNK = 1 << 20
@@ -148,9 +149,9 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
     try:
         file = default_storage.open(_name(row.sha256))
     except FileNotFoundError as error:
-        expired = ExpiredBlob.objects.filter(pk=row.sha256).first()
+        expired = BlobProblem.objects.expired().filter(pk=row.sha256).first()
         if expired is not None:
-            raise Gone(f"The {row.kind} is gone by retention since {expired.expired_at:%Y-%m-%d}") from error
+            raise Gone(f"The {row.kind} is gone by retention since {expired.since:%Y-%m-%d}") from error
         raise Damaged(f"{row} is missing from the evidence folder; restore it from a backup") from error
     stream = io.BufferedReader(_Checked(file, row), CHUNK)
     if row.size > CHUNK:
@@ -259,7 +260,7 @@ def discard(sha256: str) -> bool:
     if Evidence.objects.filter(sha256=sha256).exists():
         return False
     default_storage.delete(_name(sha256))
-    ExpiredBlob.objects.filter(pk=sha256).delete()
+    BlobProblem.objects.filter(pk=sha256).delete()
     folder = sha256[:2]
     with suppress(FileNotFoundError):
         for name in default_storage.listdir(folder)[1]:
@@ -277,7 +278,8 @@ def expire(sha256: str, *, before: float) -> bool:
     try:
         if path.stat().st_mtime >= before:
             return False
-        ExpiredBlob.objects.update_or_create(pk=sha256, defaults={"expired_at": timezone.now()})
+        columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
+        BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
         path.rename(renamed)
     except FileNotFoundError:
         return False

@@ -15,9 +15,10 @@ from grading.models.evidence import (
     Evidence,
     RecordAnchor,
     SessionLog,
+    SessionSignals,
 )
 from grading.models.grades import Grade, Settlement
-from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
+from grading.models.health import BlobProblem, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
@@ -26,12 +27,10 @@ from grading.models.notices import Notice, NoticeChannel
 from grading.models.people import HiddenChecklist, PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
-from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sampling import AbstentionDraw, SessionShares
 from grading.models.sessions import Session, SessionLesson
-from grading.models.state import SessionSignals, SessionState
 from grading.models.submissions import Proposal, Submission, SubmissionAddress
 
 __all__ = [
@@ -44,13 +43,12 @@ __all__ = [
     "ArtifactRule",
     "ArtifactSketch",
     "AuditEvent",
+    "BlobProblem",
     "CategoryChange",
     "CategoryRule",
     "CategoryWord",
     "Comment",
-    "DamagedBlob",
     "Evidence",
-    "ExpiredBlob",
     "Flag",
     "Grade",
     "Heartbeat",
@@ -85,7 +83,6 @@ __all__ = [
     "SessionLog",
     "SessionShares",
     "SessionSignals",
-    "SessionState",
     "SessionTraits",
     "Settlement",
     "StoredReading",

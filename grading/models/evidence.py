@@ -218,6 +218,22 @@ class SessionLog(models.Model):
         return f"logs of {self.session}"
 
 
+class SessionSignals(models.Model):
+    """What a session's log says happened, as extracted by `version`: a row of its own, because it is long and few
+    look at it. `data` is None where no log could be read.
+    """
+
+    session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="extracted")
+    version = models.CharField(max_length=40, blank=True)
+    data = PackedJSONField(null=True)
+
+    class Meta:
+        verbose_name_plural = "session signals"
+
+    def __str__(self) -> str:
+        return f"signals of {self.session_id}"
+
+
 class RecordAnchor(models.Model):
     """A log record by which copies of a session's log are detected: the first record, and a bounded number of those
     with a confirmed effect or file change.

@@ -21,6 +21,12 @@ from grading.models.judging import Purpose
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
+
+def question_of(rubric: str, version: str) -> int:
+    """A hash of the rubric and the digest version of a verdict. Verdicts with equal hashes answer the same question."""
+    return short_hash(rubric, version)
+
+
 # Two scored grades of a session by machines must differ in one of these columns.
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric", "sample", "replicate")
 

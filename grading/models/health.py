@@ -1,7 +1,11 @@
-"""Whether the site works: its programs' heartbeats, its periodic jobs, and evidence that was found damaged."""
+"""Whether the site works: its programs' heartbeats, its periodic jobs, and stored bytes that are gone or damaged."""
+
+from enum import StrEnum
 
 from django.db import models
 from django.utils import timezone
+
+from grading.models.fields import enum_field, one_of
 
 
 class Heartbeat(models.Model):
@@ -35,12 +39,33 @@ class PeriodicJob(models.Model):
         return f"{self.name}, turn {self.turns}"
 
 
-class DamagedBlob(models.Model):
-    """Stored bytes that are missing, or are not what was stored, as it was found when they were last read in full."""
+class BlobProblemKind(StrEnum):
+    EXPIRED = "expired"
+    DAMAGED = "damaged"
+
+
+class BlobProblemQuerySet(models.QuerySet["BlobProblem"]):
+    def expired(self) -> "BlobProblemQuerySet":
+        return self.filter(kind=BlobProblemKind.EXPIRED)
+
+    def damaged(self) -> "BlobProblemQuerySet":
+        return self.filter(kind=BlobProblemKind.DAMAGED)
+
+
+class BlobProblem(models.Model):
+    """Stored bytes that retention deleted (expired), or that are missing or not what was stored (damaged; `what` says
+    which). Evidence, grades and rewards stay. An expired blob that was sent again since is there again.
+    """
 
     sha256 = models.CharField(max_length=64, primary_key=True)
-    found_at = models.DateTimeField()
-    what = models.CharField(max_length=300)
+    kind = enum_field(BlobProblemKind)
+    since = models.DateTimeField(default=timezone.now)
+    what = models.CharField(max_length=300, blank=True)
+
+    objects = BlobProblemQuerySet.as_manager()
+
+    class Meta:
+        constraints = [one_of("blob_problem", "kind", BlobProblemKind)]
 
     def __str__(self) -> str:
-        return f"{self.sha256[:12]}: {self.what}"
+        return f"{self.sha256[:12]}: {self.what or self.kind}"

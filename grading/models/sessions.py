@@ -61,21 +61,6 @@ def yours(session: str = "session") -> Q:
     return Whose.YOURS.rows(session)
 
 
-def reward_columns(session: str = "") -> dict[str, models.F]:
-    """The current settlement's columns as annotations `reward_*`, where `session` is the path to the session, with its
-    "__"; they are read from its state.
-    """
-    names = ("value", "source", "final", "weight", "reason")
-    columns = {f"reward_{name}": models.F(f"{session}state__{name}") for name in names}
-    settled = f"{session}state__settlement"
-    return {**columns, "reward_id": models.F(settled), "reward_sentence": models.F(f"{settled}__sentence")}
-
-
-def has_open_flag(session: str = "") -> "models.ExpressionWrapper[Q]":
-    """Whether a flag of the session is open, as an annotation; `session` as above."""
-    return models.ExpressionWrapper(Q(**{f"{session}state__flags__gt": 0}), output_field=models.BooleanField())
-
-
 def observation_of(pk: int) -> str:
     """The bandits' name for the session with this key."""
     return f"{OBSERVATION}{pk}"
@@ -94,10 +79,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
         sessions = self.filter(pk__in=[int(key) for key in keys if key.isdecimal()])
         return {session.observation: session for session in sessions}
 
-    def with_reward(self) -> "SessionQuerySet":
-        """Each session with its current settlement's columns (`reward_*`), in one query."""
-        return self.annotate(**reward_columns())
-
     def with_people(self) -> "SessionQuerySet":
         return self.select_related(
             "agent",
@@ -110,7 +91,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def for_settling(self) -> "SessionQuerySet":
         """Locked, with the rows that settling reads but never adds to."""
-        names = ("agent", "category", "harness", "model_arm", "log", "state")
+        names = ("agent", "category", "harness", "model_arm", "log")
         return self.select_for_update(of=("self",)).select_related(*names).prefetch_related("lessons__arm__merged_into")
 
     def for_grading(self) -> "SessionQuerySet":
@@ -133,7 +114,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(models.Model):
-    """One finished session, identified by its agent and the agent's own id for it."""
+    """One finished session, identified by its agent and the agent's own id for it.
+
+    The reward columns repeat the current settlement, the first judge's latest first reading (`verdict`) and the number
+    of open flags, so that lists can filter and sort by them. They depend on no clock and no setting. They are written
+    in the transaction that changes the reward and audited at night; `manage.py rebuild` compares and repairs them.
+    """
 
     # Other indexes begin with the agent and with the category.
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions", db_index=False)
@@ -166,6 +152,33 @@ class Session(models.Model):
     # For a session submitted as history: whether it is to be judged (`intake.history`). Otherwise empty.
     history = enum_field(JudgeChoice, blank=True, default="")
     is_sample = models.BooleanField(default=False)
+    # The reward columns. `grading.reward.state` alone writes them: save a session with `update_fields`. The references
+    # have no constraint, as an erasure deletes what they refer to first, and no index, as nothing is looked up by them.
+    settlement = models.ForeignKey(
+        "grading.Settlement",
+        null=True,
+        editable=False,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    reward_value = models.FloatField(null=True, editable=False)
+    reward_source = models.CharField(max_length=32, blank=True, editable=False)
+    reward_final = models.BooleanField(null=True, editable=False)
+    reward_weight = models.FloatField(null=True, editable=False)
+    reward_reason = models.CharField(max_length=32, blank=True, editable=False)
+    open_flags = models.PositiveSmallIntegerField(default=0, editable=False)
+    verdict = models.ForeignKey(
+        "grading.Grade",
+        null=True,
+        editable=False,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    verdict_question = models.BigIntegerField(null=True, editable=False)
 
     objects = SessionQuerySet.as_manager()
 
@@ -194,6 +207,15 @@ class Session(models.Model):
             models.Index(
                 fields=["ended_at"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
             ),
+            models.Index(fields=["reward_source", "-ended_at", "-id"], name="session_by_source"),
+            models.Index(
+                fields=["verdict_question", "category", "-ended_at"],
+                condition=Q(verdict__isnull=False),
+                name="session_by_question",
+            ),
+            models.Index(fields=["-ended_at", "-id"], condition=Q(reward_final=False), name="session_provisional"),
+            models.Index(fields=["-ended_at", "-id"], condition=Q(reward_value=None), name="session_without_reward"),
+            models.Index(fields=["-ended_at", "-id"], condition=Q(open_flags__gt=0), name="session_flagged"),
         ]
 
     def __str__(self) -> str:

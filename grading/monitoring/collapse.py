@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
-from grading.models.sessions import reward_columns, yours
+from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, RuleOfSessions
 from grading.monitoring.sameness import (
     ALIKE,
@@ -112,16 +112,13 @@ def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
 
 def _rewards(now: dt.datetime) -> list[MachineReward]:
     """The machines' rewards of both windows, each with its category, in order of time: one query."""
-    grade = Grade.objects.filter(pk=OuterRef("state__settlement__grade"))
-    columns = reward_columns()
+    grade = Grade.objects.filter(pk=OuterRef("settlement__grade"))
     rows = (
         Session.objects.yours()
         .filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now)
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
-            reward_value=columns["reward_value"],
-            reward_source=columns["reward_source"],
             seen=Subquery(grade.values("view")),
         )
         .filter(reward_source__in=MACHINES, reward_value__isnull=False)

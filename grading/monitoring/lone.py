@@ -10,7 +10,6 @@ from django.db.models.functions import Coalesce
 from bandit.models import Bandit
 from bandit.reading import effective_policy, outlook, site_day
 from grading.models import Session
-from grading.models.sessions import reward_columns
 from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, PAIR, SKILL, Apart, apart
 from grading.monitoring.rule import Finding, RuleOfSessions
 from grading.reward.rewards import credited_days
@@ -68,15 +67,12 @@ def sessions_of(found: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ..
     """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
     of time. Three queries.
     """
-    columns = reward_columns()
     rows = (
         Session.objects.yours()
         # None counts on a day after the one on which the site received it.
         .filter(agent__name=found.agent, received_at__gt=now - (site_day(now) - first) - dt.timedelta(days=1))
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
-            reward_value=columns["reward_value"],
-            reward_source=columns["reward_source"],
         )
         .filter(arm=found.arm, reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")

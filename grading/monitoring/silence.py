@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.vocabulary import Outcome, Source
@@ -85,7 +84,6 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
     """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
     since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
-    columns = reward_columns()
     rows = (
         Session.objects.yours()
         .filter(ended_at__gte=since, ended_at__lte=now)
@@ -93,11 +91,9 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
             is_out=Coalesce("category__merged_into__paused", "category__paused"),
-            reward_value=columns["reward_value"],
-            reward_source=columns["reward_source"],
             waits=Exists(waiting),
         )
-        .filter(waits=False, is_out=False, reward_source__isnull=False)
+        .filter(waits=False, is_out=False, settlement__isnull=False)
         .order_by("ended_at", "pk")
     )
     names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")

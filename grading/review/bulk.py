@@ -87,7 +87,7 @@ class BulkPreview:
 
 def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
-    flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="open_flags")
+    flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="prefetched_flags")
     wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
     found = list(wanted.select_related("review_item"))
     held = _live(found)
@@ -98,7 +98,7 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
             Chosen(
                 session=session,
                 held=held.get(session.pk),
-                flags=tuple(flag.rule for flag in session.open_flags),  # type: ignore[attr-defined] # prefetched above
+                flags=tuple(flag.rule for flag in session.prefetched_flags),  # type: ignore[attr-defined] # prefetched above
                 beside=item is not None and answers.is_opinion(session, reviewer, item),
             )
         )

@@ -32,7 +32,6 @@ SESSION = (
 
 def of_session(session: Session) -> dict[str, Any]:
     """The fields of `SESSION`, of a session with its reward, its verdict and whether it is flagged."""
-    row = vars(session)
     return {
         "ended_at": session.ended_at,
         "agent": session.agent.name,
@@ -45,13 +44,13 @@ def of_session(session: Session) -> dict[str, Any]:
         "is_sample": session.is_sample,
         "seconds": session.duration_seconds,
         "cost_usd": session.cost_usd,
-        "reward": row["reward_value"],
-        "source": row["reward_source"] or None,
-        "final": row["reward_final"],
-        "weight": row["reward_weight"],
-        "reason": row["reward_reason"] or None,
-        "flagged": row["flagged"],
-        "stale": row["is_stale"],
+        "reward": session.reward_value,
+        "source": session.reward_source or None,
+        "final": session.reward_final,
+        "weight": session.reward_weight,
+        "reason": session.reward_reason or None,
+        "flagged": session.open_flags > 0,
+        "stale": vars(session)["is_stale"],
     }
 
 

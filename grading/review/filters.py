@@ -13,7 +13,7 @@ from django.utils import timezone
 from grading.days import start_of_day
 from grading.models import Flag, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry, ReviewItemQuerySet
-from grading.models.sessions import Whose, reward_columns
+from grading.models.sessions import Whose
 from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
@@ -71,16 +71,15 @@ class QueueFilters:
 
 
 def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
-    """The items that match, with people and reward columns, by impact: what a rule or a person brought first.
+    """The items that match, with session and people, by impact: what a rule or a person brought first.
     `reviewer` is who "me" is.
     """
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(filters.whose.rows(), state=filters.state)
-    items = items.annotate(**reward_columns("session__"))
     named = {
         "session__category__name": filters.arm,
         "session__agent__name": filters.agent,
-        "reward_source": filters.source,
+        "session__reward_source": filters.source,
     }
     items = items.filter(**{name: value for name, value in named.items() if value})
     if filters.is_slice:

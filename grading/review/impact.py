@@ -19,7 +19,7 @@ from django.utils import timezone
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.sessions import Whose, has_open_flag, reward_columns, yours
+from grading.models.sessions import Whose, yours
 from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
@@ -107,19 +107,18 @@ def prioritise(now: dt.datetime | None = None) -> int:
     bandit), E|correction| that of its stratum; for the slice see TEACHES.
     """
     now = now or timezone.now()
-    reward_source = reward_columns("session__")["reward_source"]
-    items = ReviewItem.objects.open().annotate(source=reward_source, flagged=has_open_flag("session__")).order_by("pk")
-    columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged", "slice_probability")
-    rows = list(items.values_list(*columns))
+    items = ReviewItem.objects.open().order_by("pk")
+    of_session = ("session__category", "session__ended_at", "session__reward_source", "session__open_flags")
+    rows = list(items.values_list("pk", "impact", *of_session, "slice_probability"))
     if not rows:
         return 0
     expected = corrections()
     half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
-    for pk, before, arm, ended_at, source, flagged, probability in rows:
+    for pk, before, arm, ended_at, source, flags, probability in rows:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         taught = 1.0 if probability is None else TEACHES
-        impact = priority.rounded(left * expected.expected(Stratum(arm, source or "", flagged)) * taught)
+        impact = priority.rounded(left * expected.expected(Stratum(arm, source, flags > 0)) * taught)
         if impact != before:
             changed[pk] = impact
     return _write(changed)

@@ -8,12 +8,12 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import BooleanField, Case, Count, DateField, ExpressionWrapper, Q, Value, When
+from django.db.models import Case, Count, DateField, F, Q, Value, When
 from django.utils import timezone
 
 from bandit.models import Arm
 from grading.days import midnight
-from grading.models import JudgeJob, SessionState
+from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet, Whose
 from grading.review import calibration
@@ -106,7 +106,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     graded = [cell for cell in week if cell.is_graded]
     graded_today = [cell for cell in of_today if cell.is_graded]
     provisional = [cell for cell in graded_today if not cell.final]
-    ever_graded = SessionState.objects.filter(whose.rows()).exclude(source__in=["", Source.FLOOR])
+    ever_graded = Session.objects.of(whose).exclude(reward_source__in=["", Source.FLOOR])
     by_source: Counter[str] = Counter()
     for cell in provisional:
         by_source[cell.source] += cell.count
@@ -128,11 +128,12 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days, in the order of the days: two queries."""
-    flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
     rows: Any = (
-        SessionState.objects.filter(whose.rows(), _days(today, CHART_DAYS))
+        Session.objects.of(whose)
+        .filter(_days(today, CHART_DAYS))
         .order_by()
-        .values("source", "final", "category", day=_day(today), flagged=flagged)
+        .values("category", source=F("reward_source"), final=F("reward_final"), day=_day(today))
+        .annotate(flagged=Q(open_flags__gt=0))
         .annotate(count=Count("pk"))
     )
     names = dict(Arm.objects.filter(bandit__name="category").values_list("pk", "name"))
@@ -175,7 +176,7 @@ class Behind(StrEnum):
 
 
 def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = None) -> SessionQuerySet:
-    """The sessions that a figure counts. `sessions` come with their reward and `flagged`."""
+    """The sessions that a figure counts."""
     today = timezone.localdate(now or timezone.now())
     if behind is Behind.WAITING:
         jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
@@ -185,7 +186,7 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
         return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
     settled = Q(reward_source__gt="")
     graded = settled & ~Q(reward_source=Source.FLOOR)
-    holds = Q(reward_source__in=[str(source) for source in VALID_SOURCES], flagged=False)
+    holds = Q(reward_source__in=[str(source) for source in VALID_SOURCES], open_flags=0)
     provisional, week, of_today = Q(reward_final=False), _days(today, WINDOW_DAYS), _days(today, 1, until=1)
     return sessions.filter(
         {

@@ -96,8 +96,8 @@ def missed(now: dt.datetime) -> QuerySet[Session]:
     """
     # Of rewards that artifacts decide, only contested ones have less than the weight of their source.
     source_weight = rewards.policy().weights[Source.CONSUMPTION]
-    contested = Q(state__source=Source.CONSUMPTION, state__final=False, state__weight__lt=source_weight)
-    recent = contested & Q(state__settlement__created_at__gt=now - MAX_MISSED_AGE)
+    contested = Q(reward_source=Source.CONSUMPTION, reward_final=False, reward_weight__lt=source_weight)
+    recent = contested & Q(settlement__created_at__gt=now - MAX_MISSED_AGE)
     verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
     readings = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
     flags = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)

@@ -188,7 +188,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
 
 
 def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
-    """`settle` a session that the caller's transaction locked and then loaded, with its `log` and `state`."""
+    """`settle` a session that the caller's transaction locked and then loaded, with its `log`."""
     prefetch_related_objects([session], "lessons__arm__merged_into")
     grades, flags = chain_of(session), _open_flags(session)
     resolution = _resolve(session, grades)

@@ -1,12 +1,12 @@
-"""The current state of each session: a denormalised row for lists, derived from its settlements, verdicts and flags.
+"""The reward columns of `Session`: its current settlement, verdict and open flags, written where its reward moves.
 
-settle ─► write        (one session, from the rows that settling loaded)
-at night ─► audit      (sessions that changed, and a share of all others)
+settle ─► write        (one session)
+at night ─► audit      (what changed since, and a share of all the others)
 manage.py rebuild ─► rebuild
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,95 +14,93 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Mod
 
-from bandit import ledger
-from bandit.models import Bandit
-from grading.models import Flag, Grade, Session, SessionState, Settlement
-from grading.models.state import question_of
+from grading.models import Flag, Grade, Session, Settlement
+from grading.models.grades import question_of
 
-CHUNK_SIZE = 500
-# Each night the audit compares one in this many of the sessions in which nothing happened.
-AUDIT_NIGHTS = 100
-COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "question")
-POINTERS = ("settlement", "verdict")
-COMPARED = (*COLUMNS, *(f"{name}_id" for name in POINTERS))
+CHUNK = 500
+# Each night the audit checks this share of the sessions in which nothing happened: one in 100.
+SHARE = 100
+COLUMNS = (
+    "settlement_id",
+    "reward_value",
+    "reward_source",
+    "reward_final",
+    "reward_weight",
+    "reward_reason",
+    "open_flags",
+    "verdict_id",
+    "verdict_question",
+)
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMismatch:
-    """A session's state that differs from the one computed from its other rows. `stored` is None if it is missing."""
+    """A session whose reward columns differ from what its settlements, grades and flags say. `stored` and `computed`
+    have all of COLUMNS.
+    """
 
-    stored: SessionState | None
-    computed: SessionState
+    session: int
+    stored: Columns
+    computed: Columns
 
     def __str__(self) -> str:
-        columns = ", ".join(self.columns) if self.stored else "the row is missing"
-        return f"session {self.computed.pk}: {columns}"
+        return f"session {self.session}: {', '.join(self.columns)}"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that differ; all of them if there is no state."""
-        return _differing(self.stored, self.computed) if self.stored else COMPARED
+        """The names of the columns that differ."""
+        return tuple(name for name in COLUMNS if self.stored[name] != self.computed[name])
 
     def lines(self) -> Iterator[str]:
-        """A line for each column that differs, with both values; one line if there is no state."""
-        if self.stored is None:
-            yield f"session {self.computed.pk}, state: stored none, computed one of value {self.computed.value}"
-            return
+        """A line for each column that differs, with both values."""
         for name in self.columns:
-            stored, computed = getattr(self.stored, name), getattr(self.computed, name)
-            yield f"session {self.computed.pk}, {name}: stored {_printed(stored)}, computed {_printed(computed)}"
+            stored, computed = _printed(self.stored[name]), _printed(self.computed[name])
+            yield f"session {self.session}, {name}: stored {stored}, computed {computed}"
 
 
 def write(session: Session, settlement: Settlement, verdict: Grade | None, flags: int) -> None:
-    """Update the session's state if it differs. The session must be locked and its `state` freshly loaded."""
-    row = _derived(session, settlement, verdict, flags)
-    stored: SessionState | None = getattr(session, "state", None)
-    if stored is None or _differing(stored, row):
-        if stored is not None and stored.category != row.category:
-            # Cached results of the bandit's last revision are out of date.
-            ledger.touch(Bandit.objects.named("category"))
-        save([row])
-        session.state = row
+    """Write the session's reward columns if they differ, to the row and to `session`. The row must be locked.
+
+    The row is compared, not `session`, which may have been loaded before another settlement of the same transaction.
+    """
+    computed = _computed(settlement, verdict, flags)
+    row = Session.objects.filter(pk=session.pk)
+    if row.values(*COLUMNS).get() != computed:
+        row.update(**computed)
+    for name, value in computed.items():
+        setattr(session, name, value)
 
 
-def save(rows: Sequence[SessionState]) -> None:
-    """Insert or update these states."""
-    SessionState.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["session"], update_fields=[*COLUMNS, *POINTERS]
-    )
-
-
-def derived(sessions: Sequence[Session]) -> list[SessionState]:
-    """Compute the states of these sessions from their other rows. Three queries."""
-    keys = [session.pk for session in sessions]
-    settled = Settlement.objects.filter(session__in=keys).defer("steps", "sentence").order_by("session", "revision")
-    last = {settlement.session_id: settlement for settlement in settled}
-    readings = Grade.objects.chain().verdicts().first_readings().filter(session__in=keys)
-    verdicts = {grade.session_id: grade for grade in readings.only("session", "rubric", "version").order_by("pk")}
-    flags = dict(Flag.objects.open().filter(session__in=keys).order_by().values_list("session").annotate(n=Count("pk")))
-    return [
-        _derived(session, last.get(session.pk), verdicts.get(session.pk), flags.get(session.pk, 0))
-        for session in sessions
-    ]
+def derive(sessions: Collection[int]) -> dict[int, Columns]:
+    """What the reward columns of these sessions have to be, by primary key. Three queries."""
+    settlements = Settlement.objects.filter(session__in=sessions).defer("steps", "sentence")
+    latest = {settlement.session_id: settlement for settlement in settlements.order_by("session", "revision")}
+    first_readings = Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions)
+    first_readings = first_readings.only("session", "rubric", "version").order_by("pk")
+    verdicts = {grade.session_id: grade for grade in first_readings}
+    open_flags = Flag.objects.open().filter(session__in=sessions).order_by()
+    flags = dict(open_flags.values_list("session").annotate(n=Count("pk")))
+    return {pk: _computed(latest.get(pk), verdicts.get(pk), flags.get(pk, 0)) for pk in sessions}
 
 
 def audit(now: dt.datetime) -> list[StateMismatch]:
-    """The wrong states among sessions that changed in the last two days, and among a hundredth of all others."""
+    """The sessions with wrong columns, of those in which anything moved in two days and of a hundredth of the rest."""
     since = now - dt.timedelta(days=2)
-    settled = Settlement.objects.filter(created_at__gte=since).values("session")
-    tonight = Q(turn=now.toordinal() % AUDIT_NIGHTS)
-    sessions = Session.objects.annotate(turn=Mod("pk", AUDIT_NIGHTS))
+    moved = Settlement.objects.filter(created_at__gte=since).values("session")
+    tonight = Q(turn=now.toordinal() % SHARE)
+    sessions = Session.objects.annotate(turn=Mod("pk", SHARE))
     wrong: list[StateMismatch] = []
-    for _count, mismatches in _compare(sessions.filter(Q(pk__in=settled) | Q(received_at__gte=since) | tonight)):
+    for _count, mismatches in _compare(sessions.filter(Q(pk__in=moved) | Q(received_at__gte=since) | tonight)):
         wrong += mismatches
     return wrong
 
 
 def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
-    """Compare the states of all sessions. Yields the number of sessions and the wrong states of each chunk.
+    """Compare the columns of all sessions. Yields for each chunk how many sessions it has, and the wrong ones.
 
-    With `repair`, wrong states are replaced, each chunk in a transaction of its own. An interrupted run can be started
-    again.
+    With `repair`, wrong columns are written again, each chunk in a transaction of its own. Starting again after an
+    interruption is safe.
     """
     return _compare(Session.objects.all(), repair=repair)
 
@@ -110,47 +108,61 @@ def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]
 def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
     after = 0
     while True:
-        next_sessions = sessions.filter(pk__gt=after).order_by("pk")
+        chunk = sessions.filter(pk__gt=after).order_by("pk")
         if repair:
             with transaction.atomic():
-                chunk = list(next_sessions.select_for_update()[:CHUNK_SIZE])
-                mismatches = _mismatches(chunk)
-                if any("category" in mismatch.columns for mismatch in mismatches):
-                    ledger.touch(Bandit.objects.named("category"))  # as `write` does
-                save([mismatch.computed for mismatch in mismatches])
+                # The rows are locked first and loaded afterwards.
+                keys = list(chunk.select_for_update().values_list("pk", flat=True)[:CHUNK])
+                mismatches = _mismatches(keys)
+                for mismatch in mismatches:
+                    Session.objects.filter(pk=mismatch.session).update(**mismatch.computed)
         else:
-            chunk = list(next_sessions[:CHUNK_SIZE])
-            # A session may change between two of these queries: what seems wrong is loaded and compared again.
-            suspects = [mismatch.computed.pk for mismatch in _mismatches(chunk)]
-            mismatches = _mismatches(Session.objects.filter(pk__in=suspects).order_by("pk"))
-        if not chunk:
+            keys = list(chunk.values_list("pk", flat=True)[:CHUNK])
+            # A session may have moved between two of these queries: what seems wrong is loaded and compared again.
+            mismatches = _mismatches([suspect.session for suspect in _mismatches(keys)])
+        if not keys:
             return
-        yield len(chunk), mismatches
-        after = chunk[-1].pk
+        yield len(keys), mismatches
+        after = keys[-1]
 
 
-def _mismatches(sessions: Iterable[Session]) -> list[StateMismatch]:
-    sessions = list(sessions)
-    states = SessionState.objects.in_bulk([session.pk for session in sessions])
-    pairs = [(states.get(computed.pk), computed) for computed in derived(sessions)]
+def _mismatches(keys: list[int]) -> list[StateMismatch]:
+    if not keys:
+        return []
+    rows = Session.objects.filter(pk__in=keys).order_by("pk").values("pk", *COLUMNS)
+    stored = {row.pop("pk"): row for row in rows}
+    computed = derive(list(stored))
     return [
-        StateMismatch(stored=stored, computed=computed)
-        for stored, computed in pairs
-        if stored is None or _differing(stored, computed)
+        StateMismatch(session=pk, stored=columns, computed=computed[pk])
+        for pk, columns in stored.items()
+        if columns != computed[pk]
     ]
 
 
-def _derived(session: Session, settlement: Settlement | None, verdict: Grade | None, flags: int) -> SessionState:
-    fields: dict[str, Any] = {"ended_at": session.ended_at, "category": session.category_id}
+def _computed(settlement: Settlement | None, verdict: Grade | None, flags: int) -> Columns:
+    columns: Columns = {
+        "settlement_id": None,
+        "reward_value": None,
+        "reward_source": "",
+        "reward_final": None,
+        "reward_weight": None,
+        "reward_reason": "",
+        "open_flags": flags,
+        "verdict_id": None,
+        "verdict_question": None,
+    }
     if settlement is not None:
-        fields |= {name: getattr(settlement, name) for name in ("value", "source", "final", "weight", "reason")}
+        columns |= {
+            "settlement_id": settlement.pk,
+            "reward_value": settlement.value,
+            "reward_source": settlement.source,
+            "reward_final": settlement.final,
+            "reward_weight": settlement.weight,
+            "reward_reason": settlement.reason,
+        }
     if verdict is not None:
-        fields |= {"verdict": verdict, "question": question_of(verdict.rubric, verdict.version)}
-    return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **fields)
-
-
-def _differing(stored: SessionState, computed: SessionState) -> tuple[str, ...]:
-    return tuple(name for name in COMPARED if getattr(stored, name) != getattr(computed, name))
+        columns |= {"verdict_id": verdict.pk, "verdict_question": question_of(verdict.rubric, verdict.version)}
+    return columns
 
 
 def _printed(value: object) -> str:

@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import zones
-from grading.models import SessionState
+from grading.models import Session
 from grading.screens.context import SiteNow, mark, site_now
 from grading.templatetags.gradingsite_tags import stamp
 
@@ -57,13 +57,13 @@ def _answer(request: HttpRequest, now: SiteNow, watched: Sequence[int]) -> HttpR
 
 
 def marks_of(sessions: Sequence[int]) -> dict[int, str]:
-    """For each session that has a state, a mark that changes with it: one query."""
-    found = SessionState.objects.filter(pk__in=sessions)
-    return {state.pk: state_mark(state) for state in found.only("settlement_id", "verdict_id", "flags")}
+    """For each settled session, a mark that changes with its reward, verdict and open flags: one query."""
+    rows = Session.objects.filter(pk__in=sessions, settlement__isnull=False)
+    return {row.pk: reward_mark(row) for row in rows.only("settlement_id", "verdict_id", "open_flags")}
 
 
-def state_mark(state: SessionState) -> str:
-    return f"{state.settlement_id or 0}.{state.verdict_id or 0}.{state.flags}"
+def reward_mark(session: Session) -> str:
+    return f"{session.settlement_id or 0}.{session.verdict_id or 0}.{session.open_flags}"
 
 
 def top(request: HttpRequest) -> TemplateResponse:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
 from grading import zones
+from grading.models import Session
 from grading.monitoring import RULES, Severity
 from grading.redaction import redact
 from grading.reward.explain import number, weight
@@ -277,9 +278,9 @@ def graded(value: float | None, source: str | None, final: bool | None) -> SafeS
 
 
 @register.simple_tag
-def reward(row: Any) -> SafeString:
-    """The same for a session's reward; `row` is the session, or carries its `reward_value`, `_source` and `_final`."""
-    return graded(row.reward_value, row.reward_source, row.reward_final)
+def reward(session: Session) -> SafeString:
+    """The same for a session's reward."""
+    return graded(session.reward_value, session.reward_source, session.reward_final)
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from django.db import connection
 from grading.backups import manifest
 from grading.backups.manifest import NoBackup
 from grading.intake.erasing import erase
-from grading.models import Evidence, ExpiredBlob, Session
+from grading.models import BlobProblem, Evidence, Session
 from tests.backups.places import binaries
 from tests.casts import logs
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_damaged_on_the_site_is_not_taken_for_whole(site, folder)
 def test_evidence_that_has_expired_is_no_problem(site, folder):
     session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     blob = blob_of(session)
-    ExpiredBlob.objects.create(sha256=blob.name.partition(".")[0])
+    BlobProblem.objects.create(sha256=blob.name.partition(".")[0], kind="expired")
     blob.unlink()
     made, said = backup(folder)
     assert "lost" not in said

@@ -12,7 +12,7 @@ from django.core.files.storage import default_storage
 
 from grading import monitoring
 from grading.evidence import care, store
-from grading.models import Alarm, DamagedBlob
+from grading.models import Alarm, BlobProblem
 from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
@@ -65,10 +65,10 @@ def test_bytes_that_are_fine_stay_as_they_were_compressed(site, monkeypatch):
 def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
     row, path = kept(site)
     every_night()
-    assert not DamagedBlob.objects.exists()
+    assert not BlobProblem.objects.exists()
     truncate(path)
     every_night()
-    assert DamagedBlob.objects.get().pk == row.sha256
+    assert BlobProblem.objects.damaged().get().pk == row.sha256
     monitoring.watch()
     alarm = Alarm.objects.get(rule="A48")
     assert row.sha256[:12] in alarm.detail

@@ -91,7 +91,7 @@ def test_several_processes_take_in_what_one_does(folder, capsys, processes):
         write(folder / "gptme" / name / "conversation.jsonl", logs.gptme(("user", "same"), ("assistant", "yes")))
     said = run(capsys, folder, processes=processes)
     assert tally(said) == {"imported": 4, "there": 1, "other": 3, "files": 8}
-    assert {each.external_id: (each.reward_source, each.reward_value) for each in Session.objects.with_reward()} == {
+    assert {each.external_id: (each.reward_source, each.reward_value) for each in Session.objects.all()} == {
         CLAUDE: ("trajectory", 0.587192),
         "a1": ("", None),
         "2026-03-31-fix": ("floor", 0.1),

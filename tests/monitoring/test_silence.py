@@ -47,7 +47,7 @@ def usual():
 
 
 def settled(rows):
-    """Sessions from (arm, when it ended, whether it has a grade), with no more than their settlement and state."""
+    """Sessions from (arm, when it ended, whether it has a grade), with no more than their settlement."""
     arms_by_name = {row.name: row for row in Arm.objects.filter(bandit__name="category")}
     bob = Site().agent()
     rows = list(rows)
@@ -69,7 +69,7 @@ def settled(rows):
         )
         for each, (_, _, graded) in zip(sessions, rows, strict=True)
     )
-    state.save(state.derived(sessions))
+    list(state.rebuild(repair=True))
 
 
 def silent(site, arm, n, *, since=1 * DAY, **fields):

@@ -287,7 +287,8 @@ def test_waiting_items_carry_people_and_rewards(rita):
     flagged()
     (held,) = queue.waiting(rita)
     assert (held.session.category.name, held.session.agent.name) == ("cross-repo", "bob")
-    assert (held.reward_value, held.reward_source, held.reward_final) == (0.32, "journal", False)
+    session = held.session
+    assert (session.reward_value, session.reward_source, session.reward_final) == (0.32, "journal", False)
 
 
 def test_the_count_says_how_many_wait_why_and_since_when(site, rita, omar):

@@ -10,7 +10,7 @@ from bandit.merging import merge
 from bandit.models import Arm, Bandit, BanditKind, Bucket
 from grading import review
 from grading.intake import naming
-from grading.models import Session, SessionState
+from grading.models import Flag, Session
 from grading.models.review import Answer
 from grading.reward import state
 from grading.vocabulary import Source
@@ -62,32 +62,17 @@ def test_a_site_with_corrections_and_merges_has_no_differences(sessions):
 
 def test_wrong_state_is_named_and_repaired(sessions):
     session = sessions[0]
-    SessionState.objects.filter(session=session).update(value=0.125, source="journal", flags=2)
+    Session.objects.filter(pk=session.pk).update(reward_value=0.125, reward_source="journal", open_flags=2)
     differences = [
-        f"session {session.pk}, value: stored 0.125, computed 0.75",
-        f"session {session.pk}, source: stored 'journal', computed 'human'",
-        f"session {session.pk}, flags: stored 2, computed {session.flags.filter(cleared_at=None).count()}",
+        f"session {session.pk}, reward_value: stored 0.125, computed 0.75",
+        f"session {session.pk}, reward_source: stored 'journal', computed 'human'",
+        f"session {session.pk}, open_flags: stored 2, computed {session.flags.filter(cleared_at=None).count()}",
     ]
     assert compare() == [*differences, "3 differences"]
     assert compare() == [*differences, "3 differences"]
     assert rebuild(repair=True) == [*differences, "3 differences, repaired"]
     assert rebuild() == ["0 differences"]
-    assert SessionState.objects.get(session=session).value == 0.75
-
-
-def test_missing_state_is_named_and_repaired(sessions):
-    session = sessions[2]
-    SessionState.objects.filter(session=session).delete()
-    assert compare() == [f"session {session.pk}, state: stored none, computed one of value 0.25", "1 differences"]
-    rebuild(repair=True)
-    assert rebuild() == ["0 differences"]
-
-
-def test_repaired_category_invalidates_what_was_read_of_the_bandit(sessions):
-    before = Bandit.objects.get(name="category").revision
-    SessionState.objects.filter(session=sessions[0]).update(category=arm("news").pk)
-    rebuild(repair=True)
-    assert Bandit.objects.get(name="category").revision != before
+    assert Session.objects.get(pk=session.pk).reward_value == 0.75
 
 
 def test_wrong_missing_and_extra_buckets_are_named_and_repaired():
@@ -125,35 +110,35 @@ def test_session_that_counts_twice_is_named_and_its_latest_reward_stays():
 
 
 def test_session_that_changes_meanwhile_is_no_difference(sessions):
-    """Its category is corrected after its row was read and before its state is."""
-    session, category = sessions[0], arm("news").pk
+    """A flag is raised after the session's row was read and before its flags are."""
+    session = sessions[0]
     changes = []
 
-    def change_first(execute, sql, *arguments):
-        if "grading_sessionstate" in sql and not changes:
+    def flag_first(execute, sql, *arguments):
+        if "grading_flag" in sql and not changes:
             changes.append(sql)
-            Session.objects.filter(pk=session.pk).update(category=category)
-            SessionState.objects.filter(session=session).update(category=category)
+            Flag.objects.create(session=session, rule="A34", detail="another agent's")
+            Session.objects.filter(pk=session.pk).update(open_flags=session.flags.filter(cleared_at=None).count())
         return execute(sql, *arguments)
 
-    with connection.execute_wrapper(change_first):
+    with connection.execute_wrapper(flag_first):
         mismatches = [mismatch for _count, chunk in state.rebuild() for mismatch in chunk]
     assert (len(changes), mismatches) == (1, [])
 
 
 def test_each_chunk_is_repaired_by_itself(sessions, monkeypatch):
     """An interrupted repair can be started again."""
-    monkeypatch.setattr(state, "CHUNK_SIZE", 2)
-    SessionState.objects.update(value=None)
+    monkeypatch.setattr(state, "CHUNK", 2)
+    Session.objects.update(reward_value=None)
     count, mismatches = next(state.rebuild(repair=True))
     assert (count, len(mismatches)) == (2, 2)
-    assert SessionState.objects.filter(value=None).count() == 1
+    assert Session.objects.filter(reward_value=None).count() == 1
     rebuild(repair=True)
     assert rebuild() == ["0 differences"]
 
 
 def test_earlier_name_repairs_and_says_that_it_is_deprecated(sessions):
-    SessionState.objects.update(value=0.125)
+    Session.objects.update(reward_value=0.125)
     output, errors = StringIO(), StringIO()
     call_command("rebuild_state", verbosity=0, stdout=output, stderr=errors)
     assert output.getvalue().endswith("3 differences, repaired\n")

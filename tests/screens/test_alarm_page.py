@@ -31,7 +31,7 @@ def opened(rule: str, **fields) -> Alarm:
 
 
 def read(keys: list[int]) -> list[Session]:
-    sessions = Session.objects.with_reward().with_people().in_bulk(keys)
+    sessions = Session.objects.with_people().in_bulk(keys)
     return [sessions[key] for key in keys]
 
 

@@ -31,7 +31,6 @@ from grading.models import (
     Rubric,
     Session,
     SessionLog,
-    SessionState,
 )
 from grading.models.review import Answer, ItemState, Place
 from grading.models.sessions import Whose, yours
@@ -315,7 +314,7 @@ def test_the_first_steps_lead_to_a_sample_with_a_real_task_and_say_that_it_was_t
 
 
 def test_samples_are_listed_where_they_are_asked_for_and_their_queue_is_worked_apart(loaded, mixed, page, rita):
-    for model, path in ((Session, "pk"), (SessionState, "session"), (ReviewItem, "session"), (Flag, "session")):
+    for model, path in ((Session, "pk"), (ReviewItem, "session"), (Flag, "session")):
         both = [set(model.objects.filter(whose.rows(path)).values_list("pk", flat=True)) for whose in Whose]
         assert all(both)
         assert not both[0] & both[1]

@@ -120,9 +120,9 @@ def _last_asked(keys: Iterable[int]) -> dict[int, str]:
     judge = judges.first()
     model = judge.model if judge else ""
     read = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
-    later = read.filter(received_at__gt=OuterRef("state__verdict__created_at"))
+    later = read.filter(received_at__gt=OuterRef("verdict__created_at"))
     sessions = Session.objects.filter(Exists(read), pk__in=Keys(keys)).annotate(is_unread=Exists(later)).order_by()
-    verdict = ("state__verdict__rubric", "state__verdict__version", "state__verdict__model")
+    verdict = ("verdict__rubric", "verdict__version", "verdict__model")
     return {
         pk: rubric if version == VERSION and answered.startswith(model) and not is_unread else ""
         for pk, rubric, version, answered, is_unread in sessions.values_list("pk", *verdict, "is_unread")

@@ -8,9 +8,9 @@ from bandit.models import Arm
 from grading.judging import inputs, judges
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.rubrics import kinds
-from grading.models import Grade, Rubric, Session, SessionState
+from grading.models import Grade, Rubric, Session
+from grading.models.grades import question_of
 from grading.models.sessions import SessionQuerySet
-from grading.models.state import question_of
 from grading.vocabulary import WorkKind
 
 
@@ -31,9 +31,9 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
     own = _asked()
     others = [When(category=pk, then=Value(own[kind])) for pk, kind in kinds.of_categories().items()]
     asked = Case(*others, default=Value(own[WorkKind.PRODUCTION]))
-    fresh = When(state__question=asked, then=Value(value=False))
+    fresh = When(verdict_question=asked, then=Value(value=False))
     known = Case(fresh, default=Value(value=True), output_field=BooleanField())
-    return sessions.annotate(is_stale=Case(When(state__verdict__isnull=False, then=known), default=None))
+    return sessions.annotate(is_stale=Case(When(verdict__isnull=False, then=known), default=None))
 
 
 def has_stale() -> Q:
@@ -45,15 +45,15 @@ def has_stale() -> Q:
     every = {pk: special.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
     for question in _answered():
         others = {kind for kind in WorkKind if own[kind] != question}
-        judged = SessionState.objects.filter(verdict__isnull=False, question=question)
+        judged = Session.objects.filter(verdict__isnull=False, verdict_question=question).order_by()
         found = Arm.objects.filter(pk__in=[pk for pk, kind in every.items() if kind in others])
         categories = Q(pk__in=[])
         if held := list(found.filter(Exists(judged.filter(category=OuterRef("pk")))).values_list("pk", flat=True)):
-            categories |= Q(state__category__in=held)
+            categories |= Q(category__in=held)
         if WorkKind.PRODUCTION in others and judged.filter(category=None).exists():
-            categories |= Q(state__category=None)
-        stale |= Q(state__question=question) & categories
-    return Q(state__verdict__isnull=False) & stale
+            categories |= Q(category=None)
+        stale |= Q(verdict_question=question) & categories
+    return Q(verdict__isnull=False) & stale
 
 
 def _asked() -> dict[WorkKind, int]:
@@ -64,12 +64,12 @@ def _asked() -> dict[WorkKind, int]:
 
 def _answered() -> Iterator[int]:
     """The questions to which verdicts that hold were given, each found by the index alone."""
-    judged = SessionState.objects.filter(verdict__isnull=False).order_by("question")
-    first = judged.values_list("question", flat=True)
+    judged = Session.objects.filter(verdict__isnull=False).order_by("verdict_question")
+    first = judged.values_list("verdict_question", flat=True)
     found = first.first()
     while found is not None:
         yield found
-        found = first.filter(question__gt=found).first()
+        found = first.filter(verdict_question__gt=found).first()
 
 
 def staleness(verdict: Grade | None, active: Rubric | None) -> str:

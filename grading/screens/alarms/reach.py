@@ -71,9 +71,9 @@ class Reach:
 def of(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     """What these sessions, in the order in which they ended, have done; None where no bandit has learned from them.
 
-    Their rewards are those of `Session.objects.with_reward()`. Some ten queries for each bandit and each step drawn.
+    Some ten queries for each bandit and each step drawn.
     """
-    live = [each for each in sessions if each.reward_value is not None]  # type: ignore[attr-defined] # annotated
+    live = [each for each in sessions if each.reward_value is not None]
     taken_out = promises.changes((session, None) for session in live)
     found: list[ArmMove] = []
     beliefs: dict[str, tuple[Outlook, Outlook]] = {}
@@ -122,7 +122,7 @@ def _in_full(
     bandit: str, sessions: Sequence[Session], taken_out: Sequence[HypotheticalReward], now: dt.datetime
 ) -> Outlook:
     """The outlook if every reward counted as a person's does, whatever its source and standing."""
-    values = {each.observation: each.reward_value for each in sessions}  # type: ignore[attr-defined] # annotated
+    values = {each.observation: each.reward_value for each in sessions}
     given = [replace(each, value=values[each.observation], source=Source.HUMAN) for each in taken_out]
     _held, after = what_if_many(bandit, given, now)
     return after

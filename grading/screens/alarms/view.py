@@ -82,7 +82,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     # One row a session, with its reward on it.
     flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
-    sessions = Session.objects.with_reward().with_people().in_bulk(list(flags))
+    sessions = Session.objects.with_people().in_bulk(list(flags))
     for flag in flags.values():
         flag.session = sessions[flag.session_id]
     context = {
@@ -107,20 +107,16 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
     is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
     latest = keys[-bulk.MOST :]
-    sessions = Session.objects.with_reward().with_people().in_bulk(latest)
+    sessions = Session.objects.with_people().select_related("settlement__grade").in_bulk(latest)
     found = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
     since = bulk.graded_since_flagged(alarm.rule, latest)
-    settled = {
-        row.pk: row
-        for row in Settlement.objects.filter(pk__in=[each.reward_id for each in found]).select_related("grade")  # type: ignore[attr-defined] # annotated
-    }
     rows = [
         AlarmRow(
             session=each,
             why=why.get(each.pk, ""),
             since=since.get(each.pk),
-            settlement=settled.get(each.reward_id),  # type: ignore[attr-defined] # annotated
+            settlement=each.settlement,
         )
         for each in reversed(found[-LISTED:])
     ]

@@ -110,7 +110,7 @@ def unused(rows: Sequence[Selection], until: dt.datetime) -> str:
 
 def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:
     """The rows with their sessions, in one query."""
-    sessions = Session.objects.with_reward().by_observation(row.observation for row in rows)
+    sessions = Session.objects.by_observation(row.observation for row in rows)
     return [
         DecisionRow(
             row=row,

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_POST
 from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.judging import judges
-from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session, SessionState
+from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session
 from grading.models.judge_keys import HINT_LENGTH
-from grading.models.sessions import Whose, observation_of, yours
+from grading.models.sessions import observation_of
 from grading.screens.desk.page import person
 from grading.screens.judge_key.view import TEST_WORDS
 from grading.screens.quota.judge_state import first_quota
@@ -204,7 +204,7 @@ def samples_tried() -> SamplesTried:
     first = Session.objects.samples().filter(external_id=samples.FIRST).first()
     if first is None or Session.objects.yours().exists():
         return SamplesTried()
-    count = SessionState.objects.filter(Whose.SAMPLES.rows(), source=Source.HUMAN).count()
+    count = Session.objects.samples().filter(reward_source=Source.HUMAN).count()
     next_url = f"{reverse('admin:review')}?samples=only"
     if not count:
         next_url = f"{reverse('admin:review_session', args=[first.pk])}?samples=only"
@@ -213,5 +213,5 @@ def samples_tried() -> SamplesTried:
 
 def graded_by_people(most: int) -> list[int]:
     """The site's own sessions whose reward a person decided, the latest, so many at most, by their keys."""
-    decided = SessionState.objects.filter(yours(), source=Source.HUMAN).order_by("-ended_at", "-session")
-    return list(decided.values_list("session", flat=True)[:most])
+    decided = Session.objects.yours().filter(reward_source=Source.HUMAN).order_by("-ended_at", "-pk")
+    return list(decided.values_list("pk", flat=True)[:most])

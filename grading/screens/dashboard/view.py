@@ -18,7 +18,7 @@ from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgePolicy, Session
 from grading.models.judging import JudgeRole
-from grading.models.sessions import Whose, has_open_flag
+from grading.models.sessions import Whose
 from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
@@ -67,7 +67,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     )
     # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
     user = person(request)
-    waiting = review.waiting(user).annotate(hidden=judged(), flagged=has_open_flag("session__"))
+    waiting = review.waiting(user).annotate(hidden=judged())
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
@@ -117,7 +117,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
 def sample(user: User, now: dt.datetime) -> dict[str, Any]:
     """What the page will show, from the samples."""
     figures = trust(now, Whose.SAMPLES)
-    items = review.waiting(user, SAMPLES).annotate(hidden=judged(), flagged=has_open_flag("session__"))
+    items = review.waiting(user, SAMPLES).annotate(hidden=judged())
     queued = review.in_order(user, items, SAMPLES, size=LISTED)
     return {
         "trust": figures,

@@ -13,7 +13,6 @@ from bandit.models import Arm
 from grading import review
 from grading.models import ReviewItem, Session
 from grading.models.review import FilteredList, Place, QueueEntry
-from grading.models.sessions import has_open_flag
 from grading.review import seen, views
 from grading.review.impact import SHRINK, Corrections, Stratum, corrections
 from grading.reward.explain import number
@@ -103,22 +102,22 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
     hidden = seen.hidden(reviewer) if grades else Value(value=False)
-    items = review.waiting(reviewer, filters).annotate(flagged=has_open_flag("session__"), hidden=hidden)
+    items = review.waiting(reviewer, filters).annotate(hidden=hidden)
     queued, moved, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
     for item, place in queued.items:
-        told = vars(item)  # with what was annotated
+        session = item.session
         row = QueueRow(
-            session=item.session,
-            value=told["reward_value"],
-            source=told["reward_source"] or "",
-            final=bool(told["reward_final"]),
+            session=session,
+            value=session.reward_value,
+            source=session.reward_source,
+            final=bool(session.reward_final),
             url=address(item.session, filters),
-            alarm=told["flagged"],
-            hidden=told["hidden"],
+            alarm=session.open_flags > 0,
+            hidden=vars(item)["hidden"],
             current=current is not None and item.session_id == current.pk,
             held_by=holder(item, reviewer),
             entered_at=item.entered_at,
-            why=why(item, place, moved, source="" if told["hidden"] else told["reward_source"] or ""),
+            why=why(item, place, moved, source="" if vars(item)["hidden"] else session.reward_source),
             by_chance=place is Place.CHANCE,
         )
         rows.append(row)
@@ -152,8 +151,8 @@ def why(item: ReviewItem, place: Place | None, moved: Corrections, *, source: st
         return f"flagged: {item.why}"
     if item.entered_as != QueueEntry.SLICE:
         return item.why
-    told = vars(item)
-    stratum = Stratum(item.session.category_id, told["reward_source"] or "", told["flagged"])
+    session = item.session
+    stratum = Stratum(session.category_id, session.reward_source, session.open_flags > 0)
     answers, arm = moved.answers(stratum), item.session.category or "no category"
     alike = f"{source or 'sessions like it'} in {arm}"
     rests = (

@@ -213,7 +213,7 @@ def sessions_of(arm: Arm, moved: Baseline | None, now: dt.datetime) -> list[dict
     """The latest sessions that the lesson matched, each with its reward and what is left of that. Three queries."""
     rows = SessionLesson.objects.filter(yours(), _is(arm)).select_related("assignment").order_by("-session__ended_at")
     held = list(rows[:LATEST])
-    sessions = Session.objects.with_reward().select_related("category").in_bulk([row.session_id for row in held])
+    sessions = Session.objects.select_related("category").in_bulk([row.session_id for row in held])
     left = lessons.residuals(sessions.values(), moved, now)
     return [
         {"row": row, "session": sessions[row.session_id], "residual": left.get(row.session_id)}

@@ -134,8 +134,8 @@ class WaitingEffect:
 def effect() -> WaitingEffect:
     """Two queries."""
     jobs = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
-    ungraded = Q(session__state=None) | Q(session__state__source__in=["", Source.FLOOR])
-    found = jobs.exclude(session__state__final=True).aggregate(
+    ungraded = Q(session__reward_source__in=["", Source.FLOOR])
+    found = jobs.exclude(session__reward_final=True).aggregate(
         provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)
     )
     learned = Bucket.objects.filter(grader__source=Source.FLOOR).aggregate(n=Sum("n"))["n"] or 0

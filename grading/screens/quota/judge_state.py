@@ -10,7 +10,7 @@ from django.utils import timezone
 from grading import monitoring, zones
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import standings
-from grading.models import Alarm, JudgeJob, JudgeKey, Quota, SessionState
+from grading.models import Alarm, JudgeJob, JudgeKey, Quota, Session
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
@@ -147,15 +147,15 @@ def banner(quota: Quota | None) -> Banner | None:
         ends = until(quota.until).strip()
     # Sessions without a final reward that wait for a verdict.
     waiting = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
-    held = waiting.exclude(session__state__final=True).count()
+    held = waiting.exclude(session__reward_final=True).count()
     return Banner(what=what, since=quota.changed_at, until=ends, sessions=held, note=note)
 
 
 def never_judged() -> int:
     """Without a judge no job waits to be counted, so that sessions are: those of the last RECENT_DAYS."""
     since = timezone.now() - dt.timedelta(days=RECENT_DAYS)
-    lacking = SessionState.objects.filter(yours(), ended_at__gt=since, final=False)
-    return lacking.filter(reason=Reason.NOT_CONFIGURED).count()
+    lacking = Session.objects.yours().filter(ended_at__gt=since, reward_final=False)
+    return lacking.filter(reward_reason=Reason.NOT_CONFIGURED).count()
 
 
 def until(moment: dt.datetime | None) -> str:

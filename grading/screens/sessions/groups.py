@@ -66,7 +66,7 @@ def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
         SessionRow(
             session=each,
             note="" if text in told else text,
-            why=vars(each)["reward_sentence"] or "",
+            why="" if each.settlement is None else each.settlement.sentence,
             says_stale=says_stale,
         )
         for each, text, says_stale in zip(sessions, notes, stale, strict=True)
@@ -78,16 +78,15 @@ def note(session: Session) -> str:
     """What a reward needs said beside its number, in words: why there is none, or what it still waits for. Empty for a
     plain final one.
     """
-    row = vars(session)
-    sentence, reason, source = row["reward_sentence"] or "", row["reward_reason"], row["reward_source"]
+    sentence = "" if session.settlement is None else session.settlement.sentence
     if not sentence:
         return "Not settled yet"
-    if source and reason:
-        words = Reason(reason).words
-        return f"{lead(sentence)} {words}" if source == Source.FLOOR else words
-    if not source:
+    if session.reward_source and session.reward_reason:
+        words = Reason(session.reward_reason).words
+        return f"{lead(sentence)} {words}" if session.reward_source == Source.FLOOR else words
+    if not session.reward_source:
         return sentence
-    return "" if row["reward_final"] else rest(sentence)
+    return "" if session.reward_final else rest(sentence)
 
 
 def _monday(day: dt.date) -> dt.date:

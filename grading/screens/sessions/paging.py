@@ -39,17 +39,13 @@ class SessionsPage:
         return f"{self.count:,}" if self.is_counted else f"more than {COUNTED:,}"
 
 
-def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> SessionsPage:
-    """The page that `before` or `after` names, or `page=last`; else the first. `path` leads to the columns that the
-    sessions are ordered by: "" for their own, or "state__". Three queries.
-    """
-    # By the state's own columns: "state__pk" would be the order of sessions, and ask for these.
-    moment, key = f"{path}ended_at", f"{path}session_id" if path else "pk"
+def page(sessions: SessionQuerySet, asked: Mapping[str, str]) -> SessionsPage:
+    """The page that `before` or `after` names, or `page=last`; else the first. Three queries."""
     place = _place(asked.get("before") or asked.get("after") or "")
     backwards = asked.get("page") == "last" or (bool(asked.get("after")) and place is not None)
-    rows, order = sessions, (moment, key) if backwards else (f"-{moment}", f"-{key}")
+    rows, order = sessions, ("ended_at", "pk") if backwards else ("-ended_at", "-pk")
     if place is not None:
-        rows = rows.filter(_further(place, moment, key, "gt" if backwards else "lt"))
+        rows = rows.filter(_further(place, "gt" if backwards else "lt"))
     # Which they are first, and then all that is shown of them: what is sorted is small.
     keys = list(rows.order_by(*order).values_list("pk", flat=True)[: PAGE_SIZE + 1])
     shown = {session.pk: session for session in sessions.filter(pk__in=keys[:PAGE_SIZE])}
@@ -57,7 +53,7 @@ def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> S
     if backwards:
         held.reverse()
     if place is not None and not held:  # a place beyond the end
-        return page(sessions, {}, path=path)
+        return page(sessions, {})
     is_newer, is_older = (more, place is not None) if backwards else (place is not None, more)
     return SessionsPage(
         object_list=held,
@@ -90,13 +86,13 @@ def sorted_page(sessions: SessionQuerySet, asked: Mapping[str, str], *, by: Sequ
 def older(sessions: SessionQuerySet, asked: Mapping[str, str]) -> SessionQuerySet:
     """Those of the sessions that come after the place `before`; all, where that names none."""
     place = _place(asked.get("before", ""))
-    return sessions if place is None else sessions.filter(_further(place, "ended_at", "pk", "lt"))
+    return sessions if place is None else sessions.filter(_further(place, "lt"))
 
 
-def _further(place: tuple[dt.datetime, int], moment: str, key: str, than: str) -> Q:
-    further = Q(**{f"{moment}__{than}": place[0]}) | Q(**{moment: place[0], f"{key}__{than}": place[1]})
+def _further(place: tuple[dt.datetime, int], than: str) -> Q:
+    further = Q(**{f"ended_at__{than}": place[0]}) | Q(**{"ended_at": place[0], f"pk__{than}": place[1]})
     # Said once more in the way that an index understands.
-    return further & Q(**{f"{moment}__{than}e": place[0]})
+    return further & Q(**{f"ended_at__{than}e": place[0]})
 
 
 def named(session: Session) -> str:

@@ -19,7 +19,7 @@ from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
-from grading.models.sessions import SessionQuerySet, has_open_flag
+from grading.models.sessions import SessionQuerySet
 from grading.review import exported
 from grading.review.trust import Behind, narrow
 from grading.review.views import PASSING
@@ -33,8 +33,8 @@ DAY = forms.DateInput(attrs={"type": "date"})
 # Each order that a person can choose, beside the order of time.
 ORDERS = {
     "oldest": ("oldest first", (F("ended_at").asc(), F("pk").asc())),
-    "best": ("highest reward", (F("state__value").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
-    "worst": ("lowest reward", (F("state__value").asc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "best": ("highest reward", (F("reward_value").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "worst": ("lowest reward", (F("reward_value").asc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
     "dearest": ("highest cost", (F("cost_usd").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
 }
 
@@ -86,13 +86,6 @@ class SessionFilterForm(forms.Form):
             if field.value()
         ]
 
-    @property
-    def ordered_by(self) -> str:
-        """The path to the columns by which what is left comes in order: the state's where that is what is asked for,
-        so that one index finds and orders it.
-        """
-        return "state__" if any(self[name].value() for name in ("source", "state", "stale", "flagged")) else ""
-
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
         sessions = sessions.samples() if chosen.pop("samples", "") else sessions.yours()
@@ -108,17 +101,17 @@ class SessionFilterForm(forms.Form):
             if name == "q":
                 condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
             elif name == "source":
-                condition = Q(state__source=choice)
+                condition = Q(reward_source=choice)
             elif name == "state":
                 condition = {
-                    "final": Q(state__final=True, state__value__isnull=False),
-                    "provisional": Q(state__final=False),
-                    "none": Q(state__isnull=False, state__value__isnull=True),
+                    "final": Q(reward_final=True, reward_value__isnull=False),
+                    "provisional": Q(reward_final=False),
+                    "none": Q(settlement__isnull=False, reward_value__isnull=True),
                 }[choice]
             elif name in {"flagged", "stale"}:
                 sessions = sessions.filter(has_stale()) if (name, choice) == ("stale", "yes") else sessions
                 condition = {
-                    "flagged": Q(state__flags__gt=0) if choice == "yes" else Q(state__flags=0),
+                    "flagged": Q(open_flags__gt=0) if choice == "yes" else Q(open_flags=0),
                     "stale": Q(is_stale=choice == "yes"),
                 }[name]
             elif name == "categorised":
@@ -134,7 +127,7 @@ class SessionFilterForm(forms.Form):
 
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
-    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=has_open_flag()))
+    return with_verdict(Session.objects.with_people().select_related("settlement").defer("settlement__steps"))
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -144,7 +137,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     if order in ORDERS:
         page = paging.sorted_page(narrowed, request.GET, by=ORDERS[order][1])
     else:
-        page, order = paging.page(narrowed, request.GET, path=filters.ordered_by), ""
+        page, order = paging.page(narrowed, request.GET), ""
     query = request.GET.copy()
     for passing in PASSING:
         query.pop(passing, None)
@@ -153,7 +146,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         # Nothing of the site's own yet: the samples, as if they had been asked for.
         query["samples"] = "only"
         filters = SessionFilterForm(query)
-        page = paging.page(filters.narrow(listed()), request.GET, path="")
+        page = paging.page(filters.narrow(listed()), request.GET)
     context = {
         "title": "Sessions",
         "filters": filters,
