@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring, review, tasks
 from grading.evidence.reading import EvidenceReading
-from grading.intake import describing, history
+from grading.intake import fields, history
 from grading.intake.submission import SubmittedSession
 from grading.models import Grade, Session
 from grading.models.grades import question_of
@@ -115,7 +115,7 @@ def test_intake_that_saves_a_session_loaded_before_a_settlement_keeps_the_new_re
     metadata = SubmittedSession(
         session_id=earlier.external_id, title="Fix the build", outcome=Outcome.FAILED, outcome_reason="Out of time"
     )
-    describing.describe(earlier, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.RUNNER)
+    fields.apply(earlier, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.RUNNER)
     outcomes.conclude(earlier, None, Witness.OBSERVED)
     earlier.history = JudgeChoice.NONE
     history.clear_history(earlier)
