@@ -106,7 +106,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     graded = [cell for cell in week if cell.is_graded]
     graded_today = [cell for cell in of_today if cell.is_graded]
     provisional = [cell for cell in graded_today if not cell.final]
-    ever_graded = Session.objects.filter(is_sample=whose is Whose.SAMPLES).exclude(reward_source__in=["", Source.FLOOR])
+    ever_graded = Session.objects.filter(whose.rows("pk")).exclude(reward_source__in=["", Source.FLOOR])
     by_source: Counter[str] = Counter()
     for cell in provisional:
         by_source[cell.source] += cell.count
@@ -129,7 +129,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days, in the order of the days: two queries."""
     rows: Any = (
-        Session.objects.filter(is_sample=whose is Whose.SAMPLES)
+        Session.objects.filter(whose.rows("pk"))
         .filter(_days(today, CHART_DAYS))
         .order_by()
         .values("category", source=F("reward_source"), final=F("reward_final"), day=_day(today))
