@@ -178,7 +178,9 @@ def measure_site(
     client = Client()
     client.force_login(User.objects.get(username="olga"))
     cpu_in_new_process(store_readings)
-    # What a server does when it starts: import the site's code, and make its middleware.
+    # What a server does when it starts: import the site's code and SciPy, and make its middleware.
+    import scipy.special  # noqa: F401
+
     _ = get_resolver().url_patterns
     client.handler.load_middleware()
     pages = {name: partial(request_page, client, url) for name, url in page_addresses().items() if name in names}

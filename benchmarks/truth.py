@@ -86,7 +86,7 @@ class RankedSession:
     @cached_property
     def contributions(self) -> Mapping[str, Contribution]:
         production = self.production
-        observed = Observed.of(self.signals, units=production.units, did_something=production.is_work)
+        observed = Observed.from_signals(self.signals, units=production.units, did_something=production.is_work)
         return {row.kind: row for row in score(observed).contributions}
 
 
