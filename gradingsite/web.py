@@ -37,17 +37,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
     from django.conf import settings
     from django.db import connections
-    from django.urls import get_resolver
 
     from gradingsite import celery, schema, telemetry
     from gradingsite.sqlite.base import use_durable_commits
     from gradingsite.wsgi import application
 
-    # Load all code now: errors show before anything is served, and the forks share the memory. Loading SciPy takes 0.3 s
-    # of CPU, most of the first page that computes with it.
-    import scipy.special  # noqa: F401
-
-    _ = get_resolver().url_patterns
+    load_code()
     from grading import monitoring
     from grading.api.gate import refusal_of
     from grading.health.liveness import Component
@@ -96,6 +91,17 @@ def main() -> None:
 
     programs = {f"web process {process}": partial(serve, process) for process in range(settings.WEB_CONCURRENCY)}
     keep_running(programs | ({"worker": work} if with_worker else {}))
+
+
+def load_code() -> None:
+    """Import all code of the site: errors show before anything is served, and forked processes share the memory.
+
+    SciPy takes 0.3 s of CPU to import, which would be most of the first page that computes with it.
+    """
+    import scipy.special  # noqa: F401
+    from django.urls import get_resolver
+
+    _ = get_resolver().url_patterns
 
 
 def listen(host: str, port: int) -> socket.socket:
