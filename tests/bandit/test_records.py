@@ -22,7 +22,7 @@ def viewer(site, client):
 
 
 def test_a_list_is_counted_only_so_far_and_says_so(viewer, monkeypatch):
-    monkeypatch.setattr(admin, "COUNTED", 60)
+    monkeypatch.setattr(admin, "COUNT_AHEAD", 60)
     assert "more than 60 arm events" in flat(viewer.get(PAGE))
     response = viewer.get(PAGE, {"p": 2})
     assert "more than 110 arm events" in flat(response)
@@ -30,7 +30,7 @@ def test_a_list_is_counted_only_so_far_and_says_so(viewer, monkeypatch):
 
 
 def test_its_last_page_is_counted_to_the_end(viewer, monkeypatch):
-    monkeypatch.setattr(admin, "COUNTED", 60)
+    monkeypatch.setattr(admin, "COUNT_AHEAD", 60)
     response = viewer.get(PAGE, {"p": 3})
     assert "130 arm events" in flat(response)
     assert "more than" not in flat(response)
