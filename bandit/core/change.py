@@ -144,9 +144,9 @@ def detect_changes(
     and whose standing is uncontested, that is, has the factor 1 in `standings`. `offsets` and `contexts` correct
     rewards as in `bandit.core.rectify`; `caps` are those of agents.
 
-    With `varies_by_day` the variance between days is estimated. As that discounts self-reported rewards that all come
-    from one good or bad day, arms with fewer than MIN_REWARDS other rewards then use them too, weighted by `standings`.
-    Cached: the result depends only on past days.
+    With `varies_by_day` the variance between days is estimated. Arms with fewer than MIN_REWARDS such rewards, too few
+    for a break, then also use self-reported ones, weighted by `standings`. Cached: the result depends only on past
+    days.
     """
     table = RewardRows.from_rows(rows)
     past = table.select(table.mask(lambda kind: kind.source in GRADED) & (table.day < today.toordinal()))

@@ -232,7 +232,7 @@ def fold(
     """
     names = tuple(sorted(set(arms)))
     evidence = EvidenceTable.read(rows, names, policy, today, context)
-    scale = policy.evidence_scale or evidence.scale()
+    scale = policy.evidence_scale or evidence.evidence_scale()
     charged = evidence.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
     drift_factors = charged.drift_factors(policy.half_life)

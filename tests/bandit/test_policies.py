@@ -204,7 +204,7 @@ def test_the_advised_cap_by_hand():
     """Differences +.2, +.4, +.3 of people's .4, .4, .4: b = .3, σ_f² = .01, so .24 / (.09 + .01/3)."""
     found = advise_cap([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
     assert found.bias == pytest.approx(0.3)
-    assert found.doubt == pytest.approx(0.01 / 3)
+    assert found.bias_variance == pytest.approx(0.01 / 3)
     assert found.cap == pytest.approx(0.24 / (0.09 + 0.01 / 3))
     assert found.arithmetic == "0.40·(1 − 0.40) ÷ (+0.30² + 0.0033) = 2.6, from 3 pairs"
 
