@@ -192,6 +192,7 @@ def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datet
 
 
 def _require_choice(bandit: Bandit) -> None:
+    """Raise ValueError for a bandit from which no single arm is chosen."""
     if bandit.kind != BanditKind.CHOICE:
         choices = ", ".join(
             Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name").values_list("name", flat=True)
@@ -205,8 +206,9 @@ def _require_choice(bandit: Bandit) -> None:
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
     """Close a decision with the session that it led to and the arm that ran, which may not be the chosen one.
 
-    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, or
-    AlreadyCompleted if another session closed the decision, or the session closed another decision.
+    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, ValueError
+    for a blank observation, or AlreadyCompleted if another session closed the decision, or the session closed another
+    decision.
     """
     with transaction.atomic():
         decision = (
@@ -233,6 +235,7 @@ def complete(selection: Selection, *, observation: str, executed_arm: str, now: 
 
 
 def _supply_by_arm(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
+    """The supply by current arm name, summed over an arm's names. Raises UnknownArm, or ValueError for a bad number."""
     if supply is None:
         return None
     for name, count in supply.items():
@@ -255,7 +258,10 @@ def _choose(
     override: str | None,
     context: Arm | None,
 ) -> Choice:
-    """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override."""
+    """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override.
+
+    With an override the draw is still made, for the explanation. Raises NothingEligible only without one.
+    """
     bandit = version.bandit
     all_arms = {arm.name: arm for arm in bandit.arms.all()}
     arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
@@ -292,6 +298,7 @@ def _choose(
 
 
 def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterator[str]:
+    """Sentences on what a reader of the decision should know of the chosen arm."""
     if situation.is_on_probation(arm):
         had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
         yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
