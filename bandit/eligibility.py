@@ -19,11 +19,11 @@ from bandit.reading import weights_of
 
 NO_WORK, NOT_OFFERED = "no work available", "not in the supply given"
 # An arm whose last sessions today, this many, were all run by other arms is left out until the day is over.
-SUBSTITUTED = 3
+MIN_SUBSTITUTED = 3
 # If this many of an arm's decisions in a row led to no finished session, the explanation says so.
-UNFINISHED = 10
-# The odds of an arm don't matter if it had no work in MIN_WITHOUT_WORK of the LATEST decisions.
-LATEST, MIN_WITHOUT_WORK = 20, 16
+MIN_UNFINISHED = 10
+# The odds of an arm don't matter if it had no work in MIN_WITHOUT_WORK of the latest SUPPLY_DECISIONS ones.
+SUPPLY_DECISIONS, MIN_WITHOUT_WORK = 20, 16
 # Decisions whose arm was drawn, not named by an override.
 DRAWN = Q(override__isnull=True)
 
@@ -96,7 +96,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
     ):
         return reason
     if arm.pk in now.substitutes:
-        return f"substituted: its last {SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
+        return f"substituted: its last {MIN_SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
     if not now.is_on_probation(arm):
         return ""
     if now.context is not None and not now.context.is_low_stakes:
@@ -143,8 +143,8 @@ def circumstances(
     # Only if every one of the last sessions ran another arm: one that ran the chosen arm shows that it can run.
     substitutes: dict[int, int] = {}
     for arm, executed_arms in runs.items():
-        last = executed_arms[-SUBSTITUTED:]
-        if len(last) == SUBSTITUTED and arm not in last:
+        last = executed_arms[-MIN_SUBSTITUTED:]
+        if len(last) == MIN_SUBSTITUTED and arm not in last:
             substitutes[arm] = last[-1]
     names: dict[int, str] = {}
     if substitutes:
@@ -164,13 +164,13 @@ def circumstances(
 
 def is_unfinished(arm: Arm) -> bool:
     """Whether none of the arm's latest decisions led to a finished session."""
-    latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:UNFINISHED])
-    return len(latest) == UNFINISHED and not any(latest)
+    latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:MIN_UNFINISHED])
+    return len(latest) == MIN_UNFINISHED and not any(latest)
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """`arms_without_work` of the LATEST decisions: better odds wouldn't help these arms."""
-    return arms_without_work(bandit.selections.values_list("eligible", flat=True)[:LATEST])
+    """`arms_without_work` of the latest SUPPLY_DECISIONS decisions: better odds wouldn't help these arms."""
+    return arms_without_work(bandit.selections.values_list("eligible", flat=True)[:SUPPLY_DECISIONS])
 
 
 def arms_without_work(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:

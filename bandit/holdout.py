@@ -47,7 +47,7 @@ def assign(
 ) -> Drawn:
     """Draw whether each of these arms is taken, and store the draws.
 
-    The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms in `decided`, those with a verdict. The
+    The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms with a verdict, named in `decided`. The
     same agent with the same `decision_id` gets the same rows again, even if policy or arms changed since; arms that are
     new to the decision are drawn and added. `context` names an arm of the bandit's baseline. Raises UnknownBandit,
     UnknownArm (for an arm or the context; nothing is written), Taken, TooManyOpen, or ValueError for an invalid

@@ -16,7 +16,7 @@ from bandit.core.posterior import Outlook, Posterior, chances
 from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
-    UNFINISHED,
+    MIN_UNFINISHED,
     Circumstances,
     circumstances,
     consumption_feedback,
@@ -306,7 +306,7 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
     if broke is not None:
         yield f"{arm.name} broke on {broke.day}: what it earned before counts no more."
     if is_unfinished(arm):
-        yield f"None of {arm.name}'s last {UNFINISHED} decisions came to a finished session."
+        yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session."
 
 
 def _explain(choice: Choice) -> dict[str, Any]:

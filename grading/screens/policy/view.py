@@ -12,7 +12,7 @@ from django.utils import timezone
 from bandit import policies
 from bandit.core.moves import moves
 from bandit.core.recalibration import CapAdvice, advise_cap
-from bandit.eligibility import LATEST, supply_bound
+from bandit.eligibility import SUPPLY_DECISIONS, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
@@ -109,8 +109,8 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
         "moves": found,
         # To be chosen more often brings nothing to an arm that has no work.
         "notes": {
-            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {LATEST} decisions, so a greater "
-            "chance brings it nothing"
+            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {SUPPLY_DECISIONS} decisions, so a "
+            "greater chance brings it nothing"
             for move in found
             if move.arm in bound and move.share_moves > 0
         },
