@@ -73,9 +73,11 @@ class AlreadyCompleted(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A decision before it is stored: the arm; by arm, P(best) and the odds of being drawn, or why it was left out.
+    """A decision before it is stored.
 
-    `remarks` are sentences about the chosen arm.
+    `best` and `odds` map each eligible arm to P(best) and to its chance of being drawn, `left_out` the others to the
+    reason. `override` is None for a draw, otherwise the arm that the caller named and the one that would have been
+    drawn. `remarks` are sentences about the chosen arm.
     """
 
     arm: Arm
