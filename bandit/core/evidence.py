@@ -335,7 +335,7 @@ EvidenceContext = tuple[AgentCaps, ArmChanges | None]
 
 
 def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
-    """The caps of agents, and the arms' changes if the policy follows them. Rows of today without an agent don't count."""
+    """The agents' caps, and the arms' changes if the policy follows them. Today's rows without an agent don't count."""
     rows = _rows_in_reach(rows, policy.days_read, today)
     caps = agent_caps(rows, policy.agent_cap, today)
     if not policy.follows_change:
