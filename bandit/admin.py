@@ -58,8 +58,8 @@ DATE_TIME_FIELDS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
 COUNT_AHEAD = 1000
 
 
-class MoreThan(int):
-    """A lower bound of a count that was stopped early."""
+class StoppedCount(int):
+    """A count that was stopped at this number, shown as "more than" the number before it."""
 
     def __str__(self) -> str:
         return f"more than {self - 1:,}"
@@ -77,10 +77,10 @@ class RecordPaginator(AnyPaginator):
         limit = (self.page_number - 1) * self.per_page + COUNT_AHEAD
         rows: Any = self.object_list
         count: int = rows.order_by()[: limit + 1].count()
-        return count if count <= limit else MoreThan(count)
+        return count if count <= limit else StoppedCount(count)
 
 
-class KeepAdmin(AnyModelAdmin):
+class UndeletableAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire."""
 
     view_on_site = False
@@ -90,8 +90,8 @@ class KeepAdmin(AnyModelAdmin):
         return False
 
 
-class RecordAdmin(KeepAdmin):
-    """Rows that the program writes and people read."""
+class RecordAdmin(UndeletableAdmin):
+    """Rows that the program writes and people only read."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -108,7 +108,7 @@ class RecordAdmin(KeepAdmin):
         return False
 
 
-class BanditAdmin(KeepAdmin):
+class BanditAdmin(UndeletableAdmin):
     list_display = ["name", "title", "kind", "baseline"]
     list_select_related = ["baseline"]
 
@@ -129,7 +129,7 @@ class AliasInline(AnyAliasInline):
         return False
 
 
-class ArmAdmin(KeepAdmin):
+class ArmAdmin(UndeletableAdmin):
     list_display = ["name", "bandit", "title", "is_consumption", "is_looking", "is_low_stakes", "paused", "retired_at"]
     list_filter = ["bandit", "is_consumption", "is_looking", "is_low_stakes", "paused", "probation"]
     list_select_related = ["bandit"]

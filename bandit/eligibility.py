@@ -19,11 +19,11 @@ from bandit.reading import weights_of
 
 NO_WORK, NOT_OFFERED = "no work available", "not in the supply given"
 # An arm whose last sessions today, this many, were all run by other arms is left out until the day is over.
-SUBSTITUTED = 3
+MIN_SUBSTITUTED = 3
 # If this many of an arm's decisions in a row led to no finished session, the explanation says so.
-UNFINISHED = 10
-# An arm is bound by supply if it had no work in MIN_WITHOUT_WORK of the LATEST decisions.
-LATEST, MIN_WITHOUT_WORK = 20, 16
+MIN_UNFINISHED = 10
+# The odds of an arm don't matter if it had no work in MIN_WITHOUT_WORK of the latest SUPPLY_DECISIONS ones.
+SUPPLY_DECISIONS, MIN_WITHOUT_WORK = 20, 16
 # Decisions whose arm was drawn, not named by an override.
 DRAWN = Q(override__isnull=True)
 
@@ -96,7 +96,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
     ):
         return reason
     if arm.pk in now.substitutes:
-        return f"substituted: its last {SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
+        return f"substituted: its last {MIN_SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
     if not now.is_on_probation(arm):
         return ""
     if now.context is not None and not now.context.is_low_stakes:
@@ -123,7 +123,8 @@ def circumstances(
 ) -> Circumstances:
     """The circumstances for this agent on the day `today`: at most seven queries.
 
-    Decisions of `exempt_agents`, and overrides, do not count against limits that all agents share.
+    Decisions of `exempt_agents`, and overrides, do not count against limits that all agents share. A decision counts
+    for the arm that ran, and for the chosen one until then.
     """
     bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
@@ -139,10 +140,11 @@ def circumstances(
             own[arm] += 1
             if executed is not None:
                 runs.setdefault(chosen, []).append(executed)
+    # Only if every one of the last sessions ran another arm: one that ran the chosen arm shows that it can run.
     substitutes: dict[int, int] = {}
     for arm, executed_arms in runs.items():
-        last = executed_arms[-SUBSTITUTED:]
-        if len(last) == SUBSTITUTED and arm not in last:
+        last = executed_arms[-MIN_SUBSTITUTED:]
+        if len(last) == MIN_SUBSTITUTED and arm not in last:
             substitutes[arm] = last[-1]
     names: dict[int, str] = {}
     if substitutes:
@@ -162,19 +164,19 @@ def circumstances(
 
 def is_unfinished(arm: Arm) -> bool:
     """Whether none of the arm's latest decisions led to a finished session."""
-    latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:UNFINISHED])
-    return len(latest) == UNFINISHED and not any(latest)
+    latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:MIN_UNFINISHED])
+    return len(latest) == MIN_UNFINISHED and not any(latest)
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """The arms that had no work in most of the LATEST decisions, so that better odds wouldn't help, with the number of
-    those decisions.
+    """`arms_without_work` of the latest SUPPLY_DECISIONS decisions: better odds wouldn't help these arms."""
+    return arms_without_work(bandit.selections.values_list("eligible", flat=True)[:SUPPLY_DECISIONS])
+
+
+def arms_without_work(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The arms that had no work in at least MIN_WITHOUT_WORK of these decisions, each with the number of decisions
+    without work for it. `latest` are the decisions' `eligible` columns, which map an arm to its odds or to a reason.
     """
-    return bound_by(bandit.selections.values_list("eligible", flat=True)[:LATEST])
-
-
-def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """`supply_bound`, from the `eligible` columns of the latest decisions."""
     without_work: Counter[str] = Counter()
     for eligible in latest:
         without_work.update(arm for arm, reason in eligible.items() if reason in {NO_WORK, NOT_OFFERED})
@@ -182,6 +184,7 @@ def bound_by(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _decisions_on(bandit: Bandit, today: date) -> QuerySet[Selection]:
+    """The bandit's decisions of this site-local day."""
     start = timezone.make_aware(datetime.combine(today, time()), timezone.get_default_timezone())
     return Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
 
@@ -191,32 +194,38 @@ def consumption_of(bandit: Bandit, today: date, agent: str) -> int:
 
     An abandoned decision counts, because it may still lead to a session.
     """
-    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today), grader__agent=agent)
-    return _sum(rewarded) + _unrewarded(bandit, today).filter(agent=agent).count()
+    rewarded = Bucket.objects.rewards().filter(**_consumption_filter(bandit, today), grader__agent=agent)
+    return _count_rewards(rewarded) + _unrewarded(bandit, today).filter(agent=agent).count()
 
 
 def consumption_of_all(bandit: Bandit, today: date, exempt_agents: Collection[str] = ()) -> int:
-    """The consumption sessions of all agents except the exempt ones, without overrides; as `consumption_of`."""
+    """The consumption sessions of all agents on this site-local day, counted like those of one in `consumption_of`.
+
+    Those of exempt agents, and those that an override asked for, are left out.
+    """
     decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=exempt_agents)
-    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today)).exclude(grader__agent__in=exempt_agents)
+    consumption = _consumption_filter(bandit, today)
+    rewarded = Bucket.objects.rewards().filter(**consumption).exclude(grader__agent__in=exempt_agents)
     overrides = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=exempt_agents)
-    rewards = LedgerEntry.objects.rewards().filter(**_reading_on(bandit, today)).live()
-    return _sum(rewarded) - rewards.filter(observation__in=overrides.values("observation")).count() + decisions.count()
+    rewards = LedgerEntry.objects.rewards().filter(**consumption).live()
+    overridden = rewards.filter(observation__in=overrides.values("observation"))
+    return _count_rewards(rewarded) - overridden.count() + decisions.count()
 
 
-def _reading_on(bandit: Bandit, today: date) -> dict[str, Any]:
+def _consumption_filter(bandit: Bandit, today: date) -> dict[str, Any]:
+    """The lookups of buckets or ledger entries for the day's rewards of consumption arms."""
     return {"bandit": bandit, "arm__is_consumption": True, "effective_day": today}
 
 
-def _sum(buckets: QuerySet[Bucket]) -> int:
+def _count_rewards(buckets: QuerySet[Bucket]) -> int:
     return int(buckets.aggregate(total=Sum("n"))["total"] or 0)
 
 
 def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
     """The day's decisions for a consumption session that have no reward."""
-    reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
+    is_consumption = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
-    return _decisions_on(bandit, today).filter(reading).exclude(Exists(live))
+    return _decisions_on(bandit, today).filter(is_consumption).exclude(Exists(live))
 
 
 def consumption_feedback(

@@ -24,7 +24,7 @@ class Taken(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """The `rows` of a decision in the order of their arms, and the reasons why requested arms have none.
+    """A decision's draws: `rows` in the order of their arms' names, and why each arm in `left_out` was not drawn.
 
     `names` maps each requested name to that of its arm.
     """
@@ -47,7 +47,7 @@ def assign(
 ) -> Drawn:
     """Draw whether each of these arms is taken, and store the draws.
 
-    The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms in `decided`, those with a verdict. The
+    The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms with a verdict, named in `decided`. The
     same agent with the same `decision_id` gets the same rows again, even if policy or arms changed since; arms that are
     new to the decision are drawn and added. `context` names an arm of the bandit's baseline. Raises UnknownBandit,
     UnknownArm (for an arm or the context; nothing is written), Taken, TooManyOpen, or ValueError for an invalid
@@ -108,10 +108,10 @@ def draws_for(bandit: str, decision_id: str, agent: str) -> QuerySet[Assignment]
 
 
 def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> list[Assignment]:
-    """Record that the decision led to this observation. Returns its draws, none if nothing was drawn for this agent.
+    """Record that the decision led to this observation. Returns its draws, none if nothing was drawn for it.
 
-    Old draws, which have no agent, match every agent. Must run in the caller's transaction. Raises Taken if the
-    decision led to another observation.
+    If the agent has no draws for it, those without an agent count, which earlier versions stored. Must run in the
+    caller's transaction. Raises Taken if the decision led to another observation.
     """
     own = list(draws_for(bandit, decision_id, agent).select_for_update(of=("self",)))
     rows = own or list(draws_for(bandit, decision_id, "").select_for_update(of=("self",)))

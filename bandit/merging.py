@@ -35,10 +35,12 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. The rewards of the observations `again` changed since, and must be settled again."""
+    """`moved` rewards came back. Those of the observations `to_settle` did not, as they changed after the merge: the
+    caller must settle them again.
+    """
 
     moved: int
-    again: tuple[str, ...]
+    to_settle: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
-    """Undo the arm's merge: the rewards that it moved come back as they were, except those changed since.
+    """Undo the arm's merge: the rewards that it moved come back as they were, except those changed after the merge.
 
     Merges are undone latest first. Raises ValueError for an arm that is not merged, or that a later merge of another
     arm moved again.
@@ -84,12 +86,12 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
             )
         copies_there = list(_live(into).filter(settlement=settlement))
         observations_there = {entry.observation for entry in copies_there}
-        past = _reversed_by(current, settlement)
-        # A bandit that chooses one arm has one reward per observation: one that the merge did not move is elsewhere.
+        merged_away = _reversed_by(current, settlement)
+        # A bandit that chooses one arm has one reward per observation: without a copy there, it is on another arm.
         has_many = current.bandit.kind != BanditKind.CHOICE
         back = [
             entry
-            for entry, reverse_pk in past
+            for entry, reverse_pk in merged_away
             if entry.observation in observations_there
             or (has_many and not _changed_since(entry, reverse_pk, settlement))
         ]
@@ -100,8 +102,8 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
         Arm.objects.filter(pk__in=came_with).update(merged_into=current)
         record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
-    again = tuple(entry.observation for entry, _ in past if entry.observation not in restored)
-    return Unmerged(moved=_count_rewards(back), again=again)
+    to_settle = tuple(entry.observation for entry, _ in merged_away if entry.observation not in restored)
+    return Unmerged(moved=_count_rewards(back), to_settle=to_settle)
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
@@ -163,12 +165,13 @@ def _count_rewards(entries: Iterable[LedgerEntry]) -> int:
 
 
 def _live(arm: Arm) -> LedgerEntryQuerySet:
+    """The arm's live entries, oldest first."""
     rows = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm).live()
     return rows.select_related("bandit", "arm", "grader").order_by("pk")
 
 
 def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
-    """The arm's latest entry of each observation whose last revision this merge reversed, with the reverse's key."""
+    """The arm's entries that the merge reversed and nothing has replaced since, each with the key of its reverse."""
     own = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
     last_revisions = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
     reverses = own.filter(op=ledger.REVERSE, settlement=settlement).values_list("observation", "revision", "pk")
@@ -183,10 +186,11 @@ def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
 
 
 def _changed_since(entry: LedgerEntry, reverse_pk: int, settlement: str) -> bool:
-    """Whether the observation's reward, which is no longer where the merge put it, changed after that reverse.
+    """Whether the observation's reward changed after the merge reversed `entry`, in the row `reverse_pk`.
 
-    If the merge moved it to the other arm, it did, because something has reversed it there since. If the other arm had
-    a reward of its own, it did unless all later rows cancel out, as moves between arms do.
+    The other arm must have no live reward that the merge wrote for it. So if the merge had moved it there, something
+    has reversed it since, and it changed. If the merge only reversed it, because the other arm had a reward of its own,
+    it changed unless all later rows cancel out, as those of moves between arms do.
     """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=reverse_pk)
     if rows.filter(op=ledger.APPLY, settlement=settlement).exists():
@@ -198,5 +202,6 @@ def _changed_since(entry: LedgerEntry, reverse_pk: int, settlement: str) -> bool
 
 
 def _last_merge(arm: Arm) -> Arm | None:
+    """The arm that this one was last merged into by itself; None if it never was."""
     event = arm.events.filter(act=Act.MERGED).select_related("other").first()
     return None if event is None else event.other

@@ -18,7 +18,7 @@ TYPICAL = Path(__file__).with_name("typical_rows.jsonl")
 # The first byte of a packed value, and of one that an earlier version packed with zlib's frame. No JSON begins with
 # either.
 PACKED, FRAMED = 1, ord("x")
-# Put before uncompressed text that would otherwise begin with one of the MARKS.
+# The first byte of uncompressed text whose own first character is one of the MARKS. Other text has no mark.
 PLAIN = 2
 MARKS = {bytes([PACKED]), bytes([PLAIN])}
 # zlib's parameter for a stream without a frame.
@@ -37,12 +37,12 @@ def pack_text(text: str) -> bytes:
     plain = text.encode()
     packed = _compress(plain)
     if plain[:1] in MARKS:
-        plain = bytes([PLAIN]) + plain
+        plain = bytes([PLAIN]) + plain  # or it would be read as compressed, or lose its first character
     return packed if len(packed) < len(plain) else plain
 
 
 def unpack_text(data: bytes) -> str:
-    """The text that `pack_text` packed. Raises zlib.error for other bytes."""
+    """The text that `pack_text` packed. Raises zlib.error if the bytes are marked as packed but are not."""
     if data[:1] == bytes([PACKED]):
         return _decompress(data).decode()
     return data.removeprefix(bytes([PLAIN])).decode()

@@ -21,8 +21,8 @@ from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.reading import outlook, policy_with, rows_of, site_day, version_of, with_baseline
 from bandit.versions import require_next
 
-ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
-FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
+METADATA = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
+FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in METADATA]  # noqa: SLF001 - public API
 # The policy's own columns: all of them, the whole numbers, and the switches.
 NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
@@ -96,14 +96,16 @@ def numbers_of(version: PolicyVersion) -> dict[str, Any]:
     return {name: getattr(version, name) for name in NUMBERS}
 
 
-def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody yet", note: str = "") -> PolicyVersion:
-    """The next version, unsaved: with these numbers, and the current ones for the rest.
+def build_version(
+    bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody yet", note: str = ""
+) -> PolicyVersion:
+    """The next version, not saved: with these numbers, and the current ones for the rest.
 
-    Raises ValidationError by the name of the number.
+    Raises ValidationError for an invalid number, under its name, or for unknown names.
     """
     current = version_of(bandit)
-    if strange := sorted(numbers.keys() - set(NUMBERS)):
-        raise ValidationError(f"a policy has the numbers {', '.join(NUMBERS)}; got {', '.join(strange)} as well")
+    if unknown := sorted(numbers.keys() - set(NUMBERS)):
+        raise ValidationError(f"a policy has the numbers {', '.join(NUMBERS)}; got {', '.join(unknown)} as well")
     values = {**numbers_of(current), **numbers}
     # NaN and numbers so large that arithmetic overflows are refused here, before the columns' own validators.
     for name, value in values.items():
@@ -117,10 +119,10 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
             raise ValidationError({name: f"Expected a number up to {MAX_NUMBER:,.0f}; got {value!r}."})
         if name in COUNTS and value != int(value):
             raise ValidationError({name: f"Expected a whole number; got {value!r}."})
-    weights = _by_source(values["weights"], "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
+    weights = _validate_by_source(values["weights"], "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
     # Only what differs from the site's own weights is stored.
     values["weights"] = {source: each for source, each in weights.items() if each != settings.EVIDENCE_WEIGHTS[source]}
-    values["caps"] = _by_source(values["caps"], "caps", "above 0", lambda value: 0 < value <= MAX_NUMBER)
+    values["caps"] = _validate_by_source(values["caps"], "caps", "above 0", lambda value: 0 < value <= MAX_NUMBER)
     if values["exploration"] is not None and values["floor"] != current.floor:
         shared = f"{values['exploration']:g} is shared by all arms"
         raise ValidationError(
@@ -134,7 +136,7 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
 def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> PolicyPreview:
     """What these numbers would change; stores nothing. Raises UnknownBandit, or ValidationError as `set_policy`."""
     row = Bandit.objects.named(bandit)
-    current, version = version_of(row), proposed(row, numbers)
+    current, version = version_of(row), build_version(row, numbers)
     remembered = memory_of(version, now)
     require_memory(remembered, version)
     return PolicyPreview(
@@ -155,14 +157,14 @@ def set_policy(bandit: str, numbers: Mapping[str, Any], *, version: int, by: str
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         require_next(version, version_of(row).version, f"{bandit}'s policy")
-        new_version = proposed(row, numbers, by=by, note=note)
+        new_version = build_version(row, numbers, by=by, note=note)
         require_memory(memory_of(new_version, timezone.now()), new_version)
         new_version.save(force_insert=True)
         touch(row)
     return new_version
 
 
-def of_a_new_site(version: PolicyVersion) -> dict[str, Any]:
+def new_site_numbers(version: PolicyVersion) -> dict[str, Any]:
     """The numbers of a new site's policy that differ from this version's, by name.
 
     Holdouts are left out for a bandit that chooses one arm, which has none.
@@ -175,7 +177,7 @@ def of_a_new_site(version: PolicyVersion) -> dict[str, Any]:
     return {name: value for name, value in numbers.items() if getattr(version, name) != value}
 
 
-def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:
+def find_policy_version(bandit: Bandit, version: int) -> PolicyVersion:
     """That version of the bandit's policy. Raises ValueError if there is none."""
     row = bandit.policies.filter(version=version).first()
     if row is None:
@@ -193,14 +195,14 @@ def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
 
 
 def memory_of(version: PolicyVersion, now: datetime) -> Memory:
-    """How far back the bandit remembers under this version, at its recent traffic."""
+    """How far back the bandit remembers under this version, at the recent traffic of its busiest arm."""
     half_life, cap = version.half_life_days, version.evidence_cap
     if cap is None:
         return memory(half_life)
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
-    believed = outlook(version.bandit, policy, rows, today).posterior
-    source_weights = EvidenceTable.read(rows, believed.names, policy, today).source_weights
+    posterior = outlook(version.bandit, policy, rows, today).posterior
+    source_weights = EvidenceTable.read(rows, posterior.names, policy, today).source_weights
     # The weighted rewards a day of the busiest arm: over TRAFFIC_DAYS before today, or since the first reward in them.
     day = today.toordinal()
     recent = rows.select((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
@@ -208,7 +210,7 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     for kind, (n, *_) in recent.totals():
         sums[kind.arm] = sums.get(kind.arm, 0.0) + source_weights.get(kind.source, 0.0) * n
     busiest = max(sums.values()) / (day - int(recent.day.min())) if len(recent) else 0.0
-    return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * busiest)
+    return memory(half_life, cap=cap, pseudo_a_day=posterior.evidence_scale * busiest)
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
@@ -243,8 +245,11 @@ def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
 
 
-def _by_source(values: Any, name: str, expected: str, is_valid: Callable[[float], bool]) -> dict[str, float]:
-    """The numbers by source, as floats. Raises ValidationError under `name` for an unknown source or a bad number."""
+def _validate_by_source(values: Any, name: str, expected: str, is_valid: Callable[[float], bool]) -> dict[str, float]:
+    """The numbers by source, as floats, in order of source.
+
+    Raises ValidationError under `name` for an unknown source or a number that is not valid, which is not as `expected`.
+    """
     sources = sorted(settings.EVIDENCE_WEIGHTS.keys() - {WEIGHTLESS})
     if not isinstance(values, Mapping):
         raise ValidationError({name: f"Expected a number for each source; got {values!r}."})

@@ -16,7 +16,7 @@ from bandit.core.posterior import Outlook, Posterior, chances
 from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
-    UNFINISHED,
+    MIN_UNFINISHED,
     Circumstances,
     circumstances,
     consumption_feedback,
@@ -73,9 +73,11 @@ class AlreadyCompleted(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A decision before it is stored: the arm; by arm, P(best) and the odds of being drawn, or why it was left out.
+    """A decision before it is stored.
 
-    `remarks` are sentences about the chosen arm.
+    `best` and `odds` map each eligible arm to P(best) and to its chance of being drawn, `left_out` the others to the
+    reason. `override` is None for a draw, otherwise the arm that the caller named and the one that would have been
+    drawn. `remarks` are sentences about the chosen arm.
     """
 
     arm: Arm
@@ -192,6 +194,7 @@ def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datet
 
 
 def _require_choice(bandit: Bandit) -> None:
+    """Raise ValueError for a bandit from which no single arm is chosen."""
     if bandit.kind != BanditKind.CHOICE:
         choices = ", ".join(
             Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name").values_list("name", flat=True)
@@ -205,8 +208,9 @@ def _require_choice(bandit: Bandit) -> None:
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
     """Close a decision with the session that it led to and the arm that ran, which may not be the chosen one.
 
-    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, or
-    AlreadyCompleted if another session closed the decision, or the session closed another decision.
+    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, ValueError
+    for a blank observation, or AlreadyCompleted if another session closed the decision, or the session closed another
+    decision.
     """
     with transaction.atomic():
         decision = (
@@ -233,6 +237,7 @@ def complete(selection: Selection, *, observation: str, executed_arm: str, now: 
 
 
 def _supply_by_arm(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
+    """The supply by current arm name, summed over an arm's names. Raises UnknownArm, or ValueError for a bad number."""
     if supply is None:
         return None
     for name, count in supply.items():
@@ -255,7 +260,10 @@ def _choose(
     override: str | None,
     context: Arm | None,
 ) -> Choice:
-    """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override."""
+    """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override.
+
+    With an override the draw is still made, for the explanation. Raises NothingEligible only without one.
+    """
     bandit = version.bandit
     all_arms = {arm.name: arm for arm in bandit.arms.all()}
     arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
@@ -292,6 +300,7 @@ def _choose(
 
 
 def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterator[str]:
+    """Sentences on what a reader of the decision should know of the chosen arm."""
     if situation.is_on_probation(arm):
         had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
         yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
@@ -299,7 +308,7 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
     if broke is not None:
         yield f"{arm.name} broke on {broke.day}: what it earned before counts no more."
     if is_unfinished(arm):
-        yield f"None of {arm.name}'s last {UNFINISHED} decisions came to a finished session."
+        yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session."
 
 
 def _explain(choice: Choice) -> dict[str, Any]:

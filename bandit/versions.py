@@ -32,14 +32,14 @@ def require_next(version: int, current: int, what: str) -> None:
 
 
 def latest(model: type[Version], bandit: Bandit, known_by: datetime | None = None) -> Version | None:
-    """The bandit's latest version, or the latest made by `known_by`, enabled or not; None if there is none."""
+    """The bandit's latest version, or the latest created until `known_by`; enabled or not, None if there is none."""
     manager: Any = model._default_manager  # noqa: SLF001 - public API
     versions = manager.filter(bandit=bandit).order_by("-version")
     if known_by is not None:
         versions = versions.filter(created_at__lte=known_by)
     version: Version | None = versions.first()
     if version is not None:
-        version.bandit = bandit
+        version.bandit = bandit  # so that reading it takes no query
     return version
 
 
@@ -54,6 +54,7 @@ def if_enabled(version: Switched | None) -> Switched | None:
 
 
 def _append(model: type[Switched], bandit: str, version: int, what: str, **fields: object) -> Switched:
+    """Store the next version. Raises UnknownBandit, or StaleVersion if `version` is not the next one of `what`."""
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         last = latest(model, row)
@@ -67,9 +68,10 @@ def _append(model: type[Switched], bandit: str, version: int, what: str, **field
 def set_calibration(
     bandit: str, scale: Scale, *, version: int, by: str, target: str = "", accepted: bool = True, note: str = ""
 ) -> CalibrationVersion:
-    """Store this scale as `version`, the next one, which takes effect at once. `accepted`: a person asked for it.
+    """Store this scale as `version`, the next one, which takes effect at once.
 
-    Raises UnknownBandit, or StaleVersion if `version` is not the next.
+    `accepted`: a person accepted it; otherwise it was fitted automatically. `target` is the caller's name for the judge
+    to whose grades it maps. Raises UnknownBandit, or StaleVersion if `version` is not the next.
     """
     fields = {"scale": scale.as_json(), "target": target, "accepted": accepted, "by": by, "note": note}
     return _append(CalibrationVersion, bandit, version, "calibration", **fields)
@@ -99,8 +101,10 @@ def accepted_base(version: CalibrationVersion | None) -> int | None:
 
     Versions that were fitted automatically since then stay close to it.
     """
-    if version is None or version.accepted:
-        return None if version is None else version.version
+    if version is None:
+        return None
+    if version.accepted:
+        return version.version
     earlier = version.bandit.calibrations.filter(accepted=True, version__lt=version.version)
     return earlier.order_by("-version").values_list("version", flat=True).first()
 

@@ -81,8 +81,10 @@ class ArmFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BanditFacts:
-    """`decisions`: how many of the latest `unsupplied` is counted over. `pairs`: blind human grades of sessions that
-    a machine graded too, None for a bandit that this doesn't apply to. `shifts`: of judges.
+    """A bandit. `ArmFacts.unsupplied` is counted over the latest `decisions` ones.
+
+    `pairs` counts the blind human grades of sessions that a machine graded too, None for a bandit that isn't calibrated
+    by them. `shifts` are those of judges.
     """
 
     arms: Sequence[ArmFacts]
@@ -127,16 +129,18 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
 
 
 def flat(facts: BanditFacts) -> Advice | None:
+    """Most arms have the same mean. The band is put at each mean in turn, to find the one with the most arms."""
     means = sorted(arm.mean for arm in facts.arms if arm.rewards >= MIN_REWARDS)
-    groups = [[mean for mean in means if low <= mean <= low + FLAT_BAND] for low in means]
-    alike = max(groups, key=len, default=[])
+    bands = [[mean for mean in means if low <= mean <= low + FLAT_BAND] for low in means]
+    alike = max(bands, key=len, default=[])
     if len(means) < MIN_FLAT_ARMS or len(alike) < FLAT_SHARE * len(means):
         return None
     band = f"{FLAT_BAND:.2f}".removeprefix("0")
     return Advice(
         kind=AdviceKind.FLAT,
         observation=f"{len(alike)} of {len(means)} arms with {MIN_REWARDS} rewards and more lie within {band} of "
-        f"each other, from {_mean(alike[0])} to {_mean(alike[-1])}: whichever is chosen, about the same is expected.",
+        f"each other, from {_format_mean(alike[0])} to {_format_mean(alike[-1])}: whichever is chosen, about the same "
+        "is expected.",
         action="See whether the grades tell sessions apart at all, and what levels them.",
     )
 
@@ -149,7 +153,7 @@ def frozen(facts: BanditFacts) -> Advice | None:
     return Advice(
         kind=AdviceKind.FROZEN,
         arms=_names(arms),
-        observation=f"One reward, a 0 or a 1, moves {_listed(arms)} by {largest:.4f} at most: no grade is "
+        observation=f"One reward, a 0 or a 1, moves {_list_arms(arms)} by {largest:.4f} at most: no grade is "
         "felt any more.",
         action="Shorten the half-life, or cap how much evidence one arm may hold.",
     )
@@ -166,7 +170,7 @@ def starved(facts: BanditFacts) -> Advice | None:
     return Advice(
         kind=AdviceKind.STARVED,
         arms=_names(arms),
-        observation=f"{_listed(arms, lambda arm: _count(arm.rewards, 'reward'))}, where {leader.name} has "
+        observation=f"{_list_arms(arms, lambda arm: _with_noun(arm.rewards, 'reward'))}, where {leader.name} has "
         f"{leader.rewards}: under {100 * MIN_SHARE_OF_LEADER:g} %. A winner was found before the others were tried.",
         action="Raise the exploration, see that there is work for it, or retire it.",
     )
@@ -181,7 +185,7 @@ def unfinished(facts: BanditFacts) -> Advice | None:
     return Advice(
         kind=AdviceKind.UNFINISHED,
         arms=_names(arms),
-        observation=f"{_listed(arms, lambda arm: f'chosen {arm.unfinished} times')} since a session of it last "
+        observation=f"{_list_arms(arms, lambda arm: f'chosen {arm.unfinished} times')} since a session of it last "
         f"came to an end: {verdict}.",
         action="See why those runs ended before a session was sent, or ran as something else.",
     )
@@ -198,7 +202,7 @@ def not_learning(facts: BanditFacts) -> Advice | None:
     return Advice(
         kind=AdviceKind.NOT_LEARNING,
         arms=_names(arms),
-        observation=f"{_listed(arms, lambda arm: f'chosen {arm.decisions} times')}, and not one reward came of it.",
+        observation=f"{_list_arms(arms, lambda arm: f'chosen {arm.decisions} times')}, and not one reward came of it.",
         action="See whether its sessions come in under this name, and what their grades were.",
     )
 
@@ -211,11 +215,11 @@ def fallback_heavy(facts: BanditFacts) -> Advice | None:
     ]
     if not arms:
         return None
+    shares = _list_arms(arms, lambda arm: f"{100 * arm.fallback / arm.evidence:.0f} %")
     return Advice(
         kind=AdviceKind.FALLBACK,
         arms=_names(arms),
-        observation=f"Fallback grades are {_listed(arms, lambda arm: f'{100 * arm.fallback / arm.evidence:.0f} %')} of "
-        f"the evidence; up to {100 * MAX_FALLBACK_SHARE:g} % is usual.",
+        observation=f"Fallback grades are {shares} of the evidence; up to {100 * MAX_FALLBACK_SHARE:g} % is usual.",
         action="Have those sessions judged, or review some of them.",
     )
 
@@ -228,7 +232,7 @@ def over_optimistic(facts: BanditFacts) -> Advice | None:
     ]
     if not arms:
         return None
-    compared = _listed(arms, lambda arm: f"{_mean(arm.mean)} against {_mean(arm.observed_mean)}")
+    compared = _list_arms(arms, lambda arm: f"{_format_mean(arm.mean)} against {_format_mean(arm.observed_mean)}")
     return Advice(
         kind=AdviceKind.OPTIMISTIC,
         arms=_names(arms),
@@ -245,17 +249,18 @@ def drained(facts: BanditFacts) -> Advice | None:
         kind=AdviceKind.DRAINED,
         arms=_names(arms),
         observation=f"Old rewards have faded: "
-        f"{_listed(arms, lambda arm: f'{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}')}.",
+        f"{_list_arms(arms, lambda arm: f'{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}')}.",
         action="Lengthen the half-life, or give it a session now and then.",
     )
 
 
 def supply_bound(facts: BanditFacts) -> Advice | None:
+    """Arms lack work that would be chosen at least as often as by equal chances. For others it hardly matters."""
     equal_chance = 1 / max(sum(arm.live for arm in facts.arms), 1)
     arms = [arm for arm in facts.arms if arm.unsupplied and arm.chance >= equal_chance]
     if not arms:
         return None
-    missed = _listed(arms, lambda arm: f"{arm.unsupplied} of {facts.decisions}")
+    missed = _list_arms(arms, lambda arm: f"{arm.unsupplied} of {facts.decisions}")
     return Advice(
         kind=AdviceKind.SUPPLY,
         arms=_names(arms),
@@ -269,8 +274,8 @@ def uncalibrated(facts: BanditFacts) -> Advice | None:
         return None
     return Advice(
         kind=AdviceKind.UNCALIBRATED,
-        observation=f"People graded {_count(facts.pairs, 'session')} of the random slice blind; from {MIN_PAIRS} on "
-        "they say how far the machines are off.",
+        observation=f"People graded {_with_noun(facts.pairs, 'session')} of the random slice blind; from {MIN_PAIRS} "
+        "on they say how far the machines are off.",
         action="Review the random slice, ten a week.",
     )
 
@@ -306,7 +311,7 @@ def _names(arms: Iterable[ArmFacts]) -> tuple[str, ...]:
     return tuple(arm.name for arm in arms)
 
 
-def _listed(arms: Sequence[ArmFacts], describe: Callable[[ArmFacts], str] | None = None) -> str:
+def _list_arms(arms: Sequence[ArmFacts], describe: Callable[[ArmFacts], str] | None = None) -> str:
     """The arms with their descriptions, as text: "news 3 rewards, social 1 reward and 2 more"."""
     items = [f"{arm.name} {describe(arm)}" if describe else arm.name for arm in arms[:MAX_NAMED_ARMS]]
     if len(arms) > MAX_NAMED_ARMS:
@@ -314,9 +319,9 @@ def _listed(arms: Sequence[ArmFacts], describe: Callable[[ArmFacts], str] | None
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def _with_noun(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _mean(value: float | None) -> str:
+def _format_mean(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".removeprefix("0")

@@ -48,7 +48,7 @@ MAX_FALSE_CALL, MAX_FALSE_SHARE = 0.01, 0.05
 # The prior variance of an outcome, and how many outcomes it counts as.
 PRIOR_VARIANCE, PRIOR_OUTCOMES = 0.04, 10
 # The log-wealth from which an effect is outside the interval, and the precision of the interval's ends.
-MIN_EXCLUDING_WEALTH, PRECISION = -math.log(1 - LEVEL), 1e-4
+MIN_EXCLUDING_LOG_WEALTH, PRECISION = -math.log(1 - LEVEL), 1e-4
 # The p-value below which the groups differ in their share of sessions without an outcome.
 MAX_P_VALUE = 0.01
 # The largest share of draws without a session; above it somebody may be picking among draws.
@@ -109,7 +109,7 @@ class Draws:
         )
 
     def unscored(self) -> "UnscoredShares":
-        """The shares without an outcome, by group."""
+        """The shares without an outcome, by group, with the p-value of a normal approximation."""
         from scipy.special import ndtr
 
         missing, n = ~self.scored, len(self.taken)
@@ -148,14 +148,15 @@ class UnscoredShares:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bets:
-    """The draws with an outcome as bets (n,): `x`, its expectation `h` for an effect of 1, and the bound `most` on |x|.
+    """The draws with an outcome as bets, in columns (n,).
 
-    `variance` is the mean of (y − m)², pooled with a prior. Wealth is cached by effect.
+    `x` = (A − p)·(y − m) and `h` = p·(1 − p) are those of the module's docstring; `max_x` is the greatest possible |x|.
+    `variance` is the mean of (y − m)², pooled with a prior. Wealth is cached by hypothesis.
     """
 
     x: Floats
     h: Floats
-    most: Floats
+    max_x: Floats
     variance: float
 
     @classmethod
@@ -165,29 +166,29 @@ class Bets:
         taken, p, y, least = draws.taken[scored], draws.chance[scored], draws.outcome[scored], draws.least[scored]
         n = np.arange(len(y))
         predicted = (np.cumsum(y) - y + PRIOR_WEIGHT * PRIOR_OUTCOME) / (n + PRIOR_WEIGHT)
-        # The bound of |y − m|, wherever in its range the outcome lies.
-        reach = np.maximum(predicted - least, least + 1 - predicted)
+        # The greatest possible |y − m|, wherever in its range the outcome lies.
+        max_error = np.maximum(predicted - least, least + 1 - predicted)
         squares = float(((y - predicted) ** 2).sum())
         return cls(
             x=(taken - p) * (y - predicted),
             h=p * (1 - p),
-            most=np.maximum(p, 1 - p) * reach,
+            max_x=np.maximum(p, 1 - p) * max_error,
             variance=(squares + PRIOR_OUTCOMES * PRIOR_VARIANCE) / (len(y) + PRIOR_OUTCOMES),
         )
 
     @cached_property
     def mean(self) -> float:
-        """The effect Σx/Σh of at least one row, within [−1, 1]."""
+        """The estimated effect Σx/Σh, within [−1, 1]; there must be at least one row."""
         return min(max(float(self.x.sum()) / float(self.h.sum()), -1.0), 1.0)
 
     @property
     def evidence(self) -> float:
         """The e-value against no effect: 1 at the start, and at most 1 in expectation if there is none."""
-        return math.exp(min(self._wealth(0.0), 700.0))
+        return math.exp(min(self._log_wealth(0.0), 700.0))  # exp overflows above 709
 
     def excludes(self, effect: float) -> bool:
         """Whether this effect is outside the interval."""
-        return self._wealth(effect) >= MIN_EXCLUDING_WEALTH
+        return self._log_wealth(effect) >= MIN_EXCLUDING_LOG_WEALTH
 
     def effect(self) -> Estimate:
         """The effect, its standard error, and its interval, valid over all looks, within [−1, 1]."""
@@ -196,20 +197,21 @@ class Bets:
         return Estimate(mean=self.mean, error=error, low=low, high=high)
 
     def _bound(self, limit: float) -> float:
-        """The end of the interval on the side of `limit`, which is 1 or −1."""
+        """The end of the interval on the side of `limit`, which is 1 or −1; `limit` itself if it isn't excluded."""
         from scipy.optimize import brentq
 
         if not self.excludes(limit):
             return limit
         end: float = brentq(
-            lambda effect: self._wealth(effect) - MIN_EXCLUDING_WEALTH, self.mean, limit, xtol=PRECISION
+            lambda effect: self._log_wealth(effect) - MIN_EXCLUDING_LOG_WEALTH, self.mean, limit, xtol=PRECISION
         )
         return end
 
     def sessions_needed(self, effect: float, *, chance: float, threshold: float) -> int:
         """Expected further draws with this chance until an effect of this size reaches the e-value `threshold`.
 
-        A row adds λ·h·τ − λ²·h·σ²/2 to the log-wealth at the stake λ. 0 if the present rows should suffice.
+        A row adds about λ·h·τ − λ²·h·(σ² + τ²·h)/2 to the log-wealth at the stake λ, with τ the `effect`, h = p·(1 − p)
+        of the `chance` p, and σ² the `variance`. 0 if the present rows should suffice.
         """
         h = chance * (1 - chance)
         stakes = np.minimum(STAKES, MAX_LOSS / (max(chance, 1 - chance) * max(PRIOR_OUTCOME, 1 - PRIOR_OUTCOME)))
@@ -217,30 +219,32 @@ class Bets:
         total = math.log(threshold * 2 * len(STAKES)) / max(growth, 1e-9)
         return max(math.ceil(total - float(self.h.sum()) / h), 0)
 
-    def _wealth(self, effect: float) -> float:
-        """Logarithm of the wealth against this effect, starting from 1; cached."""
-        if effect not in self._wealth_by_effect:
-            self._wealth_by_effect[effect] = self._compute_wealth(effect)
-        return self._wealth_by_effect[effect]
+    def _log_wealth(self, hypothesis: float) -> float:
+        """Logarithm of the mean wealth, from 1, of bets that the effect is more and less than the hypothesis; cached.
 
-    @cached_property
-    def _wealth_by_effect(self) -> dict[float, float]:
-        return {}
-
-    def _compute_wealth(self, effect: float) -> float:
+        The mean is over both sides and all STAKES. A stake is lowered so that no row loses more than MAX_LOSS.
+        """
+        if hypothesis in self._log_wealth_by_hypothesis:
+            return self._log_wealth_by_hypothesis[hypothesis]
         from scipy.special import logsumexp
 
-        row = self.x - effect * self.h
-        max_stake = MAX_LOSS / (self.most + abs(effect) * self.h)
+        excess = self.x - hypothesis * self.h
+        max_stake = MAX_LOSS / (self.max_x + abs(hypothesis) * self.h)
         # One stake after the other in the same buffers: all at once wouldn't fit into the processor's cache.
-        bets, growth, wealth = np.empty_like(row), np.empty_like(row), np.empty((2, len(STAKES)))
+        bets, growth, log_wealth = np.empty_like(excess), np.empty_like(excess), np.empty((2, len(STAKES)))
         for at, stake in enumerate(STAKES):
             np.minimum(stake, max_stake, out=bets)
-            np.multiply(bets, row, out=bets)
-            wealth[0, at] = np.log1p(bets, out=growth).sum()
+            np.multiply(bets, excess, out=bets)
+            log_wealth[0, at] = np.log1p(bets, out=growth).sum()
             np.negative(bets, out=bets)
-            wealth[1, at] = np.log1p(bets, out=growth).sum()
-        return float(logsumexp(wealth)) - math.log(wealth.size)
+            log_wealth[1, at] = np.log1p(bets, out=growth).sum()
+        result = float(logsumexp(log_wealth)) - math.log(log_wealth.size)
+        self._log_wealth_by_hypothesis[hypothesis] = result
+        return result
+
+    @cached_property
+    def _log_wealth_by_hypothesis(self) -> dict[float, float]:
+        return {}
 
 
 def evidence_threshold(evidence: Iterable[float]) -> float:
@@ -260,4 +264,5 @@ def evidence_threshold(evidence: Iterable[float]) -> float:
 
 
 def _threshold(arms: int, called: int) -> float:
+    """The e-value that each arm needs if so many of so many arms are called something."""
     return max(arms / (MAX_FALSE_SHARE * called), 1 / MAX_FALSE_CALL)

@@ -6,8 +6,10 @@ calibration line, a (source, version, view), the arms are the units. With x and 
     r' = a + b·r + δ(arm)        y = a + b·x + δ,  δ ~ N(0, ω²)
 
 b is a moment estimate between arms, Σu(x−x̄)(y−ȳ)/Σu(x−x̄)² less what sampling adds to either sum (Fuller 1987, 2.2),
-shrunk as if PRIOR_ARMS arms had shown what single sessions suggest; a regression over sessions would shrink the arms
-together. δ is the best linear prediction from the arm's own pairs (Henderson 1975): shrunk by ω²/(ω² + s²/n).
+with the trust u = n/(n + HALF_TRUST) in an arm with n pairs, and shrunk as if PRIOR_ARMS arms had shown what single
+sessions suggest; a regression over sessions would shrink the arms together. s² is the variance of a session's verdict
+about r' within its arm. δ is the best linear prediction from the arm's own pairs (Henderson 1975): shrunk by
+ω²/(ω² + s²/n).
 
 A fallback's weight is R², the share of the verdicts' variance within arms that r' explains. In an arm with n pairs all
 fallbacks together count for at most n·R²/(1−R²) verdicts: what a control variate adds to n verdicts (Cochran 1977,
@@ -20,7 +22,7 @@ judged abstentions with its reason were worth in comparison.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -93,8 +95,8 @@ class CalibrationLine:
     """The map of one (source, version, view): r' = `intercept` + `slope`·r + `offsets`[arm].
 
     `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
-    `doubt` and `slope_doubt` are the variances of the level there and of the slope, `spread` is ω², `residual` s² of
-    single sessions about their arm. `widened` corrects for ω² being estimated from few arms (the squared ratio of
+    `doubt` is the variance of the line's value there, `slope_doubt` that of the slope, `spread` is ω², `residual` s².
+    `widened` is the factor by which variances grow because ω² is estimated from few arms (the squared ratio of
     Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that the line has no weight.
     """
 
@@ -125,7 +127,7 @@ class CalibrationLine:
 
     @property
     def stands_in(self) -> bool:
-        """Whether it maps the grades of its source that have no line of their own."""
+        """Whether it maps those grades of its source whose version and view have no line."""
         return self.view == ANY
 
     def value(self, arm: str, fallback: float) -> float:
@@ -136,18 +138,21 @@ class CalibrationLine:
         """The r' of one session, in [0, 1]. A bandit clips sums instead."""
         return min(max(self.value(arm, fallback), 0.0), 1.0)
 
-    def doubt_at(self, arm: str, fallback: float) -> float:
-        """Variance of the level at an arm with this mean fallback, without the arm's own pairs; for abstentions, which
-        have no other evidence, with them.
+    def level_variance_at(self, arm: str, fallback: float) -> float:
+        """Variance of the mean verdict that the line predicts for an arm with this mean fallback; at most 1/12.
+
+        It does not count the arm's own pairs, except for abstentions, which have no other evidence.
         """
-        doubt = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
+        line_variance = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
         n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0
+        # The prediction moves from the line to the mean of the arm's n pairs by the fraction 1 − remaining. That leaves
+        # the variance remaining·ω² of δ, and remaining times the line's error.
         remaining = 1 - _shrinkage(self.spread, self.residual, n) if n else 1.0
-        return min(self.widened * (remaining * self.spread + remaining**2 * doubt), UNIFORM_VARIANCE)
+        return min(self.widened * (remaining * self.spread + remaining**2 * line_variance), UNIFORM_VARIANCE)
 
     def error(self, arm: str, fallback: float) -> float:
         """Standard deviation of one session's verdict about r'."""
-        return float(np.sqrt(self.residual + self.doubt_at(arm, fallback)))
+        return float(np.sqrt(self.residual + self.level_variance_at(arm, fallback)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +185,7 @@ class Scale:
 
     @property
     def own_lines(self) -> list[CalibrationLine]:
-        """The lines that don't stand in for others."""
+        """The lines of one version and view, without those that stand in for missing ones."""
         return [line for line in self.lines if not line.stands_in]
 
     @property
@@ -204,7 +209,7 @@ class Scale:
         return {source: factor * weight for source, weight in self.weights.items()}
 
     def replace_weights(self, weights: Mapping[str, float], today: date) -> dict[str, float]:
-        """`weights` with the scale's own for its sources; a weight of 0 stays 0."""
+        """`weights` with the scale's own for its sources; 0 stays 0, because the policy turned that source off."""
         own = self.weights_on(today)
         return {source: own.get(source, weight) if weight else 0.0 for source, weight in weights.items()}
 
@@ -213,14 +218,17 @@ class Scale:
         return sum(line.pairs.get(arm, 0) for line in self.own_lines if line.source == source)
 
     def cap(self, arm: str, source: str, variance: float) -> float:
-        """The most verdicts that a source's fallbacks may count for in an arm at which its line has this variance."""
+        """The most verdicts that all fallbacks of a source may count for in an arm.
+
+        n·R²/(1 − R²) if the arm has n ≥ MIN_OWN_PAIRS pairs, otherwise σ²/V, with V the `variance` of the line there.
+        """
         n, weight = self.count_pairs(arm, source), self.weights.get(source, 0.0)
         return n * weight / (1 - weight) if n >= MIN_OWN_PAIRS else self.variance / variance
 
     @property
     def failure_floor(self) -> float:
-        """The least mean of failures: what judged abstentions were worth, so that leaving no trace doesn't pay. 0 if
-        too few were judged.
+        """The least mean that an arm's failures are read as: the mean verdict of judged abstentions, 0 if too few were
+        judged. Otherwise leaving no trace would pay more than failing.
         """
         line = self.by_key.get((ABSTAINED, ANY, ANY))
         return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("", line.centre)
@@ -269,11 +277,11 @@ def fit(pairs: Iterable[JudgedSession], at_start: Scale) -> Scale:
         groups.setdefault(pair.key, []).append(pair)
         groups.setdefault((pair.source, ANY, ANY), []).append(pair)
     lines = [
-        _line(key, own) for key, own in sorted(groups.items()) if key[0] != ABSTAINED or len(own) >= MIN_ABSTENTIONS
+        _fit_line(key, own) for key, own in sorted(groups.items()) if key[0] != ABSTAINED or len(own) >= MIN_ABSTENTIONS
     ]
     variance, latest = _arm_moments(ordered).yy, max(pair.day for pair in ordered)
     scale = replace(at_start, lines=tuple(lines), variance=variance, latest=latest)
-    return replace(scale, weights={source: _explained(scale, ordered, source) for source in scale.sources})
+    return replace(scale, weights={source: _source_weight(scale, ordered, source) for source in scale.sources})
 
 
 def starting_line(source: str, *, shift: float) -> CalibrationLine:
@@ -298,7 +306,9 @@ def starting_line(source: str, *, shift: float) -> CalibrationLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ArmMoments:
-    """Per arm: n pairs, mean fallback x, mean verdict y. Overall: variances and covariance within arms, per pair."""
+    """Per arm: `n` pairs, mean fallback `x`, mean verdict `y`. Overall: `xx`, `xy` and `yy` are the variances and the
+    covariance of single pairs within arms.
+    """
 
     names: tuple[str, ...]
     n: Floats
@@ -339,22 +349,23 @@ def _with_abstention_fallbacks(pairs: Sequence[JudgedSession]) -> list[JudgedSes
     ]
 
 
-def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
+def _fit_line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
+    """The line of these pairs, at least one: first b, s² and ω² from all arms, then each arm's offset δ."""
     from scipy.special import stdtrit
 
     arms = _arm_moments(pairs)
     trust = arms.n / (arms.n + HALF_TRUST)
     is_abstention = key[0] == ABSTAINED
-    slope, arm_variance, information = _slope(arms, trust)
+    slope, arm_variance, sum_xx = _fit_slope(arms, trust)
     residual = max(arms.yy - 2 * slope * arms.xy + slope**2 * arms.xx, PRIOR_VARIANCE / 4)
     spread = _spread(arms, trust, slope, residual, prior=ABSTENTION_SPREAD if is_abstention else PRIOR_SPREAD)
-    noise = spread + residual / arms.n
+    noise = spread + residual / arms.n  # variance of an arm's mean verdict about the line
     precision = 1 / noise
     centre = float(precision @ arms.x / precision.sum())
     level = float(precision @ arms.y / precision.sum())
     prior_slope_variance = (SLOPE_RANGE[1] - SLOPE_RANGE[0]) ** 2 * UNIFORM_VARIANCE
-    slope_doubt = min(float(trust @ noise / trust.sum()) / information, prior_slope_variance)
-    half = NORMAL_90 * float(np.sqrt(slope_doubt))
+    slope_doubt = min(float(trust @ noise / trust.sum()) / sum_xx, prior_slope_variance)
+    half_width = NORMAL_90 * float(np.sqrt(slope_doubt))
     deviation = arms.y - level - slope * (arms.x - centre)
     shrinkage = _shrinkage(spread, residual, arms.n)
     # Only enough arms that differ enough can show that the slope may be 0 or less.
@@ -365,37 +376,51 @@ def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
         view=key[2],
         slope=slope,
         intercept=level - slope * centre,
-        low=slope - half,
-        high=slope + half,
+        low=slope - half_width,
+        high=slope + half_width,
         centre=centre,
         doubt=float(1 / precision.sum()),
         slope_doubt=slope_doubt,
         spread=spread,
         residual=residual,
-        widened=float(stdtrit(_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
-        backwards=bool(is_telling and slope - half <= 0),
+        widened=float(stdtrit(_arm_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
+        backwards=bool(is_telling and slope - half_width <= 0),
         offsets=dict(zip(arms.names, (shrinkage * deviation).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
 
 
-def _slope(arms: _ArmMoments, trust: Floats) -> tuple[float, float, float]:
-    """b, the variance of the arms' true mean fallbacks, and Σu(x − x̄)² including the prior's."""
+class _SlopeFit(NamedTuple):
+    """The `slope` b, the variance between the arms' true mean fallbacks, and Σu(x − x̄)² with that of the prior."""
+
+    slope: float
+    arm_variance: float
+    sum_xx: float
+
+
+def _fit_slope(arms: _ArmMoments, trust: Floats) -> _SlopeFit:
+    """The slope between the arms with the weights u = `trust`, shrunk towards `_prior_slope`."""
     whole = float(trust.sum())
     x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole
-    # Expected contribution of sampling to the weighted sums: E Σu(x̄_k − x̄)² if all arms are alike.
-    sampled = float((trust * (1 - trust / whole)) @ (1 / arms.n))
-    sum_xx = max(float(trust @ x**2) - sampled * arms.xx, 0.0)
-    sum_xy = float(trust @ (x * y)) - sampled * arms.xy
+    sampling = _sampling_share(arms, trust)
+    sum_xx = max(float(trust @ x**2) - sampling * arms.xx, 0.0)
+    sum_xy = float(trust @ (x * y)) - sampling * arms.xy
     variance = sum_xx / max(whole - 1, 1.0)
     prior = PRIOR_ARMS * max(variance, MIN_ARM_DEVIATION**2)
     slope = (sum_xy + _prior_slope(arms) * prior) / (sum_xx + prior)
-    return float(np.clip(slope, *SLOPE_RANGE)), variance, sum_xx + prior
+    return _SlopeFit(slope=float(np.clip(slope, *SLOPE_RANGE)), arm_variance=variance, sum_xx=sum_xx + prior)
+
+
+def _sampling_share(arms: _ArmMoments, trust: Floats) -> float:
+    """What sampling alone adds to Σu(x − x̄)² over the arms' means, per unit of the variance of single sessions."""
+    return float((trust * (1 - trust / float(trust.sum()))) @ (1 / arms.n))
 
 
 def _prior_slope(arms: _ArmMoments) -> float:
-    """The prior of b: 1, moved towards the slope that corrects for the fallback's noise, var(y)/cov(x, y), as far as
-    the fallback explains verdicts within arms (R²).
+    """The prior of b, from sessions within arms.
+
+    It lies between 1 and the slope var(y)/cov(x, y), which corrects for noise in the fallback x. The
+    latter's share is R²/(R² + START_WEIGHT): a half if x explains as much of y as any fallback is assumed to.
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0
@@ -405,24 +430,26 @@ def _prior_slope(arms: _ArmMoments) -> float:
 
 
 def _spread(arms: _ArmMoments, trust: Floats, slope: float, residual: float, *, prior: float) -> float:
-    """ω²: the arms' squared deviations from their line beyond sampling, pooled with a prior ω."""
+    """ω²: the arms' squared deviations from their line less what sampling adds, pooled with the `prior` ω."""
     whole = float(trust.sum())
     off = (arms.y - trust @ arms.y / whole) - slope * (arms.x - trust @ arms.x / whole)
-    excess = float(trust @ off**2) - residual * float((trust * (1 - trust / whole)) @ (1 / arms.n))
-    freedom = _freedom(trust)
+    excess = float(trust @ off**2) - residual * _sampling_share(arms, trust)
+    freedom = _arm_freedom(trust)
     return (max(excess, 0.0) * (freedom > 0) + PRIOR_ARMS * prior**2) / (freedom + PRIOR_ARMS)
 
 
-def _freedom(trust: Floats) -> float:
+def _arm_freedom(trust: Floats) -> float:
+    """Degrees of freedom of the arms about a line with two parameters."""
     return max(float(trust.sum()) - 2, 0.0)
 
 
 def _shrinkage(spread: float, residual: float, n: Any) -> Any:
+    """The share of δ in an arm's deviation from the line, ω²/(ω² + s²/n); n pairs, a number or an array."""
     return spread / (spread + residual / n)
 
 
-def _explained(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
-    """R² of verdicts on r' within arms, over all lines of the source, shrunk towards START_WEIGHT."""
+def _source_weight(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
+    """R² of verdicts on r' within arms, over all lines of the source, shrunk towards START_WEIGHT; 0 without pairs."""
     own = [pair for pair in pairs if pair.source == source]
     if not own:
         return 0.0

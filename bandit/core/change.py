@@ -33,7 +33,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -138,12 +138,15 @@ def detect_changes(
     caps: AgentCaps | None = None,
     varies_by_day: bool = False,
 ) -> ArmChanges:
-    """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
+    """The breaks, judges' shifts and drift of the arms `names` from their rewards of days before `today`.
 
-    Uses only judge and human rewards that are uncontested (`standings` gives full weight) and not self-reported.
-    `offsets` and `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents. With
-    `varies_by_day` the variance between days is estimated, and an arm with fewer than MIN_REWARDS such rewards also
-    uses self-reported ones, weighted by `standings`. Cached: the result depends only on past days.
+    `names` must be sorted; the rows may be in any order. Only judge and human rewards count that are not self-reported
+    and whose standing is uncontested, that is, has the factor 1 in `standings`. `offsets` and `contexts` correct
+    rewards as in `bandit.core.rectify`; `caps` are those of agents.
+
+    With `varies_by_day` the variance between days is estimated. Arms with fewer than MIN_REWARDS such rewards, too few
+    for a break, then also use self-reported ones, weighted by `standings`. Cached: the result depends only on past
+    days.
     """
     table = RewardRows.from_rows(rows)
     past = table.select(table.mask(lambda kind: kind.source in GRADED) & (table.day < today.toordinal()))
@@ -184,8 +187,8 @@ class Series:
     """m series, each the daily means of what one judge gave one arm, as columns; series i begins at day `start[i]`.
 
     Per series, shape (m,): `arm` and `judge` as indexes, `noise` σ². Per day, of all series one after the other: `day`
-    as an ordinal, the number of `rewards`, the number `n` > 0 of independent days' rewards they count as, and their
-    mean `x`. Series with the same columns are equal.
+    as an ordinal, the number of `rewards`, the number `n` > 0 of independent rewards that they count as, and their
+    mean `x`. Series with the same columns are equal, so that they can be the key of a cache.
     """
 
     arm: Ints
@@ -242,7 +245,7 @@ class Series:
         return replace(self, n=self.rewards / (1 + day_variance * self.rewards)) if day_variance else self
 
     def first_days(self, wanted: Flags, day: int) -> list[int]:
-        """For each series flagged in `wanted` (m,), the index of its first day from `day` on, if there is one."""
+        """The index of the first day from `day` on, for each series flagged in `wanted` (m,) that has such a day."""
         indexes = []
         for number in np.flatnonzero(wanted):
             start, count = int(self.start[number]), int(self.day_count[number])
@@ -252,9 +255,9 @@ class Series:
         return indexes
 
     def candidates(self, cut: Flags, barred: Flags) -> Iterator[Candidate]:
-        """In each part between the cuts the day with the largest z, if that is above MIN_Z.
+        """The day with the largest z of each part of each series, if that z is above MIN_Z.
 
-        `cut` flags the first days of parts and `barred` the days that can't be candidates.
+        A part begins with its series or at a day that `cut` flags. Days that `barred` flags can't be candidates.
         """
         parts = np.flatnonzero(self.is_first_day | cut)
         part = np.repeat(np.arange(len(parts)), np.diff(parts, append=len(self.day)))
@@ -312,7 +315,11 @@ class Series:
         return result[np.argsort(chosen, kind="stable")]
 
     def is_judge_shift(self, candidate: Candidate) -> bool:
-        """Whether the same judge's rewards of other arms, before and after, fit the shift better than no shift."""
+        """Whether the same judge's rewards of other arms fit the candidate's shift better than no shift.
+
+        False if there are fewer than MIN_REWARDS of them from that day on. Only arms with rewards before and after are
+        compared.
+        """
         series = candidate.series
         is_other = (self.judge == self.judge[series]) & (self.arm != self.arm[series])
         is_before = self.day < self.day[candidate.at]
@@ -341,7 +348,7 @@ class Series:
         return isinstance(other, Series) and self._key == other._key
 
 
-def _judge(kind: RowKind) -> str:
+def _judge_name(kind: RowKind) -> str:
     return f"{kind.source} {kind.judge}"
 
 
@@ -360,9 +367,9 @@ def _daily_moments(
     contexts.
     """
     arm_at = positions(names)
-    judge_at = positions(tuple(sorted({_judge(kind) for kind in rows.kinds})))
+    judge_at = positions(tuple(sorted({_judge_name(kind) for kind in rows.kinds})))
     arm = rows.map_kinds(lambda kind: arm_at[kind.arm])
-    judge = rows.map_kinds(lambda kind: judge_at[_judge(kind)])
+    judge = rows.map_kinds(lambda kind: judge_at[_judge_name(kind)])
     # A row's weight is a product of two factors with few values each, so that rows of equal weight are summed exactly.
     cap_factors, cap_index = caps.factor_table(rows)
     standing = rows.map_kinds(lambda kind: standings.get(kind.standing, 1.0), np.float64)
@@ -414,29 +421,40 @@ def _sums_before(values: Floats, parts: Ints, part: Ints) -> Floats:
 def _detect_changes(
     series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...], *, varies_by_day: bool
 ) -> ArmChanges:
+    """Search the series greedily for breaks and judges' shifts, given people's decisions; then estimate drift.
+
+    Each round tests the candidate of every part of the series against all cuts made so far. A candidate is accepted as
+    an arm's break, which cuts its series, or as a judge's shift, which cuts all series of that judge, or is refused for
+    good. The search ends with a round without candidates, or after MAX_ROUNDS.
+    """
     breaks = {each.arm: Break(arm=each.arm, day=each.day, is_confirmed=True) for each in decisions if each.is_confirmed}
     if not len(series.day):
         return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
-    cut, cut_without_break, barred = _apply_decisions(series, names, decisions)
+    cut, cut_without_break, barred = _flags_from_decisions(series, names, decisions)
     day_variance = _day_variance(series) if varies_by_day else 0.0
     series = series.with_day_variance(day_variance)
     likelihood = series.log_likelihood(cut)
     judge_shifts: list[JudgeShift] = []
-    rejected: set[tuple[int, int]] = set()
+    refused: set[tuple[int, int]] = set()
     for _ in range(MAX_ROUNDS):
-        candidates = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in rejected]
+        candidates = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in refused]
+        if not candidates:
+            break
         for candidate in candidates:
             number, at = candidate.series, candidate.at
             arm, day = names[series.arm[number]], date.fromordinal(int(series.day[at]))
+            if arm in breaks and day <= breaks[arm].day:
+                refused.add((number, at))  # only an arm's latest break matters
+                continue
             trial_cut = cut.copy()
             trial_cut[at] = True
             trial = series.log_likelihood(trial_cut, number)
-            is_superseded = arm in breaks and day <= breaks[arm].day
-            gain = float((_log_marginal(trial) - _log_marginal(likelihood[[number]]))[0])
-            if is_superseded or gain < MIN_LOG_BAYES_FACTOR:
-                rejected.add((number, at))
+            log_bayes_factor = float((_log_marginal(trial) - _log_marginal(likelihood[[number]]))[0])
+            if log_bayes_factor < MIN_LOG_BAYES_FACTOR:
+                refused.add((number, at))
             elif series.is_judge_shift(candidate):
                 judge_shifts.append(JudgeShift(arm=arm, day=day, shift=candidate.shift))
+                # The arms did not change, so the jump is neither a break nor drift.
                 first_days = series.first_days(series.judge == series.judge[number], day.toordinal())
                 cut[first_days] = cut_without_break[first_days] = True
                 likelihood = series.log_likelihood(cut)
@@ -450,8 +468,6 @@ def _detect_changes(
                     n_before=int(candidate.n_before),
                     n_after=int(candidate.n_after),
                 )
-        if not candidates:
-            break
     return ArmChanges(
         breaks=breaks,
         shifts=tuple(judge_shifts),
@@ -461,13 +477,15 @@ def _detect_changes(
 
 
 def _drift(series: Series, names: tuple[str, ...], likelihood: Floats, cut_without_break: Flags) -> Floats:
-    """The mean κ of each arm, from the log-likelihoods (m, steps) given its breaks and from the arms' shared prior.
+    """The posterior mean of κ of each arm, (arms,).
 
-    The prior counts breaks as movement, since they show that arms do change; an arm's own κ does not.
+    `likelihood` (m, steps) are log-likelihoods of the series given all cuts, so that an arm's breaks are not drift. The
+    shared prior of κ is estimated with the cuts of `cut_without_break` only: breaks do show that arms change.
     """
-    moving = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
+    with_breaks = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
     has_rewards = np.isin(np.arange(len(names)), series.arm)
-    prior, relative = STEPS_PRIOR, _relative_likelihood(moving[has_rewards])
+    prior, relative = STEPS_PRIOR, _relative_likelihood(with_breaks[has_rewards])
+    # Expectation maximisation: each arm's posterior given the prior, then the prior as the mean of the posteriors.
     for _ in range(ITERATIONS):
         by_arm = prior * relative
         by_arm /= by_arm.sum(axis=1, keepdims=True)
@@ -489,23 +507,31 @@ def _day_variance(series: Series) -> float:
     return float(weight @ DAY_VARIANCES / weight.sum())
 
 
-def _apply_decisions(
-    series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]
-) -> tuple[Flags, Flags, Flags]:
-    """Flags of the days at which people's decisions cut the series, those of rejected breaks among them, and the days
-    that can't be candidates.
+class DecisionFlags(NamedTuple):
+    """What people's decisions say of each day of all series: each flags days, in the order of `Series.day`.
+
+    `cut`: the level is unknown again, for confirmed and rejected breaks alike. `cut_without_break`: those of rejected
+    breaks; rewards did jump there, but not because the arm changed, so the jump must not count as drift either.
+    `barred`: no break may be found, from a rejected break to the day of its rejection, whose rewards the person saw.
     """
-    cut, rejected, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
+
+    cut: Flags
+    cut_without_break: Flags
+    barred: Flags
+
+
+def _flags_from_decisions(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> DecisionFlags:
+    flags = DecisionFlags(*(np.zeros(len(series.day), dtype=np.bool_) for _ in range(3)))
     arms = positions(names)
     for decision in decisions:
         is_own = series.arm == arms[decision.arm]
         first_days = series.first_days(is_own, decision.day.toordinal())
-        cut[first_days] = True
+        flags.cut[first_days] = True
         if not decision.is_confirmed:
-            rejected[first_days] = True
+            flags.cut_without_break[first_days] = True
             is_barred = (series.day >= decision.day.toordinal()) & (series.day <= decision.decided.toordinal())
-            barred |= is_own[series.series_of_day] & is_barred
-    return cut, rejected, barred
+            flags.barred[is_own[series.series_of_day] & is_barred] = True
+    return flags
 
 
 def _log_marginal(likelihood: Floats) -> Floats:

@@ -161,8 +161,8 @@ class TreatmentEffect:
 def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = None) -> TreatmentEffect:
     """The effect of being drawn for an arm; "cannot tell" under 15 sessions with a reward in the smaller group.
 
-    `least` is the e-value that a verdict needs (`betting.evidence_threshold`), `chance` that of the next draw. `bets`
-    may be passed in if those on these draws are known.
+    `least` is the e-value that "helps" and "harmful" need (`betting.evidence_threshold`), `chance` the chance that the
+    next draw takes the arm. `bets` may be passed in if those on these draws were computed already.
     """
     bets = bets or Bets.from_draws(draws)
     verdict, why = verdict_on(draws, least=least, bets=bets)
@@ -174,11 +174,12 @@ def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = Non
         more=bets.sessions_needed(RELEVANT_EFFECT, chance=chance, threshold=least) if 0 < chance < 1 else None,
     )
     if verdict is EffectVerdict.OPEN and not why:
-        why = f"there are sessions enough for an effect of {RELEVANT_EFFECT:.2f}; a smaller one takes more"
         if effect.more is None:
             why = "nothing is held out by chance any more, so that no session will decide it"
         elif effect.more:
             why = f"about {about(effect.more)} more sessions would decide an effect of {RELEVANT_EFFECT:.2f}"
+        else:
+            why = f"there are sessions enough for an effect of {RELEVANT_EFFECT:.2f}; a smaller one takes more"
     return replace(effect, sentence=_sentence(effect, "by the draw", why))
 
 
@@ -190,11 +191,13 @@ def verdicts(drawn: Mapping[ArmKey, Draws]) -> dict[ArmKey, EffectVerdict]:
 
 
 def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple[EffectVerdict, str]:
-    """The verdict that these draws allow, and why there is no stronger one; "" if only draws are missing. `least` and
-    `bets` as in `causal`.
+    """The verdict that these draws allow, and why there is no stronger one; "" if more draws are all that is missing.
+
+    `least` and `bets` are those of `causal`. With too few rewarded sessions the verdict is INSUFFICIENT. It stays OPEN
+    if the groups differ in missing rewards, if draws may have been picked, or if recent days contradict it.
     """
-    if lacking := _lacking(Trials.from_draws(draws), MIN_CAUSAL_SESSIONS):
-        return EffectVerdict.INSUFFICIENT, lacking
+    if shortage := _describe_shortage(Trials.from_draws(draws), MIN_CAUSAL_SESSIONS):
+        return EffectVerdict.INSUFFICIENT, shortage
     bets = bets or Bets.from_draws(draws)
     unscored = draws.unscored()
     if unscored.differ:
@@ -204,8 +207,9 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
         return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
     if bets.evidence >= least:
         recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
-        half = MIN_RECENT_SHARE * bets.mean
-        if len(recent.x) and (recent.mean - half) * bets.mean < 0 and recent.excludes(half):
+        least_recent = MIN_RECENT_SHARE * bets.mean
+        is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0  # or of the opposite sign
+        if is_weaker and recent.excludes(least_recent):
             return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
     if bets.excludes(RELEVANT_EFFECT) and bets.excludes(-RELEVANT_EFFECT):
@@ -214,8 +218,9 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
 
 
 def sessions_to_decide(*, chance: float, least: float) -> int | None:
-    """Expected number of draws with this chance until an effect of .05 of a new arm is called, as in `causal`; None if
-    nothing is drawn.
+    """Expected number of draws that take a new arm with this chance until an effect of .05 has the e-value `least`.
+
+    None if the chance is 0 or 1, so that nothing is drawn.
     """
     if not 0 < chance < 1:
         return None
@@ -229,17 +234,17 @@ def per_protocol(draws: Draws) -> Estimate | None:
     those fetch it: this accompanies a verdict but isn't one.
     """
     trials = Trials.from_draws(draws.select(draws.heeded))
-    return None if _lacking(trials, MIN_CAUSAL_SESSIONS) else _difference(trials)
+    return None if _describe_shortage(trials, MIN_CAUSAL_SESSIONS) else _difference(trials)
 
 
 def observational(observed: Trials) -> TreatmentEffect:
     """The difference associated with a presence that wasn't drawn, without a verdict; "cannot tell" under 5 sessions
     with it or without.
     """
-    lacking = _lacking(observed, MIN_SESSIONS)
-    verdict = EffectVerdict.INSUFFICIENT if lacking else EffectVerdict.OPEN
-    effect = _build_effect(StudyDesign.OBSERVATIONAL, verdict, observed, None if lacking else _difference(observed))
-    return replace(effect, sentence=_sentence(effect, "as it came", lacking))
+    shortage = _describe_shortage(observed, MIN_SESSIONS)
+    verdict = EffectVerdict.INSUFFICIENT if shortage else EffectVerdict.OPEN
+    effect = _build_effect(StudyDesign.OBSERVATIONAL, verdict, observed, None if shortage else _difference(observed))
+    return replace(effect, sentence=_sentence(effect, "as it came", shortage))
 
 
 def _build_effect(
@@ -259,8 +264,8 @@ def _build_effect(
     )
 
 
-def _lacking(trials: Trials, least: int) -> str:
-    """What is missing for a difference, as text; "" for nothing."""
+def _describe_shortage(trials: Trials, least: int) -> str:
+    """What is missing for `least` sessions on MIN_DAYS days in each group, as text; "" for nothing."""
     for group, name in zip(trials.groups(), ("with", "without"), strict=True):
         rows, days = len(group.value), len(np.unique(group.day))
         if rows < least or days < MIN_DAYS:
@@ -269,7 +274,10 @@ def _lacking(trials: Trials, least: int) -> str:
 
 
 def _difference(trials: Trials) -> Estimate:
-    """The mean with the arm less the mean without, and its interval."""
+    """The weighted mean with the arm less that without, and Welch's interval, as in the module's docstring.
+
+    Each group needs at least two sessions.
+    """
     groups = trials.groups()
     (m1, v1), (m0, v0) = (weighted_mean(group.value, group.weight) for group in groups)
     n1, n0 = (len(group.value) for group in groups)
@@ -279,9 +287,10 @@ def _difference(trials: Trials) -> Estimate:
 
 
 def _windows(trials: Trials) -> Iterator[Window]:
-    """Consecutive windows of whole days with at least 50 firings each; remaining days belong to the last one.
+    """Consecutive windows of whole days, each with at least MIN_FIRINGS firings, that is, sessions with the arm.
 
-    A window in which all sessions have the arm has no difference and is left out.
+    Days too few for a window of their own belong to the last one. A window in which all sessions have the arm has no
+    difference and is left out.
     """
     days, firings = np.unique(trials.day[trials.present], return_counts=True)
     by_day = np.argsort(trials.day, kind="stable")
@@ -305,13 +314,14 @@ def _windows(trials: Trials) -> Iterator[Window]:
 
 
 def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
+    """The conclusion as text: `how` sessions got the arm, and `why` there is no stronger verdict, "" for no reason."""
     if effect.difference is None:
         return f"Cannot tell: insufficient, {why}."
     verdict = "no verdict" if effect.verdict is EffectVerdict.OPEN else effect.verdict
-    it = effect.difference
-    numbers = f"{signed(it.mean)} (90 % interval {signed(it.low)} to {signed(it.high)})"
-    base = f"over {effect.n} sessions with it {how}, on {effect.days} days, and {effect.without} without"
-    sentence = f"{DESIGN_TEXTS[effect.kind]}: {verdict}, {numbers} {base}" + (f"; {why}." if why else ".")
+    difference = effect.difference
+    numbers = f"{signed(difference.mean)} (90 % interval {signed(difference.low)} to {signed(difference.high)})"
+    sample = f"over {effect.n} sessions with it {how}, on {effect.days} days, and {effect.without} without"
+    sentence = f"{DESIGN_TEXTS[effect.kind]}: {verdict}, {numbers} {sample}" + (f"; {why}." if why else ".")
     worst = max(effect.windows, key=lambda window: abs(window.difference), default=None)
     if worst is None or not effect.striking:
         return sentence

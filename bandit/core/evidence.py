@@ -34,8 +34,9 @@ from bandit.core.table import (
     tabulate,
 )
 
+# The range of e: the upper bound keeps a few alike grades from being overwhelming evidence.
 SCALE_RANGE = (1.0, 8.0)
-# The range on a common scale, where an arm's grades differ only because its work does.
+# The range on a common scale. It is wider, because there an arm's grades differ only if its work does.
 COMMON_SCALE_RANGE = (1.0, 30.0)
 # The least variance assumed of sources that were never compared with a judge.
 MIN_VARIANCE = 0.02
@@ -71,10 +72,11 @@ class EvidenceTable:
     ) -> Self:
         """Read the rows that still count, shifted by the rectifier and the baseline, and mapped by the scale if any.
 
-        A row of a source on the scale without a calibration line stays unmapped with weight 0, except at the start,
-        when there is no verdict to compare with. Abstentions without a line are left out. `context` may be passed in
-        if it was computed from the same rows, apart from rows of today without an agent. Raises KeyError for a row of
-        an arm not in `names`.
+        A row of a source on the scale without a calibration line is not mapped and has weight 0, except at the start,
+        when there is no verdict to compare with. Abstentions without a line are left out. Those with one are mapped
+        last, since their fallback is the mean of the arm's other sessions. `context` may be passed in if it was
+        computed from the same rows, apart from rows of today without an agent. Raises KeyError for a row of an arm not
+        in `names`.
         """
         rows = RewardRows.from_rows(rows)
         caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context
@@ -109,23 +111,27 @@ class EvidenceTable:
         return replace(graded, table=concatenate(tables))
 
     def means(self) -> Floats:
-        """Each arm's weighted mean without decay and caps; for an arm without weight that of all arms, or .5."""
+        """Each arm's weighted mean without decay and caps; for an arm without weight that of all arms, or .5 if no arm
+        has any weight.
+        """
         n, s, _ = self.sums(self._undecayed_weights())
         overall = float(s.sum() / n.sum()) if n.sum() else 0.5
         return np.where(n > 0, s / np.where(n > 0, n, 1.0), overall)
 
     def charged(self) -> Self:
-        """A copy with rewards less their cost at the policy's price k: S' = clip(S − k·C, 0, N). An unknown cost is
-        assumed to be the mean of the arm's known costs, or of all known costs if the arm has none.
+        """A copy with rewards less the cost C of their sessions at the policy's price: S' = clip(S − price·C, 0, N).
+
+        An unknown cost is assumed to be the mean of the arm's known costs, or of all known costs if the arm has none.
+        Mapped rows are not clipped here, because `sums` clips them once for each (arm, source).
         """
-        table, per_dollar = self.table, self.policy.cost_weight
-        if not per_dollar or not table.costed.sum():
+        table, price = self.table, self.policy.cost_weight
+        if not price or not table.costed.sum():
             return self
         overall = table.cost.sum() / table.costed.sum()
-        costed = table.by_arm(table.costed)
-        mean_cost = np.where(costed > 0, table.by_arm(table.cost) / np.maximum(costed, 1), overall)
+        costed_by_arm = table.by_arm(table.costed)
+        mean_cost = np.where(costed_by_arm > 0, table.by_arm(table.cost) / np.maximum(costed_by_arm, 1), overall)
         cost = table.cost + (table.n - table.costed) * mean_cost[table.arm]
-        s = table.s - per_dollar * cost
+        s = table.s - price * cost
         s = np.where(table.line == NO_LINE, np.clip(s, 0, table.n), s)
         return replace(self, table=replace(table, s=s, f=table.n - s))
 
@@ -135,12 +141,14 @@ class EvidenceTable:
         return np.isin(self.table.source, [i for i, source in enumerate(self.table.sources) if source in wanted])
 
     def decay(self, half_life: float) -> Floats:
-        """λ^age of each row, with the half-life in days."""
+        """The factor λ^age = 2^(−age/half_life) of each row, with age and half-life in days."""
         decay: Floats = np.exp2(-self.table.age / half_life)
         return decay
 
     def weights(self, half_life: float, scale: float) -> Floats:
-        """Weight of a reward in each row, in [0, 1], decayed and capped; `scale` is e."""
+        """Weight of a reward in each row, in [0, 1], decayed and capped; `scale` is e, since caps are in
+        pseudo-observations.
+        """
         decay = self.decay(half_life)
         weight = self._undecayed_weights() * decay
         table, caps = self.table, self.policy.caps
@@ -176,7 +184,11 @@ class EvidenceTable:
         return factors
 
     def sums(self, weight: Floats) -> Sums:
-        """Σw·N, Σw·S and Σw·(N − S) of each arm. Mapped sums are clipped once for each (arm, source)."""
+        """Σw·N, Σw·S and Σw·(N − S) of each arm, w the `weight` of each row.
+
+        Mapped rewards may be outside [0, 1], so their S is clipped to [0, Σw·N], once for each (arm, source) and not by
+        row. In the scale's `floored` views their mean is raised to its `failure_floor` first.
+        """
         table, is_mapped = self.table, self.table.line != NO_LINE
         unmapped = np.where(is_mapped, 0.0, weight) if self.lines else weight
         n, s, f = (table.by_arm(unmapped * each) for each in (table.n, table.s, table.f))
@@ -197,21 +209,22 @@ class EvidenceTable:
         mapped_s = np.clip(mapped_s, 0.0, mapped_n)
         return n + mapped_n.sum(axis=1), s + mapped_s.sum(axis=1), f + (mapped_n - mapped_s).sum(axis=1)
 
-    def scale(self) -> float:
-        """The evidence scale e = μ(1−μ)/σ² of the grades of past days, σ² within arms.
+    def evidence_scale(self) -> float:
+        """The evidence scale e = μ(1−μ)/σ²: how many coin tosses one grade is worth. σ² is the variance within arms.
 
-        Judge and human grades are used; on a common scale also the mapped ones, where a session's σ² is b²·var(r) + s²;
-        at the start, without any verdicts, the grades of the scale's sources.
+        It is computed from the grades of past days: those of judges and people without a calibration, also the mapped
+        ones with a fitted calibration. At its start, before there are lines, it is those of judges and people again,
+        and if there are none yet, those of the sources to calibrate, with a σ² of at least MIN_VARIANCE.
         """
         scale = self.policy.scale
         if scale is None:
-            return _evidence_scale(self.table, self.is_from(GRADED), highest=SCALE_RANGE[1])
-        if self.lines and not scale.is_start:
-            return self._common_scale()
+            return _scale_of_grades(self.table, self.is_from(GRADED), highest=SCALE_RANGE[1])
+        if not scale.is_start:
+            return self._scale_of_lines()
         if self.is_from(GRADED).any():
-            return _evidence_scale(self.table, self.is_from(GRADED), highest=COMMON_SCALE_RANGE[1])
-        ungraded = self.is_from(scale.sources)
-        return _evidence_scale(self.table, ungraded, highest=SCALE_RANGE[1], min_variance=MIN_VARIANCE)
+            return _scale_of_grades(self.table, self.is_from(GRADED), highest=COMMON_SCALE_RANGE[1])
+        is_uncompared = self.is_from(scale.sources)
+        return _scale_of_grades(self.table, is_uncompared, highest=SCALE_RANGE[1], min_variance=MIN_VARIANCE)
 
     @property
     def source_weights(self) -> Mapping[str, float]:
@@ -234,7 +247,9 @@ class EvidenceTable:
         return weight * self._day_factors(weight * table.n)
 
     def _day_factors(self, amount: Floats) -> Floats:
-        """Each row's factor for the variance ρ between days, in (0, 1]: 1/(1 + ρ·N), N the arm's amount on that day."""
+        """Each row's factor for the variance ρ between days, in (0, 1]: 1/(1 + ρ·N), N the arm's total `amount` (n,)
+        on that day.
+        """
         if self.changes is None or not self.changes.day_variance:
             return np.ones(len(amount))
         table = self.table
@@ -245,28 +260,29 @@ class EvidenceTable:
         return factors
 
     def _cap_mapped(self, weight: Floats) -> Floats:
-        """The weights, with mapped rows scaled down in an arm and source whose total exceeds the scale's cap."""
+        """The weights, with mapped rows scaled down in an arm and source whose total exceeds `Scale.cap`."""
         table, is_mapped = self.table, self.table.line != NO_LINE
         if self.policy.scale is None or not is_mapped.any():
             return weight
         amount = np.where(is_mapped, weight * table.n, 0.0)
         slots = len(table.names) * len(table.sources)
         total = np.bincount(table.slot, weights=amount, minlength=slots)
-        doubt = np.bincount(table.slot, weights=amount * table.doubt, minlength=slots)
+        variance = np.bincount(table.slot, weights=amount * table.line_variance, minlength=slots)
         caps = np.full(slots, math.inf)
         for slot in np.flatnonzero(total):
             arm, source = divmod(int(slot), len(table.sources))
-            mean_doubt = float(doubt[slot] / total[slot])
-            caps[slot] = self.policy.scale.cap(table.names[arm], table.sources[source], mean_doubt)
+            mean_variance = float(variance[slot] / total[slot])
+            caps[slot] = self.policy.scale.cap(table.names[arm], table.sources[source], mean_variance)
         factors = np.where(total > caps, caps / np.where(total > 0, total, 1.0), 1.0)
         capped: Floats = np.where(is_mapped, weight * factors[table.slot], weight)
         return capped
 
     def _with_abstentions(self, weight: Floats, decay: Floats) -> Floats:
-        """The weights with those of abstentions, each the mean weight of the arm's other sessions.
+        """The weights with those of abstentions, each the mean weight of the arm's other sessions, decayed.
 
-        Abstentions keep their share p of the arm without adding to its total. As their value is only known with a
-        variance V, the arm's total is at most σ²/(p²·V).
+        The weights of an arm with other sessions are then scaled down to their total without abstentions: these have
+        their share p of the arm's mean, but are no evidence of their own. As their value is only known with a variance
+        V, an arm's total is at most σ²/(p²·V), σ² the variance of verdicts within arms.
         """
         table, scale = self.table, self.policy.scale
         is_abstention = self.is_from([ABSTAINED]) & (table.line != NO_LINE)
@@ -278,17 +294,21 @@ class EvidenceTable:
         weight = np.where(is_abstention, mean_weight[table.arm] * decay, weight)
         total = table.by_arm(weight * table.n)
         abstained = table.by_arm(weight * table.n * is_abstention)
-        doubt = table.by_arm(weight * table.n * (is_abstention * table.doubt))
-        # p²·V·total, with p = abstained/total and V = doubt/abstained.
-        uncertainty = abstained * doubt / np.where(total > 0, total, 1.0)
+        variance = table.by_arm(weight * table.n * (is_abstention * table.line_variance))
+        # p²·V·total, with p = abstained/total and V = variance/abstained.
+        uncertainty = abstained * variance / np.where(total > 0, total, 1.0)
         cap = np.where(uncertainty > 0, total * scale.variance / np.where(uncertainty > 0, uncertainty, 1.0), math.inf)
         target = np.minimum(np.where(n > 0, graded, total), cap)
         factors = np.where(total > 0, target / np.where(total > 0, total, 1.0), 1.0)
         scaled: Floats = weight * factors[table.arm]
         return scaled
 
-    def _common_scale(self) -> float:
-        """The scale e from past grades on the common scale, pooling the variance within arms over all lines."""
+    def _scale_of_lines(self) -> float:
+        """The evidence scale of past grades on the common scale; σ² is pooled over all lines.
+
+        A session mapped by a line has σ² = b²·var(r) + s², with b the line's `slope`, r the fallback and s² the line's
+        `residual`. Judge and human grades count with b = 1 and s² = 0.
+        """
         table = self.table
         weight = np.where(table.age > 0, self._undecayed_weights(), 0.0)
         is_read = self.is_from(GRADED) | (table.line != NO_LINE)
@@ -315,7 +335,7 @@ EvidenceContext = tuple[AgentCaps, ArmChanges | None]
 
 
 def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
-    """The context of these rows. Rows of today without an agent do not change it."""
+    """The agents' caps, and the arms' changes if the policy follows them. Today's rows without an agent don't count."""
     rows = _rows_in_reach(rows, policy.days_read, today)
     caps = agent_caps(rows, policy.agent_cap, today)
     if not policy.follows_change:
@@ -421,6 +441,7 @@ def _split_by_line(
 
 
 def _line_mapping(kind: RowKind, policy: Policy, lines: Mapping[Key, int]) -> LineMapping | None:
+    """How a line maps the rows of this kind; None if none does. `lines` maps the key of each line to its index."""
     key = kind.source, kind.version, kind.view
     index = find_line(lines, key)
     if index is None:
@@ -432,9 +453,9 @@ def _line_mapping(kind: RowKind, policy: Policy, lines: Mapping[Key, int]) -> Li
 def _lines(
     scale: Scale, rows: RewardRows, sources: Collection[str], today: date, cap_table: CapTable
 ) -> tuple[CalibrationLine, ...]:
-    """The scale's lines. At the start, lines that shift each source's mean to the mean verdict.
+    """The scale's lines. At the start, lines that shift each source's mean to the mean verdict; none without verdicts.
 
-    Those means are of the days before today, or of all days for a source that is new today. `sources` are the rows'.
+    `sources` are those of the rows. The means are of the days before today, or of today for a source that is new.
     """
     if not scale.is_start:
         return scale.lines
@@ -466,26 +487,34 @@ def _lines(
 
 
 def _map_table(table: Table, line: CalibrationLine, mapping: Mapped) -> Table:
-    """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N."""
+    """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N.
+
+    a, b and δ are the `intercept`, the `slope` and the arm's offset of the line.
+    """
     number, stands_in, offset, factors = mapping
     shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])
     n, s = table.by_arm(table.n), table.by_arm(table.s)
     means = s / np.where(n != 0, n, 1.0)
     extra = STAND_IN_VARIANCE if stands_in else 0.0
-    doubt = np.array([extra + line.doubt_at(name, x) for name, x in zip(table.names, means.tolist(), strict=True)])
+    variance = np.array(
+        [extra + line.level_variance_at(name, x) for name, x in zip(table.names, means.tolist(), strict=True)]
+    )
     mapped = line.slope * table.s + shift[table.arm] * table.n
     return replace(
         table.with_factors(*factors),
         s=mapped,
         f=table.n - mapped,
         line=np.full(len(table.n), number),
-        doubt=doubt[table.arm],
+        line_variance=variance[table.arm],
     )
 
 
-def _evidence_scale(table: Table, is_graded: Flags, *, highest: float, min_variance: float = 0.0) -> float:
-    """The scale e = μ(1−μ)/σ² of the past grades of the flagged rows, σ² = Σ(Q − S²/N) / Σ(N − 1) within arms."""
-    weight = np.where((table.age > 0) & is_graded, table.capped, 0.0)
+def _scale_of_grades(table: Table, is_read: Flags, *, highest: float, min_variance: float = 0.0) -> float:
+    """The evidence scale of the flagged rows of past days, σ² = Σ(Q − S²/N) / Σ(N − 1) over the arms.
+
+    σ² is pooled with that of a coin. The result is from 1 to `highest`.
+    """
+    weight = np.where((table.age > 0) & is_read, table.capped, 0.0)
     n, s, q = (table.by_arm(weight * column) for column in (table.n, table.s, table.q))
     if not n.sum():
         return SCALE_RANGE[0]

@@ -124,6 +124,7 @@ class Posterior:
 
     @cached_property
     def arms(self) -> Mapping[str, ArmPosterior]:
+        """The posterior of each arm by name."""
         from scipy.special import betaincinv
 
         low, high = (betaincinv(self.alpha, self.beta, tail) for tail in (TAIL, 1 - TAIL))
@@ -204,8 +205,8 @@ def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
 def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, float] | None = None) -> dict[str, float]:
     """The chance π of each arm of `best`, which maps arms to P(best); they sum to 1. Empty for no arms.
 
-    P(best) is raised to the policy's sharpness, multiplied by the arm's factor if it has one, and mixed with the
-    policy's least chance.
+    P(best) is raised to the policy's sharpness and multiplied by the arm's factor, 1 if it has none. Then
+    `propensities` gives every arm the policy's least chance.
     """
     if not best:
         return {}
@@ -232,15 +233,16 @@ def fold(
     """
     names = tuple(sorted(set(arms)))
     evidence = EvidenceTable.read(rows, names, policy, today, context)
-    scale = policy.evidence_scale or evidence.scale()
+    scale = policy.evidence_scale or evidence.evidence_scale()
     charged = evidence.charged()
+    # Weights of rows (n,) with the short half-life, for α and β, and with the long one, for the prior.
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
     drift_factors = charged.drift_factors(policy.half_life)
     short = short * drift_factors
     if policy.evidence_cap is not None:
         short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
-    # μ, from the days before today.
+    # μ, from the days before today. Without lines nothing is clipped by arm, and the rows are summed at once.
     past = np.where(charged.table.age > 0, long, 0.0)
     n, s = charged.sums(past)[:2] if charged.lines else (past * charged.table.n, past * charged.table.s)
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
@@ -275,7 +277,7 @@ def fold(
 
 
 def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
-    """Each arm's weighted mean reward in [0, 1] as `fold` sees it, but without prior and decay.
+    """Each arm's weighted mean reward in [0, 1], by the weights of `fold` but without prior, decay and drift.
 
     Rewards are shifted and charged as the policy says. An arm without weight is left out.
     """
@@ -286,7 +288,7 @@ def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Polic
 
 
 def _cap_to_newest(table: Table, weight: Floats, most: float) -> Floats:
-    """The weights, reduced so that only each arm's newest rewards count, up to a weighted total of `most`."""
+    """The weights, reduced so that each arm's rewards count up to a weighted total of `most`, the newest ones first."""
     capped = weight.copy()
     for arm in np.flatnonzero(table.by_arm(weight * table.n) > most):
         at = np.flatnonzero(table.arm == arm)
@@ -300,7 +302,9 @@ def _cap_to_newest(table: Table, weight: Floats, most: float) -> Floats:
 def _by_source(
     evidence: EvidenceTable, weight: Floats, scale: float, decay: Floats
 ) -> dict[str, tuple[SourceEvidence, ...]]:
-    """Each arm's evidence by source; `decay` (n,) is the factor of each row's age and drift."""
+    """Each arm's evidence by source. `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age
+    and drift.
+    """
     table = evidence.table
     width = max(len(table.sources), 1)
     is_mapped = table.line != NO_LINE

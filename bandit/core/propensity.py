@@ -14,7 +14,8 @@ NEGLIGIBLE = 1e-10
 MAX_LEADERS, BISECTIONS = 256, 16
 # The most cells (arms × points) of a block, and its least points: each block costs an exact F for every arm.
 MAX_CELLS, MIN_BLOCK_POINTS = 1 << 17, 64
-# A density is integrated over a block if the result is this close to the exact F and no step of F is above MAX_STEP.
+# A density is integrated over a block if the result is this close to the exact F at its end, and if no step of F is
+# above MAX_STEP: in larger steps, errors inside the block may cancel out at its end.
 MAX_ERROR, MAX_STEP = 1e-9, 0.1
 # Keeps the logarithm of a chance of 0 finite.
 MIN_CHANCE = 1e-300
@@ -63,7 +64,10 @@ def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
 
 
 def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
-    """Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends)."""
+    """The integral of `p_best` on the grid x, (K,), not normalised.
+
+    For each arm i, Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends).
+    """
     chance = np.zeros(len(alpha))
     before = others_before = np.zeros((len(alpha), 1))
     for cdf in _distributions(alpha, beta, x):
@@ -76,7 +80,10 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 
 
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
-    """F at x[0], then at the points of each block in turn, shapes (K, points of the block); F is set to 1 at x[-1]."""
+    """F of each arm at x[0], (K, 1), then at the points of each block in turn, (K, points of the block).
+
+    F is set to 1 at x[-1], above which hardly any arm's mean lies.
+    """
     from scipy.special import betainc
 
     size = max(MAX_CELLS // len(alpha), MIN_BLOCK_POINTS)
@@ -85,15 +92,17 @@ def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
     for at in range(0, len(x) - 1, size):
         block, start = x[at : at + size + 1], end
         end = betainc(alpha, beta, block[-1])[:, None] if block[-1] < x[-1] else np.ones_like(start)
-        yield _block(alpha, beta, block, start, end)
+        yield _beta_cdf(alpha, beta, block, start, end)
 
 
-def _block(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats) -> Floats:
-    """F at x[1:], given F at x[0] and x[-1]: from the density f by the trapezium rule with its end correction
+def _beta_cdf(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats) -> Floats:
+    """F of Beta(alpha[i], beta[i]) on the evenly spaced x[1:], (K, len(x) − 1), given F at x[0] and at x[-1].
+
+    It is integrated from the density f by the trapezium rule with its end correction,
 
         F(x + h) = F(x) + h/2·(f(x) + f(x+h)) − h²/12·(f′(x+h) − f′(x)) + O(h⁵ f⁗)        (Euler–Maclaurin)
 
-    and for arms for which that is too imprecise from the incomplete beta function itself.
+    For arms for which that is too imprecise, it is the incomplete beta function itself, which is slower.
     """
     from scipy.special import betainc, betaln
 

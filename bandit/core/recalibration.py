@@ -119,6 +119,7 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
 
 
 def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
+    """Each stratum's mean, sorted by stratum. Pairs in any order give the same bits."""
     by_stratum: dict[Stratum, list[tuple[float, float]]] = {}
     for pair in pairs:
         key = (pair.arm, pair.source, pair.stratum)
@@ -139,12 +140,17 @@ def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
 
 
 def _predict(means: Sequence[_StratumMean], wanted: Sequence[Stratum], variance: float) -> tuple[Floats, Floats]:
-    """The offsets of `wanted` given the strata's means, and their variances; `variance` is σ²."""
+    """The offsets of the `wanted` strata given the observed `means`, and their variances; `variance` is σ².
+
+    The covariance of two strata's offsets is τ² times the number of effects that they share. The best linear prediction
+    multiplies the means by gain = cov(wanted, observed)·(cov(observed, observed) + noise)⁻¹.
+    """
     effect_variance = variance / K
     pairs: Counter[object] = Counter()
     for each in means:
         pairs.update(dict.fromkeys(_effects(each.key), each.pairs))
-    # An effect with fewer than MIN_PAIRS pairs is relabelled, so that no wanted stratum shares it.
+    # An effect with fewer than MIN_PAIRS pairs is relabelled, so that no wanted stratum shares it: these pairs still
+    # count for the levels above.
     observed = [
         [effect if pairs[effect] >= MIN_PAIRS else ("alone", effect) for effect in _effects(each.key)] for each in means
     ]
@@ -163,26 +169,29 @@ def _effects(key: Stratum) -> list[object]:
 
 
 def _shared_effects(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:
-    """How many effects each of `some` has in common with each of `others`, shape (some, others)."""
+    """How many effects each stratum of `some` shares with each of `others`, shape (some, others)."""
     return np.array([[float(sum(map(eq, one, other))) for other in others] for one in some])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapAdvice:
-    """`cap` in pseudo-observations, from `pairs` sessions: bias b, `doubt` its variance σ_f²/n_f, `mean` people's μ."""
+    """A `cap` in pseudo-observations on a source, computed by `advise_cap` from `pairs` sessions.
+
+    `bias` is b, `bias_variance` its variance σ_f²/n_f, and `mean` μ, the mean of people's grades.
+    """
 
     source: str
     cap: float
     pairs: int
     bias: float
-    doubt: float
+    bias_variance: float
     mean: float
 
     @property
     def arithmetic(self) -> str:
         """The calculation as text."""
         return (
-            f"{self.mean:.2f}·(1 − {self.mean:.2f}) ÷ ({self.bias:+.2f}² + {self.doubt:.4f}) = {self.cap:.1f}, "
+            f"{self.mean:.2f}·(1 − {self.mean:.2f}) ÷ ({self.bias:+.2f}² + {self.bias_variance:.4f}) = {self.cap:.1f}, "
             f"from {self.pairs} pairs"
         )
 
@@ -190,14 +199,15 @@ class CapAdvice:
 def advise_cap(pairs: Iterable[MachineHumanPair], source: str) -> CapAdvice | None:
     """A cap on the evidence of one biased source, from sessions that a person graded too.
 
-    Any number of its rewards has a mean squared error of at least b² + σ_f²/n_f: b is the mean of (machine − human)
-    over n_f pairs, and σ_f² the variance of single differences. A pseudo-observation is one toss of a coin, of variance
-    σ² = μ(1 − μ), μ people's mean. So all of that source's rewards together are worth this many of them:
+    However many rewards a source gives, their mean has a mean squared error of at least b² + σ_f²/n_f: b is the mean of
+    (machine − human) over n_f pairs, and σ_f² the variance of single differences. A pseudo-observation is one toss of a
+    coin, of variance σ² = μ(1 − μ), μ the mean of people's grades. So all rewards of the source together are worth at
+    most this many pseudo-observations:
 
         cap = σ² / (b² + σ_f²/n_f)
 
     Pairs are weighted by 1/probability of being drawn; n_f is the number of equally weighted pairs with the same
-    precision (Kish). None if there are fewer than two pairs, they show no error, or people's mean is 0 or 1.
+    precision (Kish). None if there are fewer than two pairs, they show no error, or μ is 0 or 1.
     """
     own = [pair for pair in pairs if pair.source == source]
     if len(own) < MIN_PAIRS:
@@ -209,9 +219,9 @@ def advise_cap(pairs: Iterable[MachineHumanPair], source: str) -> CapAdvice | No
     mean, bias = float(weights @ human), float(weights @ off)
     # The weighted sample variance divided by n_f = 1/Σw²; unbiased if the weights are equal.
     inverse_n = float((weights**2).sum())
-    doubt = float(weights @ (off - bias) ** 2) * inverse_n / (1 - inverse_n)
-    error = bias**2 + doubt
+    bias_variance = float(weights @ (off - bias) ** 2) * inverse_n / (1 - inverse_n)
+    error = bias**2 + bias_variance
     if not error or not 0 < mean < 1:
         return None
     cap = mean * (1 - mean) / error
-    return CapAdvice(source=source, cap=cap, pairs=len(own), bias=bias, doubt=doubt, mean=mean)
+    return CapAdvice(source=source, cap=cap, pairs=len(own), bias=bias, bias_variance=bias_variance, mean=mean)

@@ -184,7 +184,8 @@ class Table:
     `factor` in [0, 1] and `capped` in (0, 1] multiply the row's weight for its standing and its agent's cap.
 
     `line` is the index of the calibration line that maps a row, NO_LINE if none does. For a mapped row `s` is the
-    mapped sum, which may be outside [0, n], `raw` the sum before, and `doubt` the variance of the line at its arm.
+    mapped sum, which may be outside [0, n], `raw` the sum before, and `line_variance`
+    the variance of the line at its arm.
     """
 
     names: tuple[str, ...]
@@ -203,7 +204,7 @@ class Table:
     capped: Floats
     line: Ints
     raw: Floats
-    doubt: Floats
+    line_variance: Floats
 
     @property
     def slot(self) -> Ints:
@@ -265,7 +266,7 @@ def tabulate(
         capped=capped,
         line=np.full(len(arm), NO_LINE),
         raw=total / MICRO,
-        doubt=np.zeros(len(arm)),
+        line_variance=np.zeros(len(arm)),
     )
 
 

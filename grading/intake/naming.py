@@ -117,7 +117,7 @@ def catch_up(limit: int = BATCH_SIZE) -> int:
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     """Undo a merge, and settle the sessions whose reward changed since. Raises what `bandit.merging.unmerge` raises."""
     unmerged = merging.unmerge(arm, by=by, why=why)
-    for session in Session.objects.by_observation(unmerged.again).values():
+    for session in Session.objects.by_observation(unmerged.to_settle).values():
         settle(session)
     return unmerged
 

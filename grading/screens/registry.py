@@ -9,19 +9,19 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
 import bandit.admin
-from bandit.admin import DATE_TIME_FIELDS, KeepAdmin
+from bandit.admin import DATE_TIME_FIELDS, UndeletableAdmin
 from grading.access.recording import record
 from grading.models import Agent, ApiToken, Artifact, ArtifactRule
 from grading.models.audit import AuditKind
 from grading.signals.artifacts import DEFAULT_RULES
 
 
-class AgentAdmin(KeepAdmin):
+class AgentAdmin(UndeletableAdmin):
     list_display = ["name", "title", "is_sample", "created_at"]
     search_fields = ["name", "title"]
 
 
-class ApiTokenAdmin(KeepAdmin):
+class ApiTokenAdmin(UndeletableAdmin):
     """Tokens are made, narrowed, rotated and revoked on the connect page; here they are looked at and revoked."""
 
     list_display = (
@@ -53,7 +53,7 @@ class ApiTokenAdmin(KeepAdmin):
         self.message_user(request, f"{len(live)} tokens revoked: they no longer work.")
 
 
-class ArtifactRuleAdmin(KeepAdmin):
+class ArtifactRuleAdmin(UndeletableAdmin):
     """The one thing here that is ever deleted: the page before it says what that changes."""
 
     list_display = (

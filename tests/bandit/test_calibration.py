@@ -161,7 +161,7 @@ class TestReading:
 
     def test_without_pairs_of_its_own_the_doubt_of_the_line_is_the_cap(self):
         scale = fit(on_a_line(arms=ARMS[:5]), START)
-        near, far = (line_of(scale).doubt_at("f", fallback) for fallback in (0.2, 0.9))
+        near, far = (line_of(scale).level_variance_at("f", fallback) for fallback in (0.2, 0.9))
         assert far > near
         assert scale.cap("f", "trajectory", near) > scale.cap("f", "trajectory", far)
 

@@ -620,14 +620,14 @@ def test_what_a_source_weighs(case):
 
 @pytest.mark.parametrize(("arm", "fallback", "value", "clipped", "doubt", "error"), READ)
 def test_what_a_fallback_is_read_as(arm, fallback, value, clipped, doubt, error):
-    read = (f(arm, fallback) for f in (LINE.value, LINE.clipped, LINE.doubt_at, LINE.error))
+    read = (f(arm, fallback) for f in (LINE.value, LINE.clipped, LINE.level_variance_at, LINE.error))
     golden.hold_unversioned([rounded(each) for each in read], [value, clipped, doubt, error], what=WHAT)
 
 
 @pytest.mark.parametrize(("arm", "fallback", "value", "clipped", "doubt", "error"), SILENT_READ)
 def test_what_an_abstention_is_read_as(arm, fallback, value, clipped, doubt, error):
     line = replace(LINE, source=ABSTAINED)
-    read = (f(arm, fallback) for f in (line.value, line.clipped, line.doubt_at, line.error))
+    read = (f(arm, fallback) for f in (line.value, line.clipped, line.level_variance_at, line.error))
     golden.hold_unversioned([rounded(each) for each in read], [value, clipped, doubt, error], what=WHAT)
 
 

@@ -77,7 +77,7 @@ def test_parting_gives_back_what_the_merge_took():
     merge(arm("news"), arm("social"), by="otto")
     reward("new", news=0.5)
     done = unmerge(arm("news"), by="rita", why="two things after all")
-    assert (done.moved, done.again) == (4, ())
+    assert (done.moved, done.to_settle) == (4, ())
     assert live("news") == entries
     assert [row[0] for row in live("social")] == ["t1", "new"]
     reward("new")
@@ -92,7 +92,7 @@ def test_what_was_changed_in_between_is_named_and_left_where_it_is():
     reward("s1", news=0.9)
     reward("s2")
     done = unmerge(arm("news"), by="otto")
-    assert (done.moved, done.again) == (2, ("s1", "s2"))
+    assert (done.moved, done.to_settle) == (2, ("s1", "s2"))
     assert [row[0] for row in live("social")] == ["t1", "s1"]
     reward("s1", news=0.9)
     assert {row[0] for row in live("news")} == {"s0", "s1", "s3"}
@@ -106,7 +106,7 @@ def test_a_correction_that_was_taken_back_leaves_no_second_reward():
     reward("s1", news=0.9)
     reward("s1", news=0.5)
     done = unmerge(arm("news"), by="otto")
-    assert (done.moved, done.again) == (0, ("s1",))
+    assert (done.moved, done.to_settle) == (0, ("s1",))
     assert len(live("news") + live("social")) == 1
     reward("s1", news=0.5)
     assert [row[0] for row in live("news")] == ["s1"]
@@ -122,7 +122,7 @@ def test_a_session_that_counted_twice_on_a_site_of_before_can_be_merged_and_part
     done = merge(arm("news"), arm(into), by="otto")
     assert (done.moved, done.kept) == (0, 1)
     assert audit.doubled() == []
-    assert unmerge(arm("news"), by="otto").again == ("s1",)
+    assert unmerge(arm("news"), by="otto").to_settle == ("s1",)
     assert (live("news"), live("social")) == ([], [("s1", "s")])
 
 

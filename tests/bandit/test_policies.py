@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bandit.core.policy import MIN_HALF_LIFE, memory
 from bandit.core.recalibration import MachineHumanPair, advise_cap
 from bandit.models import Bandit, UnknownBandit
-from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, set_policy
+from bandit.policies import NUMBERS, costs_of, find_policy_version, new_site_numbers, numbers_of, preview, set_policy
 from bandit.reading import policy_of, rows_of, version_of
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
@@ -67,12 +67,12 @@ def test_taking_back_appends_the_earlier_numbers():
     first = posterior_of("category", NOW).posterior
     put({"half_life_days": 7, "caps": {"journal": 5}, "exploration": 0.02})
     assert posterior_of("category", NOW).posterior.alpha.tobytes() != first.alpha.tobytes()
-    earlier = earlier_of(category(), 1)
+    earlier = find_policy_version(category(), 1)
     back = set_policy("category", numbers_of(earlier), version=3, by="rita")
     assert numbers_of(back) == numbers_of(earlier)
     assert posterior_of("category", NOW).posterior.alpha.tobytes() == first.alpha.tobytes()
     with pytest.raises(ValueError, match="has had no policy 9; its versions are 1 to 3"):
-        earlier_of(category(), 9)
+        find_policy_version(category(), 9)
 
 
 def test_a_stale_page_changes_nothing():
@@ -204,7 +204,7 @@ def test_the_advised_cap_by_hand():
     """Differences +.2, +.4, +.3 of people's .4, .4, .4: b = .3, σ_f² = .01, so .24 / (.09 + .01/3)."""
     found = advise_cap([pair(0.6, 0.4), pair(0.8, 0.4), pair(0.7, 0.4)], "journal")
     assert found.bias == pytest.approx(0.3)
-    assert found.doubt == pytest.approx(0.01 / 3)
+    assert found.bias_variance == pytest.approx(0.01 / 3)
     assert found.cap == pytest.approx(0.24 / (0.09 + 0.01 / 3))
     assert found.arithmetic == "0.40·(1 − 0.40) ÷ (+0.30² + 0.0033) = 2.6, from 3 pairs"
 
@@ -230,11 +230,11 @@ def test_too_few_pairs_or_no_error_advise_nothing(pairs):
 
 @pytest.mark.parametrize("bandit", ["category", "harness", "lesson"])
 def test_a_new_site_begins_with_the_numbers_of_a_new_site(bandit):
-    assert of_a_new_site(version_of(Bandit.objects.get(name=bandit))) == {}
+    assert new_site_numbers(version_of(Bandit.objects.get(name=bandit))) == {}
 
 
 def test_only_a_bandit_that_holds_arms_out_is_offered_another_holdout():
     for name in ("category", "lesson"):
         policy(name, holdout=0.1, holdout_decided=None)
-    offered = [of_a_new_site(version_of(Bandit.objects.get(name=name))) for name in ("category", "lesson")]
+    offered = [new_site_numbers(version_of(Bandit.objects.get(name=name))) for name in ("category", "lesson")]
     assert offered == [{}, {"holdout": 0.4, "holdout_decided": 0.05}]

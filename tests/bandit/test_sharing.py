@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 
 from bandit import arms, merging
 from bandit.models import Arm, Bandit
-from bandit.policies import earlier_of, numbers_of, preview, set_policy
+from bandit.policies import find_policy_version, numbers_of, preview, set_policy
 from bandit.reading import parts_of, version_of
 from bandit.selection import complete, posterior_of, select
 from bandit.whatif import what_if_moved, what_if_without
@@ -139,7 +139,7 @@ def test_the_preview_does_what_putting_it_in_force_does_and_back():
     assert seen.before.posterior.alpha.tobytes() == believed().alpha.tobytes()
     put(pooling=True)
     assert bits(believed())[1:] == bits(seen.after.posterior)[1:]
-    back = set_policy("harness", numbers_of(earlier_of(harness(), 2)), version=4, by="otto")
+    back = set_policy("harness", numbers_of(find_policy_version(harness(), 2)), version=4, by="otto")
     assert not back.pooling
     assert believed().alpha.tobytes() == seen.before.posterior.alpha.tobytes()
 

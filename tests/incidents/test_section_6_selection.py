@@ -169,7 +169,7 @@ def test_i104_a_policy_is_switched_off_as_easily_as_on():
     """
     before = posterior_of("category", NOON).posterior
     policies.set_policy("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
-    earlier = policies.earlier_of(Bandit.objects.named("category"), 1)
+    earlier = policies.find_policy_version(Bandit.objects.named("category"), 1)
     policies.set_policy("category", policies.numbers_of(earlier), version=3, by="otto")
     after = posterior_of("category", NOON).posterior
     assert (before.alpha.tobytes(), before.beta.tobytes()) == (after.alpha.tobytes(), after.beta.tobytes())

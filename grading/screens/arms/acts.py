@@ -57,7 +57,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         return f"{arm} is another name of {into} now: {rewards(merged.moved)} moved{_doubles(merged.kept, into)}."
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
-        again = f"; {len(parted.again)} that had changed since were settled again" if parted.again else ""
+        again = f"; {len(parted.to_settle)} that had changed since were settled again" if parted.to_settle else ""
         return f"{arm} is an arm of its own again: {rewards(parted.moved)} came back{again}."
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
 

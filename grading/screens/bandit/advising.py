@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
-from bandit.eligibility import LATEST, bound_by
+from bandit.eligibility import SUPPLY_DECISIONS, arms_without_work
 from bandit.models import Arm, Selection
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
@@ -53,7 +53,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
     jump = belief.reading.jumps
-    bound = {} if at.is_past else bound_by(row.eligible for row in log.counted[:LATEST])
+    bound = {} if at.is_past else arms_without_work(row.eligible for row in log.counted[:SUPPLY_DECISIONS])
     outlook_of = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
     # Advice asks how often an arm was chosen only where it has no reward.
     without_rewards = [arms[name] for name in outlook_of if not belief.rewarded(name)]
@@ -77,7 +77,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         )
         arm_facts.append(fact)
     shifts = () if posterior.changes is None else posterior.changes.shifts
-    return BanditFacts(arms=arm_facts, decisions=LATEST, pairs=pairs, shifts=shifts)
+    return BanditFacts(arms=arm_facts, decisions=SUPPLY_DECISIONS, pairs=pairs, shifts=shifts)
 
 
 def decisions_until(arms: Collection[Arm], until: dt.datetime) -> Counter[str]:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from bandit import policies
 from bandit.core.moves import moves
 from bandit.core.recalibration import CapAdvice, advise_cap
-from bandit.eligibility import LATEST, supply_bound
+from bandit.eligibility import SUPPLY_DECISIONS, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
@@ -41,7 +41,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         to = request.GET["to"]
         try:
             number = int(to) if to.isdecimal() and len(to) < 10 else 0  # noqa: PLR2004 - more digits than versions
-            earlier = policies.earlier_of(bandit, number)
+            earlier = policies.find_policy_version(bandit, number)
             seen = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
         except ValueError as error:
             messages.error(request, str(error))
@@ -52,7 +52,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         return _preview_page(request, seen, f"Back to version {earlier.version}.")
     if "new-site" in request.GET:
         try:
-            seen = policies.preview(bandit.name, policies.of_a_new_site(held), timezone.now())
+            seen = policies.preview(bandit.name, policies.new_site_numbers(held), timezone.now())
         except ValidationError as error:
             messages.error(request, f"They cannot be put beside your numbers. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
@@ -109,8 +109,8 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
         "moves": found,
         # To be chosen more often brings nothing to an arm that has no work.
         "notes": {
-            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {LATEST} decisions, so a greater "
-            "chance brings it nothing"
+            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {SUPPLY_DECISIONS} decisions, so a "
+            "greater chance brings it nothing"
             for move in found
             if move.arm in bound and move.share_moves > 0
         },
@@ -132,7 +132,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         if cost.n
     ]
     # The dearest first.
-    differs = bandit.kind == BanditKind.CHOICE and bool(policies.of_a_new_site(held))
+    differs = bandit.kind == BanditKind.CHOICE and bool(policies.new_site_numbers(held))
     costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
     context = {
         "title": f"{bandit} policy",
@@ -145,7 +145,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         "memory": policies.memory_of(held, now),
         "costs": costs,
         "history": history(bandit),
-        "news": changes(held, policies.proposed(bandit, policies.of_a_new_site(held))) if differs else [],
+        "news": changes(held, policies.build_version(bandit, policies.new_site_numbers(held))) if differs else [],
     }
     return TemplateResponse(request, "policy/policy.html", context)
 
