@@ -165,19 +165,20 @@ def record_submission(
     added: Sequence[str],
     columns_before: Mapping[str, Any],
 ) -> Submission:
-    """Record who submitted what and which columns it changed. Returns the earlier row if the same was recorded before.
+    """Record who submitted what and which columns it changed. Returns the earlier row instead if the same token sent
+    the same before, and it now adds no evidence and changes no column.
 
     `added`: the kinds of evidence that were new.
     """
     file_hashes = sorted(f"{row.kind} {row.sha256}" for row in files)
     body = "\n".join([metadata.model_dump_json(exclude_defaults=True), *file_hashes])
     body_sha256 = hashlib.sha256(body.encode()).hexdigest()
-    if not added:
+    after = fields.column_values(session)
+    changed = sorted(name for name in after if after[name] != columns_before[name])
+    if not added and not changed:
         same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body_sha256).first()
         if same is not None:
             return same
-    after = fields.column_values(session)
-    changed = sorted(name for name in after if after[name] != columns_before[name])
     submission = Submission.objects.create(
         session=session,
         token=speaker.token,
