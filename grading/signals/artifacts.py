@@ -155,7 +155,8 @@ def find(
 
     Files come from the patch, or without one from the confirmed writes of the transcript; there, a file whose text no
     call shows does not count. Comments come from the transcript's confirmed effects. `root`: the folder that absolute
-    paths of the transcript are relative to. A file belongs to the first rule that matches it.
+    paths of the transcript are relative to. A file belongs to the first rule that matches it, and stays with that rule
+    when the session changes it again.
     """
     artifacts: dict[tuple[str, str], FoundArtifact] = {}
     counts: Counter[str] = Counter()
@@ -167,16 +168,11 @@ def find(
     for change in changes if patch is None else ():
         remaining = subtract_lines(written.get(change.path, ()), change.removed)
         written[change.path] = (*remaining, *change.added)[:MAX_LINES]
-    matched_paths: set[str] = set()
+    rules_by_path: dict[str, ArtifactDefinition] = {}
     for change in changes:
-        # A write that may have created its file counts as new: gptme's log does not record it.
-        candidates = (rule for rule in rules if change.is_new is not False or not rule.new_files_only)
-        rule = next(
-            (one for one in candidates if one.path_glob and path_matches(change.path, one.path_glob, root)), None
-        )
-        if rule is None or (not rule.line_pattern and change.path in matched_paths):
+        rule = _first_rule(rules, change, root)
+        if rule is None or rules_by_path.setdefault(change.path, rule) is not rule:
             continue
-        matched_paths.add(change.path)
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
         for key, reason in _artifact_keys(rule, change):
             artifact = FoundArtifact(
@@ -199,6 +195,16 @@ def find(
             )
             artifacts.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_mark_copies(artifacts.values()))
+
+
+def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: str) -> ArtifactDefinition | None:
+    """The first rule that matches a change; None if none does."""
+    for rule in rules:
+        # A write that may have created its file counts as new: gptme's log does not record it.
+        may_apply = change.is_new is not False or not rule.new_files_only
+        if may_apply and rule.path_glob and path_matches(change.path, rule.path_glob, root):
+            return rule
+    return None
 
 
 def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:

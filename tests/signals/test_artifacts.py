@@ -55,6 +55,13 @@ def test_an_idea_is_an_added_row_that_names_one(body, count):
     assert kinds(diff("notes/idea-backlog.md", body)) == ["idea"] * count
 
 
+def test_edits_of_a_file_belong_to_the_rule_that_its_creation_matched():
+    created = ArtifactDefinition(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2)
+    edited = ArtifactDefinition(kind="idea", path_glob="tasks/*.md", line_pattern="(?i)idea", weight=0.4)
+    transcript = Transcript().write("tasks/a.md", NOTE).edit("tasks/a.md", "An arm", "An idea")
+    assert [artifact.kind for artifact in find([created, edited], signals=transcript.signals)] == ["task"]
+
+
 def test_a_row_outside_the_backlog_is_no_idea():
     assert kinds(diff("notes/other.md", "+| 1 | Idea: voice notes | 8 |\n")) == []
 
