@@ -120,6 +120,8 @@ def test_arguments_that_are_no_json_are_kept():
         ({"content": "done", "success": True}, False, None),
         ("Plan updated", False, None),
         ("Wall time: 1 seconds\nOutput:\nProcess exited with code 0", None, None),
+        ("a line\nProcess exited with code 0", None, None),
+        ("x" * 600 + "\nExit code: 1\nOutput:\n", None, None),
     ],
 )
 def test_outcome_is_read_from_the_header_only(output: object, failed: object, exit_code: object):
