@@ -179,13 +179,14 @@ class Codex(Parser):
         return []
 
     def _content_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
+        """Events of a record by its kind: none if it has nothing to show, None if the kind is unknown."""
         if kind == "response_item":
             return self._item_events(payload, at)
         if kind == "event_msg":
             return self._message_events(payload, at)
         if kind == "compacted":
-            summary = self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)
-            return [Boundary(number=self.next_number(), at=at, kind="compaction"), *summary]
+            boundary = Boundary(number=self.next_number(), at=at, kind="compaction")
+            return [boundary, *self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)]
         if kind in METADATA_TYPES:
             return []
         self.note_unknown(kind)

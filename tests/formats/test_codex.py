@@ -233,7 +233,7 @@ def test_subagents_rollout_is_known(source: dict):
 def test_compaction_is_a_boundary_and_not_its_history():
     history = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "old"}]}]
     events = events_of(codex("compacted", {"message": "so far …", "replacement_history": history}))
-    assert [type(event) for event in events] == [Boundary, Message]
+    assert [(type(event), event.number) for event in events] == [(Boundary, 1), (Message, 2)]
     assert events[1].role is Role.SCAFFOLD
 
 
