@@ -115,7 +115,10 @@ class Messages:
     def text_messages(
         self, content: str, at: datetime | None, *, side: bool = False, injected: bool = False
     ) -> Iterator[Event]:
-        """Messages of text in the user's place, split into the user's own and injected parts."""
+        """Messages from a text with the role `user`, split into what the user wrote and what the harness injected.
+
+        `injected`: the harness injected all of it.
+        """
         for role, part in split_by_role(content, injected=injected):
             yield Message(number=self._parser.next_number(), at=at, sidechain=side, role=role, text=part)
 

@@ -148,7 +148,7 @@ class FoundArtifact:
     short_text: substance.Text | None = field(default=None, compare=False, repr=False)
 
 
-def find(
+def find_artifacts(
     rules: Sequence[ArtifactDefinition], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
 ) -> tuple[FoundArtifact, ...]:
     """The artifacts of a session, each once; those without substance with the reason in `left_out`.
@@ -161,13 +161,10 @@ def find(
     artifacts: dict[tuple[str, str], FoundArtifact] = {}
     counts: Counter[str] = Counter()
     signals = signals or Signals()
-    changes = signals.files if patch is None else patch.files
-    origin = "transcript" if patch is None else "patch"
-    # The lines that the transcript's changes added to each file and did not remove again.
-    written: dict[str, tuple[str, ...]] = {}
-    for change in changes if patch is None else ():
-        remaining = subtract_lines(written.get(change.path, ()), change.removed)
-        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+    if patch is None:
+        changes, origin, written = signals.files, "transcript", _written_lines(signals.files)
+    else:
+        changes, origin, written = patch.files, "patch", {}
     rules_by_path: dict[str, ArtifactDefinition] = {}
     for change in changes:
         rule = _first_rule(rules, change, root)
@@ -188,13 +185,23 @@ def find(
                 counts[rule.kind] += 1
                 lines = written.get(change.path, change.added)
                 artifacts[rule.kind, artifact.key] = _examine(artifact, rule, lines, number=counts[rule.kind])
-    for effect in signals.effects if any(rule.kind == ENGAGEMENT for rule in rules) else ():
-        if effect.kind is EffectKind.COMMENT:
-            comment = FoundArtifact(
-                kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
-            )
-            artifacts.setdefault((ENGAGEMENT, comment.key), comment)
+    if any(rule.kind == ENGAGEMENT for rule in rules):
+        for effect in signals.effects:
+            if effect.kind is EffectKind.COMMENT:
+                comment = FoundArtifact(
+                    kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
+                )
+                artifacts.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_mark_copies(artifacts.values()))
+
+
+def _written_lines(changes: Iterable[FileChange]) -> dict[str, tuple[str, ...]]:
+    """The lines that the changes added to each file and did not remove again, at most MAX_LINES by path."""
+    written: dict[str, tuple[str, ...]] = {}
+    for change in changes:
+        remaining = subtract_lines(written.get(change.path, ()), change.removed)
+        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+    return written
 
 
 def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: str) -> ArtifactDefinition | None:
