@@ -193,7 +193,9 @@ class Codex(Parser):
         return None
 
     def _session_meta(self, meta: Record, at: datetime | None) -> list[Event]:
-        """Take the session's metadata from the first `session_meta`; a later one may begin another session's lines."""
+        """Take the session's metadata from the first `session_meta`. A later one with another id begins the parent's
+        history in a fork, else the lines of another session.
+        """
         session_id = text_or_none(meta.get("id"))
         if self._session_id is None:
             self._session_id = session_id
@@ -206,6 +208,7 @@ class Codex(Parser):
         return []
 
     def _item_events(self, item: Record, at: datetime | None) -> list[Event] | None:
+        """Events of a `response_item`: a call, an output, a message or reasoning. None if its type is unknown."""
         kind = text(item.get("type"))
         if kind in CALLS:
             return list(self._calls.tool_calls(item, kind, at))
@@ -240,6 +243,9 @@ class Codex(Parser):
         ]
 
     def _message_events(self, event: Record, at: datetime | None) -> list[Event] | None:
+        """Events of an `event_msg`: usage and errors. The other known types yield none, because response items repeat
+        them, but may set the title or the end of a call. None if the type is unknown.
+        """
         kind = text(event.get("type"))
         if kind == "token_count":  # a running total, whose increase is one response
             added = self._add_total(mapping(event.get("info")))

@@ -102,9 +102,10 @@ def _clarity(name: str, kind: str, command: str) -> Clarity:
 
 
 def command_of(fields: Mapping[str, Any]) -> str:
-    """The command line of a shell call: `cmd`, or `command` as text or as an argument vector.
+    """The command line of a shell call: `cmd`, `command`, or the `chars` of `write_stdin`; "" if it has none.
 
-    Of a vector that runs a script in a shell (`["bash", "-lc", script]`), only the script. `write_stdin` has `chars`.
+    An argument vector is quoted into one line, except that of `["bash", "-lc", script]` only the script is taken, and
+    that `apply_patch` keeps its patch on lines of its own.
     """
     value = fields.get("cmd") or fields.get("command") or fields.get("chars")
     vector = [word for word in items(value) if isinstance(word, str)]
