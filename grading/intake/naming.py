@@ -120,8 +120,8 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     Raises what `bandit.merging.unmerge` raises.
     """
     unmerged = merging.unmerge(arm, by=by, why=why)
-    sessions_to_settle = Session.objects.by_observation(unmerged.again)
-    for session in sessions_to_settle.values():
+    changed_sessions = Session.objects.by_observation(unmerged.again)
+    for session in changed_sessions.values():
         settle(session)
     return unmerged
 

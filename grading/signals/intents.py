@@ -227,7 +227,11 @@ def _other_intents(command: ShellCommand) -> Iterator[Intent]:
     """The intents of a command that isn't git: a forge's program, a test runner, or a script that may commit."""
     if command.program in forges.PROGRAMS:
         request = forges.parse_command(command.argv, command.document)
-        kind = Check.CI if request.is_check else Check.MERGE if request.is_view else request.effect
+        kind: EffectKind | Check | None = request.effect
+        if request.is_check:
+            kind = Check.CI
+        elif request.is_view:
+            kind = Check.MERGE
         if kind is not None:
             deferred = not request.done_on_success
             yield Intent(kind=kind, target=request.target, proven=not deferred, is_deferred=deferred, body=request.body)

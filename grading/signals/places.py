@@ -151,6 +151,9 @@ class _Walk:
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
+        """Note the repository that `git init` makes: as throwaway in a temporary directory, else until its output shows
+        where it is.
+        """
         operands = _operands(arguments, INIT_VALUED)
         repository = _join(directory, self.expand(operands[0])) if operands else directory
         if "--bare" in arguments:
