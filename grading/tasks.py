@@ -100,7 +100,7 @@ def at_night() -> None:
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def name_models() -> None:
-    naming.catch_up()
+    naming.assign_models()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

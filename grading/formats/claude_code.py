@@ -177,6 +177,7 @@ class ClaudeCode(Parser):
         return [event if event.record else replace(event, record=shorten_identity(identity)) for event in events]
 
     def _system(self, record: Record, at: datetime | None) -> Iterator[Event]:
+        """Events of a `system` record by its subtype: compactions, errors and local commands."""
         subtype, side = text(record.get("subtype")), _is_sidechain(record)
         if subtype in COMPACTION_SUBTYPES:
             detail = text(mapping(record.get("compactMetadata") or record.get("compact_metadata")).get("trigger"))

@@ -29,6 +29,9 @@ class Messages:
         """A failed model call was reported and no message came since, so a further report is of the same failure."""
 
     def assistant(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+        """Events of an assistant message, or of the failed model call that it reports. The usage of a response comes
+        later, once its last message is read. `side`: the message belongs to a subagent.
+        """
         message = mapping(record.get("message"))
         model = text(message.get("model"))
         if record.get("isApiErrorMessage") is True or (model == SYNTHETIC_MODEL and record.get("error")):
@@ -86,6 +89,7 @@ class Messages:
             self._parser.problems.note(f"unknown assistant block {kind[:40]!r}")
 
     def user(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+        """Events of a user message: tool results, and text that a person wrote or the harness injected."""
         has_flag = record.get("isMeta") is True or record.get("isCompactSummary") is True
         is_injected = has_flag or record.get("promptSource") == "system"
         self.has_failed = False
@@ -115,7 +119,10 @@ class Messages:
     def text_messages(
         self, content: str, at: datetime | None, *, side: bool = False, injected: bool = False
     ) -> Iterator[Event]:
-        """Messages of text in the user's place, split into the user's own and injected parts."""
+        """Messages from a text with the role `user`, split into what the user wrote and what the harness injected.
+
+        `injected`: the harness injected all of it.
+        """
         for role, part in split_by_role(content, injected=injected):
             yield Message(number=self._parser.next_number(), at=at, sidechain=side, role=role, text=part)
 

@@ -179,20 +179,23 @@ class Codex(Parser):
         return []
 
     def _content_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
+        """Events of a record by its kind: none if it has nothing to show, None if the kind is unknown."""
         if kind == "response_item":
             return self._item_events(payload, at)
         if kind == "event_msg":
             return self._message_events(payload, at)
         if kind == "compacted":
-            summary = self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)
-            return [Boundary(number=self.next_number(), at=at, kind="compaction"), *summary]
+            boundary = Boundary(number=self.next_number(), at=at, kind="compaction")
+            return [boundary, *self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)]
         if kind in METADATA_TYPES:
             return []
         self.note_unknown(kind)
         return None
 
     def _session_meta(self, meta: Record, at: datetime | None) -> list[Event]:
-        """Take the session's metadata from the first `session_meta`; a later one may begin another session's lines."""
+        """Take the session's metadata from the first `session_meta`. A later one with another id begins the parent's
+        history in a fork, else the lines of another session.
+        """
         session_id = text_or_none(meta.get("id"))
         if self._session_id is None:
             self._session_id = session_id
@@ -205,6 +208,7 @@ class Codex(Parser):
         return []
 
     def _item_events(self, item: Record, at: datetime | None) -> list[Event] | None:
+        """Events of a `response_item`: a call, an output, a message or reasoning. None if its type is unknown."""
         kind = text(item.get("type"))
         if kind in CALLS:
             return list(self._calls.tool_calls(item, kind, at))
@@ -239,6 +243,9 @@ class Codex(Parser):
         ]
 
     def _message_events(self, event: Record, at: datetime | None) -> list[Event] | None:
+        """Events of an `event_msg`: usage and errors. The other known types yield none, because response items repeat
+        them, but may set the title or the end of a call. None if the type is unknown.
+        """
         kind = text(event.get("type"))
         if kind == "token_count":  # a running total, whose increase is one response
             added = self._add_total(mapping(event.get("info")))

@@ -28,16 +28,17 @@ class CallEnd:
     kind: str
     failed: bool | None
     exit_code: int | None = None
-    tool: str = ""
+    command_or_tool: str = ""
     """The command of a shell call, or the name of an MCP server's tool."""
 
     def could_end(self, name: str, call: CodexCall) -> bool:
         """Whether this may be the end of a script's call, going by command or tool name: their ids differ."""
         if self.kind == "shell":
-            return call.kind == "shell" and bool(call.command) and self.tool == call.command
+            return call.kind == "shell" and bool(call.command) and self.command_or_tool == call.command
         if self.kind == "edit":
             return call.kind == "edit"
-        return bool(self.tool) and name.startswith("mcp__") and name.endswith(f"__{self.tool}")
+        tool = self.command_or_tool
+        return bool(tool) and name.startswith("mcp__") and name.endswith(f"__{tool}")
 
 
 class Calls:
@@ -75,7 +76,10 @@ class Calls:
         yield call.event(self._parser.next_number(), call_id=call_id, name=name, at=at)
 
     def tool_results(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
-        """Events for one output record: one per call of a script; a single one for `wait` or a plain call."""
+        """Events for one output record: one per call of a script; a single one for `wait` or a plain call.
+
+        If the output shows no outcome, that of the harness's own record of the call's end counts, if there is one.
+        """
         call_id, value = text(item.get("call_id")), item.get("output", item.get("tools"))
         script = self._scripts.pop(call_id, None)
         if script is None:
@@ -138,11 +142,12 @@ def _with_outcome(output: Output, call_end: CallEnd) -> Output:
 
 
 def _read_call_end(event: "Record", kind: str) -> CallEnd:
+    """The end of a call from an event of a `kind` in END_EVENTS; `failed` is None if the event doesn't tell."""
     if kind == "exec_command_end":
         exit_code = exit_code_or_none(event.get("exit_code"))
         command = codex_tools.command_of({"command": event.get("command")})
         failed = None if exit_code is None else exit_code != 0
-        return CallEnd(kind="shell", failed=failed, exit_code=exit_code, tool=command)
+        return CallEnd(kind="shell", failed=failed, exit_code=exit_code, command_or_tool=command)
     if kind == "patch_apply_end":
         success = event.get("success")
         return CallEnd(kind="edit", failed=not success if isinstance(success, bool) else None)
@@ -152,4 +157,4 @@ def _read_call_end(event: "Record", kind: str) -> CallEnd:
         failed = True
     elif "Ok" in result:
         failed = mapping(result["Ok"]).get("isError") is True
-    return CallEnd(kind="", failed=failed, tool=tool)
+    return CallEnd(kind="", failed=failed, command_or_tool=tool)

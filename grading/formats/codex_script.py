@@ -65,8 +65,13 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
     is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
     if len(named_calls) == 1 or is_separable:
         return ScriptCalls(calls=named_calls, printed=printed, tampered=script.tampered)
-    # The outputs can't be assigned: one call stands for the whole script.
-    calls = [call for _, call in named_calls]
+    return _as_one_call(_joint_call(source, [call for _, call in named_calls]))
+
+
+def _joint_call(source: str, calls: list[CodexCall]) -> CodexCall:
+    """One call that stands for all calls of a script: a shell call if there is any, with all commands, else an edit if
+    there is any, with all patches. It is as unclear as the least clear of them.
+    """
     kinds = {call.kind for call in calls}
     clarities = [call.clarity for call in calls]
     commands = [call.command for call in calls if call.command]
@@ -80,14 +85,13 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
         kind = "edit"
     else:
         kind = kinds.pop() if len(kinds) == 1 else "other"
-    joint = CodexCall(
+    return CodexCall(
         kind=kind,
         arguments=arguments,
         command="\n".join(commands),
         path=paths[0] if "patch" in arguments else "",
         clarity=max(clarities, key=(Clarity.UNDERSTOOD, Clarity.OPAQUE, Clarity.UNREADABLE).index),
     )
-    return _as_one_call(joint)
 
 
 def _as_one_call(call: CodexCall) -> ScriptCalls:
@@ -134,7 +138,11 @@ class _CallOutput:
 
 
 def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
-    """Split a script's output into one `Output` per call, in the order of the calls."""
+    """Split a script's output into one `Output` per call, in the order of the calls.
+
+    If the script did not complete, or printed another number of items than expected, the last call gets all of it.
+    Calls whose results the script modified have no outcome.
+    """
     status, printed_texts = _split_output(value)
     call_outputs = [_CallOutput([]) for _ in script.calls]
     is_complete = status == "Script completed"

@@ -102,9 +102,10 @@ def _clarity(name: str, kind: str, command: str) -> Clarity:
 
 
 def command_of(fields: Mapping[str, Any]) -> str:
-    """The command line of a shell call: `cmd`, or `command` as text or as an argument vector.
+    """The command line of a shell call: `cmd`, `command`, or the `chars` of `write_stdin`; "" if it has none.
 
-    Of a vector that runs a script in a shell (`["bash", "-lc", script]`), only the script. `write_stdin` has `chars`.
+    An argument vector is quoted into one line, except that of `["bash", "-lc", script]` only the script is taken, and
+    that `apply_patch` keeps its patch on lines of its own.
     """
     value = fields.get("cmd") or fields.get("command") or fields.get("chars")
     vector = [word for word in items(value) if isinstance(word, str)]
@@ -139,26 +140,31 @@ class Output:
 def read_output(value: object) -> Output:
     """A call's output from any of the shapes in use: text with a header, JSON text with metadata, content parts.
 
-    The exit code is read only from the header, the lines before `Output:`, so that a program can't fake it.
+    The exit code comes from the metadata, else from the header: the lines before `Output:`, which Codex writes. Nothing
+    else is searched for it, because a program can print anything there.
     """
+    # JSON text is parsed only if it begins like Codex's wrapper; any other JSON is what a program printed.
     if isinstance(value, str) and value.startswith(("{", " {")) and '"output"' in value[:200]:
         wrapped = mapping(json_or_none(value))
     else:
         wrapped = mapping(value)
     output = content_text(wrapped.get("output") if "output" in wrapped else wrapped.get("content", value))
     exit_code = exit_code_or_none(mapping(wrapped.get("metadata")).get("exit_code"))
-    header_end = output.find("\nOutput:")
-    header = output[: header_end if header_end >= 0 else MAX_HEADER]
+    header = output[: max(output.find("\nOutput:", 0, MAX_HEADER), 0)]
     if exit_code is None and (match := EXIT_CODE.search(header)):
         exit_code = int(match[1])
-    failed = None if exit_code is None else exit_code != 0
-    if exit_code is None and isinstance(wrapped.get("success"), bool):
-        failed = not wrapped["success"]
-    if failed is None and output.startswith(ERROR_PREFIXES):
-        failed = True
-    if failed is None and output.startswith(SUCCESS_PREFIXES):
-        failed = False
-    return Output(text=output, failed=failed, exit_code=exit_code)
+    return Output(text=output, failed=_has_failed(exit_code, wrapped.get("success"), output), exit_code=exit_code)
+
+
+def _has_failed(exit_code: int | None, success: object, output: str) -> bool | None:
+    """Whether a call failed, by its exit code, else its `success` flag, else how its output begins; None if unknown."""
+    if exit_code is not None:
+        return exit_code != 0
+    if isinstance(success, bool):
+        return not success
+    if output.startswith(ERROR_PREFIXES):
+        return True
+    return False if output.startswith(SUCCESS_PREFIXES) else None
 
 
 def to_json(value: Any) -> str:

@@ -74,6 +74,7 @@ class Gptme(Parser):
         self._visible_text = ""
         """The last assistant message without thinking and calls."""
         self._may_have_called = False
+        """Whether the last assistant message may contain a call in a syntax that we don't support."""
         self._is_assistant_last = False
 
     @staticmethod
@@ -119,6 +120,7 @@ class Gptme(Parser):
         )
 
     def _assistant(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
+        """Events of an assistant message: its thinking, its visible text, its calls, and the usage in its metadata."""
         self._has_started = self._is_assistant_last = True
         self._open_calls.clear()
         self._kinds.clear()
@@ -162,7 +164,7 @@ class Gptme(Parser):
         )
 
     def _unreadable_call(self, at: datetime | None) -> ToolCall:
-        """A call in a syntax we don't support; something that looks like a call, or an output, implies it."""
+        """A call in a syntax we don't support, inferred from text that looks like one, or from an output."""
         self.problems.note("a tool call in a syntax that was not understood")
         number = self.next_number()
         self._last_call = f"gptme-{number}"
@@ -172,7 +174,12 @@ class Gptme(Parser):
         )
 
     def _system(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        """A system message is a tool's output, or injected text: the prompt, and hidden, pinned or similar messages."""
+        """Events of a system message, which is a tool's output or injected text.
+
+        With a call id or a tool's name it is an output. Otherwise it is injected text if it comes before the first user
+        message, is hidden or pinned, or begins like injected text; or if it doesn't begin like an output and no call
+        awaits one.
+        """
         call_id, start = text_or_none(record.get("call_id")), content.lstrip()
         is_hidden = not self._has_started or record.get("hide") is True or record.get("pinned") is True
         # The assistant wrote something that may be a call, and no user message came since.
@@ -202,13 +209,13 @@ class Gptme(Parser):
         yield self._result(call_id or "", content, at)
 
     def _result(self, call_id: str, content: str, at: datetime | None) -> ToolResult:
-        failed, exit_code = outcome(content, self._kinds.get(call_id, ""))
+        failed, exit_code = read_outcome(content, self._kinds.get(call_id, ""))
         return ToolResult(
             number=self.next_number(), at=at, call_id=call_id, text=content, failed=failed, exit_code=exit_code
         )
 
 
-def outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]:
+def read_outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]:
     """(failed, exit code) of an output of a tool of that kind, from text that gptme itself writes; None if unknown."""
     output = content.lstrip().removeprefix("✅").lstrip()  # newer versions mark success so
     if output.startswith("Ran "):

@@ -102,7 +102,7 @@ def split_thinking(content: str) -> tuple[str, str]:
 
 
 def find_calls(content: str) -> list[GptmeCall]:
-    """All tool calls in an assistant's text without its thinking, in order, without overlaps."""
+    """All tool calls in an assistant's text without its thinking, in order. Of calls that overlap, the first counts."""
     candidates: list[GptmeCall] = []
     end = unclosed = 0
     for match in AT_CALL.finditer(content):
@@ -266,7 +266,10 @@ def _fenced_calls(content: str, *, nests: bool) -> Iterator[GptmeCall]:
 
 
 def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
-    """The index of the line that closes the fence on line `opening`; 0 if none does."""
+    """The index of the line that closes the fence on line `opening`; 0 if none does.
+
+    A fence with a tag opens a nested block; so does a bare fence that text follows, if `nests`.
+    """
     fence = "`" * (len(lines[opening]) - len(lines[opening].lstrip("`")))
     depth = 1
     for index in range(opening + 1, len(lines)):

@@ -80,7 +80,9 @@ def append(erasures: Iterable[Erased], folder: Path) -> None:
 
 
 def append_to_backups() -> None:
-    """Record this database's erasures beside the backups in BACKUP_DIR, so that a restored one is cleared of them."""
+    """Record this database's erasures beside the backups in BACKUP_DIR, so that after a restore the erased data is
+    erased again.
+    """
     folder = settings.BACKUP_DIR
     if folder is None or not folder.is_dir():
         return

@@ -124,21 +124,21 @@ def split_later(
 ) -> SplitSubmission:
     """Split a later submission: if the description is final and the graded agent submits, changes become proposals.
 
-    `has_log`: the submission came with a log, so its dates are no proposal. `log_grows`: the log is longer than the
-    stored one, so the session may end later.
+    `has_log`: the submission came with a log, so changed dates are dropped and not proposed. `log_grows`: the log is
+    longer than the stored one, so changed dates take effect.
     """
     if not witness.binds or not is_final(session, now):
         return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
     withheld: set[str] = set()
-    for part in dict.fromkeys(each.proposal for each in FIELDS):
-        submitted = fields.submitted_names(metadata, part)
-        is_later_end = part is ProposedField.DATES and log_grows
-        if not submitted or is_later_end or not fields.would_change(session, metadata, part):
+    for proposed_field in dict.fromkeys(each.proposal for each in FIELDS):
+        submitted = fields.submitted_names(metadata, proposed_field)
+        are_dates = proposed_field is ProposedField.DATES
+        if not submitted or (are_dates and log_grows) or not fields.would_change(session, metadata, proposed_field):
             continue
-        withheld.update(each.name for each in FIELDS if each.proposal == part)
-        if part is not ProposedField.DATES or not has_log:
-            proposed[part] = metadata.model_dump(mode="json", include=submitted)
+        withheld.update(each.name for each in FIELDS if each.proposal == proposed_field)
+        if not (are_dates and has_log):
+            proposed[proposed_field] = metadata.model_dump(mode="json", include=submitted)
     accepted = metadata.model_copy(update={name: DEFAULTS[name] for name in withheld})
     return SplitSubmission(accepted=accepted, is_final=True, proposed=proposed)
 
@@ -165,19 +165,20 @@ def record_submission(
     added: Sequence[str],
     columns_before: Mapping[str, Any],
 ) -> Submission:
-    """Record who submitted what and which columns it changed. Returns the earlier row if the same was recorded before.
+    """Record who submitted what and which columns it changed. Returns the earlier row instead if the same token sent
+    the same before, and it now adds no evidence and changes no column.
 
     `added`: the kinds of evidence that were new.
     """
     file_hashes = sorted(f"{row.kind} {row.sha256}" for row in files)
     body = "\n".join([metadata.model_dump_json(exclude_defaults=True), *file_hashes])
     body_sha256 = hashlib.sha256(body.encode()).hexdigest()
-    if not added:
+    after = fields.column_values(session)
+    changed = sorted(name for name in after if after[name] != columns_before[name])
+    if not added and not changed:
         same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body_sha256).first()
         if same is not None:
             return same
-    after = fields.column_values(session)
-    changed = sorted(name for name in after if after[name] != columns_before[name])
     submission = Submission.objects.create(
         session=session,
         token=speaker.token,

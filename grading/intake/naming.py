@@ -90,7 +90,7 @@ def name_model(text: str, *, by: str, name: str = "", arm: Arm | None = None) ->
         model = arm or arms.add(BANDIT, name or text, by=by, why=f"Seen as {text}.")
         if canonical(text) != model.name:
             arms.add_alias(model, text, by=by)
-    if catch_up(SYNC_LIMIT) == SYNC_LIMIT:
+    if assign_models(SYNC_LIMIT) == SYNC_LIMIT:
         wakeup.publish("grading.tasks.name_models")
     return model
 
@@ -100,24 +100,28 @@ def count_waiting() -> int:
     return _sessions_without_model().filter(model__in=_models_by_text()).count()
 
 
-def catch_up(limit: int = BATCH_SIZE) -> int:
+def assign_models(limit: int = BATCH_SIZE) -> int:
     """Assign a model to up to `limit` sessions whose model text now names one, and settle them under it.
 
-    Each session has its own transaction. Returns their number.
+    Each session has its own transaction. Returns how many sessions were found, also if another process was faster.
     """
     texts = _models_by_text()
     rows = list(_sessions_without_model().filter(model__in=texts).order_by("-ended_at")[:limit])
     for session in rows:
         with transaction.atomic():
             if Session.objects.filter(pk=session.pk, model_arm=None).update(model_arm=texts[session.model]):
-                settle(session)
+                settle(session)  # loads the row again, with its model
     return len(rows)
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
-    """Undo a merge, and settle the sessions whose reward changed since. Raises what `bandit.merging.unmerge` raises."""
+    """Undo a merge, and settle the sessions whose reward changed since the merge.
+
+    Raises what `bandit.merging.unmerge` raises.
+    """
     unmerged = merging.unmerge(arm, by=by, why=why)
-    for session in Session.objects.by_observation(unmerged.to_settle).values():
+    changed_sessions = Session.objects.by_observation(unmerged.to_settle)
+    for session in changed_sessions.values():
         settle(session)
     return unmerged
 

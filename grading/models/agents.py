@@ -143,7 +143,10 @@ class ApiToken(models.Model):
         self.save(update_fields=["scope"])
 
     def rotate(self, by: User | None) -> tuple["ApiToken", str]:
-        """Issue a token like this one, which itself expires in a day. Returns the new row and its secret."""
+        """Issue a replacement with the same scope and note; this token stays valid for at most ROTATION_OVERLAP more.
+
+        Returns the new row and its secret.
+        """
         ends = timezone.now() + ROTATION_OVERLAP
         if self.expires_at is None or self.expires_at > ends:
             self.expires_at = ends

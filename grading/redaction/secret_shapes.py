@@ -170,6 +170,10 @@ class Shape:
                 yield start, end
 
     def _matches(self, searched: str, lowered: str) -> Iterator[re.Match[str]]:
+        """The pattern's matches in `searched`; of an anchored one, for each of `needs` in turn.
+
+        Matches that begin with different `needs` may overlap: the caller merges the spans of all shapes.
+        """
         if not self.is_anchored:
             yield from self.pattern.finditer(searched)
             return

@@ -164,16 +164,17 @@ class Decision:
 
     @property
     def weight(self) -> float:
-        """The evidence weight in [0, 1]: that of the deciding source, reduced by the standing. 0 without a reward.
+        """The evidence weight in [0, 1]: the deciding source's weight, reduced by the standing. 0 without a reward.
 
-        That of a stale verdict or a claim is at most a trajectory's.
+        If the judge or consumption decides and the reward is stale or claimed, the source's weight is not reduced but
+        limited to a trajectory's.
         """
         if self.value is None or self.decider is None:
             return 0.0
-        own = self.policy.weights[self.decider]
+        source_weight = self.policy.weights[self.decider]
         if self.standing in {standing.STALE, standing.CLAIMED} and self.decider in {Source.JUDGE, Source.CONSUMPTION}:
-            return min(own, self.policy.weights[Source.TRAJECTORY])
-        return round(own * standing_weight(self.standing), 6)
+            return min(source_weight, self.policy.weights[Source.TRAJECTORY])
+        return round(source_weight * standing_weight(self.standing), 6)
 
     @property
     def grade(self) -> GradeView | None:
@@ -262,8 +263,8 @@ def decide(
     `vetoes`: the mandatory checks that failed. With any, no machine's value is above `policy.veto_cap`.
     """
     current_grades = current(grades)
-    production, production_by = _production(current_grades, policy)
-    joined, decider = _joined(production, production_by, current_grades, policy)
+    production, production_by = _choose_production(current_grades, policy)
+    joined, decider = _join_consumption(production, production_by, current_grades, policy)
     value = min(joined, policy.veto_cap) if vetoes and joined is not None else joined
     human = current_grades.get(Source.HUMAN)
     if human is not None:
@@ -294,14 +295,15 @@ def fallback(grades: Iterable[GradeView], policy: ChainPolicy) -> GradeView | No
     """
     without_judge = current(grades)
     without_judge.pop(Source.JUDGE, None)
-    _, source = _production(without_judge, policy)
+    _, source = _choose_production(without_judge, policy)
     return None if source is None else without_judge[source]
 
 
-def _production(grades: CurrentGrades, policy: ChainPolicy) -> tuple[float | None, Source | None]:
-    """The judge; else a trajectory that stands by itself; else the better of trajectory and journal.
+def _choose_production(grades: CurrentGrades, policy: ChainPolicy) -> tuple[float | None, Source | None]:
+    """The value and source of the grade before consumption and people: the judge's; else that of a trajectory that
+    stands by itself (`GradeView.stands`); else the better of trajectory and journal. None for both if all abstain.
 
-    A stale verdict counts unless there is a trajectory with a confirmed effect.
+    A stale verdict counts too, unless there is a trajectory with a confirmed effect.
     """
     judge, trajectory, journal = (grades.get(s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
     is_confirmed = trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
@@ -316,10 +318,10 @@ def _production(grades: CurrentGrades, policy: ChainPolicy) -> tuple[float | Non
     return (None, None) if claimed is None else (claimed, Source.JOURNAL)
 
 
-def _joined(
+def _join_consumption(
     production: float | None, production_by: Source | None, grades: CurrentGrades, policy: ChainPolicy
 ) -> tuple[float | None, Source | None]:
-    """The higher of production and consumption; production decides if they are equal.
+    """The higher of production and consumption, and its source; production decides if they are equal.
 
     A mere claim of the agent counts only if there is no verdict, not even a stale one. To three readings that agree,
     consumption adds at most `MAX_ADDED`.

@@ -108,31 +108,46 @@ def steps(decision: Decision) -> tuple[ChainStep, ...]:
 
 
 def sentence(decision: Decision) -> str:
-    """The reward, whether it is final, which source decides, and what could still change it."""
+    """One to five sentences: the reward, whether it is final, which source decides, and what could still change it."""
     if decision.decider is None:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
         return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
     if decision.decider is Source.HUMAN:
-        if decision.value is None:
-            return "No reward, final. A person excluded this session."
-        text = f"Reward {number(decision.value)}, final. A person graded it."
-        if decision.production is not None:
-            text += f" It overrides the {decision.production_by}'s {number(decision.production)}."
-        return text
+        return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
-        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
-        trajectory = decision.grades.get(Source.TRAJECTORY)
-        why = f"Not graded yet (floor {number(decision.value)}). No source could score it"
-        if trajectory is not None and trajectory.reason in ABSTAINS:
-            why = f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
-        return f"{why}; it {effect}.{_veto(decision)}{_what_may_change(decision)}"
+        return f"{_floor_sentence(decision)}{_veto(decision)}{_what_may_change(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
     text = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
-    if decision.stale:
-        text += f" The judge's {number(value_of(decision.grades, Source.JUDGE))}"
-        text += " was" if decision.production_by is Source.JUDGE else " does not count: it was"
-        text += f" given before {decision.stale}."
-    return f"{text}{_veto(decision)}{_claim(decision)}{_what_may_change(decision)}"
+    return f"{text}{_stale_sentence(decision)}{_veto(decision)}{_claim(decision)}{_what_may_change(decision)}"
+
+
+def _human_sentence(decision: Decision) -> str:
+    if decision.value is None:
+        return "No reward, final. A person excluded this session."
+    text = f"Reward {number(decision.value)}, final. A person graded it."
+    if decision.production is None:
+        return text
+    return f"{text} It overrides the {decision.production_by}'s {number(decision.production)}."
+
+
+def _floor_sentence(decision: Decision) -> str:
+    """Why no source has a score, and whether the floor counts as evidence."""
+    effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
+    trajectory = decision.grades.get(Source.TRAJECTORY)
+    if trajectory is not None and trajectory.reason in ABSTAINS:
+        headline = HEADLINES[trajectory.reason].lower()
+        return f"No reward yet: {headline}. {trajectory.detail.rstrip('.')}; it {effect}."
+    return f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}."
+
+
+def _stale_sentence(decision: Decision) -> str:
+    """That the verdict is older than some evidence, and whether it counts; empty if there is no stale verdict."""
+    if not decision.stale:
+        return ""
+    verdict = number(value_of(decision.grades, Source.JUDGE))
+    if decision.production_by is Source.JUDGE:
+        return f" The judge's {verdict} was given before {decision.stale}."
+    return f" The judge's {verdict} does not count: it was given before {decision.stale}."
 
 
 def _decided(decision: Decision, decider: Source) -> str:
@@ -250,6 +265,7 @@ def _step(source: Source, decision: Decision) -> ChainStep:
 
 
 def _absent_step(source: Source, decision: Decision) -> ChainStep:
+    """The step of a source without a grade. A contested reward waits for a person once no reading may come any more."""
     join = JOINS.get(source, "else")
     if source is Source.HUMAN and decision.is_contested and not decision.reading_open:
         why = "A person's grade settles it"

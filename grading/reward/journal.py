@@ -20,6 +20,8 @@ BLOCKED_PENALTY = 0.04
 MAX_TEXT = 200_000
 MAX_LINE = 2_000
 MAX_HITS = 100
+# So many characters before a word of success may negate or qualify it.
+MAX_LEAD = 60
 # More hits of a kind than this are not more work.
 MAX_COUNT = 3
 # Chosen so that one submitted pull request is worth 0.32, as in the founding story.
@@ -206,12 +208,12 @@ def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
 
 def _unreal(clause: str, match: re.Match[str]) -> str:
     """Why a word of success doesn't claim a success of this session; empty if it does."""
-    before = clause[max(0, match.start() - 60) : match.end()]
-    lead = before[: len(before) - len(match.group())]
-    if NEGATIONS.search(before) or DENIED.match(clause, match.end()):
+    start = max(0, match.start() - MAX_LEAD)
+    before, up_to_match_end = clause[start : match.start()], clause[start : match.end()]
+    if NEGATIONS.search(up_to_match_end) or DENIED.match(clause, match.end()):
         return "negated"
-    if UNREAL.search(lead) or clause.rstrip().endswith("?"):
+    if UNREAL.search(before) or clause.rstrip().endswith("?"):
         return "planned, conditional or earlier"
-    if ARTICLE.search(lead):
+    if ARTICLE.search(before):
         return "describes a thing"
     return ""

@@ -12,8 +12,9 @@ class Drawing:
     chance: float
 
 
-def draw(number: float, share: float, passed_over: int) -> Drawing:
-    """Draw the arm's next abstention by a random `number` in [0, 1); the last `passed_over` in a row were not drawn.
+def draw_next(number: float, share: float, passed_over: int) -> Drawing:
+    """Whether an arm's next abstention is drawn to be judged first, by a random `number` in [0, 1). The last
+    `passed_over` abstentions of the arm in a row were not drawn.
 
     Each is drawn with at least the chance `share` in [0, 1], whatever came before, so that an agent can't know one to
     be safe. Of ⌊1/share⌋ in a row at least one is drawn: if all others were passed over, the last is certain. So at

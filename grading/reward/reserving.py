@@ -8,7 +8,7 @@ repeat it.
 from bandit.chance import chance, key_id
 from grading.models import AbstentionDraw, JudgePolicy, Session
 from grading.models.judging import Purpose
-from grading.reward.reserve import draw as draw_next
+from grading.reward.reserve import draw_next
 
 BANDIT = "category"
 

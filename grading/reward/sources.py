@@ -97,7 +97,9 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
         root=str(log_reading.report.get("cwd", "")),
     )
     try:
-        found_artifacts = {search: artifacts.find(search.rules, patch=changes, signals=signals, root=search.root)}
+        found_artifacts = {
+            search: artifacts.find_artifacts(search.rules, patch=changes, signals=signals, root=search.root)
+        }
     except Exception:  # noqa: BLE001 - the grader raises it again and stores it
         found_artifacts = {}
     return ParsedFiles(
@@ -357,7 +359,9 @@ def _match_artifacts(
     try:
         candidates = parsed.found_artifacts.get(search)
         if candidates is None:
-            candidates = artifacts.find(search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root)
+            candidates = artifacts.find_artifacts(
+                search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root
+            )
         matches, sketches = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
     except store.Gone:
         raise

@@ -148,35 +148,28 @@ class FoundArtifact:
     short_text: substance.Text | None = field(default=None, compare=False, repr=False)
 
 
-def find(
+def find_artifacts(
     rules: Sequence[ArtifactDefinition], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
 ) -> tuple[FoundArtifact, ...]:
     """The artifacts of a session, each once; those without substance with the reason in `left_out`.
 
     Files come from the patch, or without one from the confirmed writes of the transcript; there, a file whose text no
     call shows does not count. Comments come from the transcript's confirmed effects. `root`: the folder that absolute
-    paths of the transcript are relative to. A file belongs to the first rule that matches it.
+    paths of the transcript are relative to. A file belongs to the first rule that matches it, and stays with that rule
+    when the session changes it again.
     """
     artifacts: dict[tuple[str, str], FoundArtifact] = {}
     counts: Counter[str] = Counter()
     signals = signals or Signals()
-    changes = signals.files if patch is None else patch.files
-    origin = "transcript" if patch is None else "patch"
-    # The lines that the transcript's changes added to each file and did not remove again.
-    written: dict[str, tuple[str, ...]] = {}
-    for change in changes if patch is None else ():
-        remaining = subtract_lines(written.get(change.path, ()), change.removed)
-        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
-    matched_paths: set[str] = set()
+    if patch is None:
+        changes, origin, written = signals.files, "transcript", _written_lines(signals.files)
+    else:
+        changes, origin, written = patch.files, "patch", {}
+    rules_by_path: dict[str, ArtifactDefinition] = {}
     for change in changes:
-        # A write that may have created its file counts as new: gptme's log does not record it.
-        candidates = (rule for rule in rules if change.is_new is not False or not rule.new_files_only)
-        rule = next(
-            (one for one in candidates if one.path_glob and path_matches(change.path, one.path_glob, root)), None
-        )
-        if rule is None or (not rule.line_pattern and change.path in matched_paths):
+        rule = _first_rule(rules, change, root)
+        if rule is None or rules_by_path.setdefault(change.path, rule) is not rule:
             continue
-        matched_paths.add(change.path)
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
         for key, reason in _artifact_keys(rule, change):
             artifact = FoundArtifact(
@@ -192,13 +185,33 @@ def find(
                 counts[rule.kind] += 1
                 lines = written.get(change.path, change.added)
                 artifacts[rule.kind, artifact.key] = _examine(artifact, rule, lines, number=counts[rule.kind])
-    for effect in signals.effects if any(rule.kind == ENGAGEMENT for rule in rules) else ():
-        if effect.kind is EffectKind.COMMENT:
-            comment = FoundArtifact(
-                kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
-            )
-            artifacts.setdefault((ENGAGEMENT, comment.key), comment)
+    if any(rule.kind == ENGAGEMENT for rule in rules):
+        for effect in signals.effects:
+            if effect.kind is EffectKind.COMMENT:
+                comment = FoundArtifact(
+                    kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
+                )
+                artifacts.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_mark_copies(artifacts.values()))
+
+
+def _written_lines(changes: Iterable[FileChange]) -> dict[str, tuple[str, ...]]:
+    """The lines that the changes added to each file and did not remove again, at most MAX_LINES by path."""
+    written: dict[str, tuple[str, ...]] = {}
+    for change in changes:
+        remaining = subtract_lines(written.get(change.path, ()), change.removed)
+        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+    return written
+
+
+def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: str) -> ArtifactDefinition | None:
+    """The first rule that matches a change; None if none does."""
+    for rule in rules:
+        # A write that may have created its file counts as new: gptme's log does not record it.
+        may_apply = change.is_new is not False or not rule.new_files_only
+        if may_apply and rule.path_glob and path_matches(change.path, rule.path_glob, root):
+            return rule
+    return None
 
 
 def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:

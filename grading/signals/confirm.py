@@ -124,9 +124,9 @@ def find_check_outcomes(intent: Intent, result: CallResult) -> dict[str, bool]:
         runs = outputs.parse_workflow_runs(result.text)
         if runs:
             return runs
-        passed = outputs.check_outcome(result.text)
+        passed = outputs.read_check_outcome(result.text)
     else:
-        passed = outputs.test_outcome(result.text)
+        passed = outputs.read_test_outcome(result.text)
     if intent.kind is Check.TESTS and result.ok is False and intent.is_last and (passed or intent.is_first):
         passed = None if passed is None and outputs.never_ran(result.text) else False
     if passed is None and result.ok is True and intent.proven:

@@ -123,6 +123,7 @@ class _Collector:
             self.concluded = self.concluded and self.user_spoke_last
 
     def on_message(self, message: Message) -> None:
+        """Count a message. The first user message says what the task is; an answer of the assistant concludes."""
         if message.role is Role.ASSISTANT and not message.sidechain:
             self.cut = ""
             self.user_spoke_last = False
@@ -151,6 +152,7 @@ class _Collector:
             self.cost = (self.cost or 0.0) + usage.cost_usd
 
     def on_call(self, call: ToolCall) -> None:
+        """Count a call and keep it open until its result comes. A call equal to one that failed is a retry."""
         self.tool_calls[call.kind or "other"] += 1
         self.count_clarity(call)
         self.cut = ""
@@ -177,6 +179,10 @@ class _Collector:
             self.counts["bare_shell"] += not call.command
 
     def on_result(self, event: ToolResult) -> None:
+        """Count a result, and what it confirms of its call's intents and of earlier ones that are still open.
+
+        A result whose call is unknown can only confirm the earlier ones.
+        """
         self.counts["results"] += 1
         self.concluded = self.concluded and event.sidechain
         if event.failed is not False and outputs.REJECTED.match(event.text):
@@ -197,7 +203,7 @@ class _Collector:
             ids = [opened.call.arguments.get(key) for key in SESSION_KEYS]
             session = next((str(value)[:60] for value in ids if isinstance(value, int | str)), "")
             self.work.confirm_open(replace(result, ok=None, session=session))
-        done = self.work.done
+        count_before = self.work.change_count
         if result.ok is False:
             self.failed_digests[opened.digest] = None
             if len(self.failed_digests) > MAX_OPEN_CALLS:
@@ -210,7 +216,9 @@ class _Collector:
             is_only_log = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
             self.work.confirm_hidden(result, is_head=shows_own_hash or is_only_log)
         self.places.track_result(result.text)
-        self.conduct.on_result(opened.call, opened.commands, opened.intents, result, changed=self.work.done > done)
+        self.conduct.on_result(
+            opened.call, opened.commands, opened.intents, result, changed=self.work.change_count > count_before
+        )
 
     def on_success(self, opened: _OpenCall, result: CallResult) -> None:
         """Record what a call that did not fail read, changed, or may have changed."""
@@ -256,7 +264,7 @@ class _Collector:
             rejected=counts["rejected"],
             undone=self.work.history.all_undone(),
             linked_pull_requests=tuple(self.linked_pull_requests),
-            loosened_tests=self.work.loosened,
+            loosened_tests=self.work.loosened_count,
             opaque_calls=counts[Clarity.OPAQUE],
             unreadable_calls=counts[Clarity.UNREADABLE],
             shell_calls=counts["shell"],

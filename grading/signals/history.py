@@ -105,6 +105,7 @@ class History:
         return True
 
     def undo(self, commits: Sequence[Commit]) -> None:
+        """Remember commits that were removed as undone; the caller removes them."""
         self.undone = [*self.undone, *(commit.hash for commit in commits)][-MAX_COMMITS:]
         subjects = [*self.undone_subjects.items(), *((commit.hash, commit.subject) for commit in commits)]
         self.undone_subjects = dict(subjects[-MAX_HIDDEN:])
@@ -201,32 +202,36 @@ class History:
             if subject.endswith(("...", "…")) and len(subject) >= SUBJECT_PREFIX:
                 by_subject.setdefault(subject.rstrip(".…")[:SUBJECT_PREFIX] + "…", hash_)
         count = 0
-        for one in list(self.hidden):
-            subject = one.subject
+        for hidden in list(self.hidden):
+            subject = hidden.subject
             hash_ = by_subject.get(subject) or by_subject.get(subject[:SUBJECT_PREFIX] + "…", "")
             if len(subject) < MIN_SUBJECT or not hash_:
-                has_subject = subject and "$" not in subject and one.at != result.at
-                hash_, subject = entries[0] if entries and is_head and one.is_head else ("", "")
-                if has_subject and subject not in ("", one.subject):
+                # The log doesn't list it by its subject, but its first entry may be it: if both are HEAD, and their
+                # subjects don't differ. A subject with a shell variable can't be compared, nor need it be if the same
+                # call commits and prints the log.
+                is_comparable = subject and "$" not in subject and hidden.at != result.at
+                hash_, subject = entries[0] if entries and is_head and hidden.is_head else ("", "")
+                if is_comparable and subject not in ("", hidden.subject):
                     hash_ = ""
-            if hash_ and self.reveal(one, hash_, subject, result.at):
+            if hash_ and self.reveal(hidden, hash_, subject, result.at):
                 count += 1
         return count
 
     def add_pushed(self, refs: Sequence[outputs.PushedRef], at: int) -> int:
-        """Count the last hidden commit if a push shows its hash, and returns how many were counted.
+        """Count the last hidden commit if a push shows a new hash and no other commit came after it; returns how many
+        were counted. All commits so far are protected from now on.
 
-        A forced push from an own commit gives that commit its new hash.
+        A forced push over an own commit gives that commit its new hash.
         """
         count = 0
         for ref in refs:
-            last = next((hidden for hidden in reversed(self.hidden) if not hidden.failed), None)
+            last_hidden = next((hidden for hidden in reversed(self.hidden) if not hidden.failed), None)
             if not ref.new or any(commit.is_same(ref.new) for commit in self.commits):
                 continue
             if ref.is_forced and (index := self.find_replaced_tip(ref.old)) is not None:
                 self.commits[index] = replace(self.commits[index], hash=ref.new)
-            elif last is not None and last.at >= max((commit.at for commit in self.commits), default=0):
-                count += self.reveal(last, ref.new, last.subject, at)
+            elif last_hidden is not None and last_hidden.at >= max((commit.at for commit in self.commits), default=0):
+                count += self.reveal(last_hidden, ref.new, last_hidden.subject, at)
         self.protected = len(self.commits)
         return count
 

@@ -116,11 +116,12 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
     counts: Counter[object] = Counter()
     repeats = any(command.program in ("done", "function") for command in commands)
     is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
+    # After these operators a failure ends the call, so if the call succeeds, the command before them has succeeded.
     stopping = ("&&", ";") if is_strict else ("&&",)
     for index, (command, is_throwaway) in enumerate(zip(commands, throwaway or (False,) * len(commands), strict=True)):
         before, rest = commands[:index], commands[index:]
         is_last = all(one.then == "|" for one in rest[:-1])
-        decides = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
+        is_proven = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
         prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
         is_first = all(one.program in PREPARING_PROGRAMS or not one.argv for one in before)
         is_git = command.program == "git"
@@ -134,7 +135,7 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
                 replace(
                     intent,
                     is_last=is_last,
-                    proven=intent.proven and decides,
+                    proven=intent.proven and is_proven,
                     counts=not is_throwaway,
                     is_first=is_first,
                     nth=counts[intent.kind],
@@ -226,7 +227,11 @@ def _other_intents(command: ShellCommand) -> Iterator[Intent]:
     """The intents of a command that isn't git: a forge's program, a test runner, or a script that may commit."""
     if command.program in forges.PROGRAMS:
         request = forges.parse_command(command.argv, command.document)
-        kind = Check.CI if request.is_check else Check.MERGE if request.is_view else request.effect
+        kind: EffectKind | Check | None = request.effect
+        if request.is_check:
+            kind = Check.CI
+        elif request.is_view:
+            kind = Check.MERGE
         if kind is not None:
             deferred = not request.done_on_success
             yield Intent(kind=kind, target=request.target, proven=not deferred, is_deferred=deferred, body=request.body)

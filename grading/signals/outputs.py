@@ -207,7 +207,7 @@ def parse_log(text: str) -> Iterator[tuple[str, str]]:
         yield match["short"] or match["full"], subject.strip()
 
 
-def check_outcome(text: str) -> bool | None:
+def read_check_outcome(text: str) -> bool | None:
     """Whether a forge's checks passed; None if they have not ended or the text does not show it."""
     if CHECK_RED.search(text):
         return False
@@ -216,7 +216,7 @@ def check_outcome(text: str) -> bool | None:
     return True
 
 
-def test_outcome(text: str) -> bool | None:
+def read_test_outcome(text: str) -> bool | None:
     """Whether a test run passed, by the runner's own summary; None if there is no summary or no test ran."""
     if NOT_SET_UP.search(text) and not FAILED_TEST.search(text):
         return None

@@ -69,7 +69,7 @@ class Places:
             self.cwd = _join("", match[1].strip())
 
     def is_throwaway(self, directory: str) -> bool:
-        """Whether the directory is in a throwaway repository."""
+        """Whether the directory, or one of the 49 above it, is a throwaway repository."""
         for _ in range(50):
             if directory in self.throwaway:
                 return True
@@ -151,6 +151,9 @@ class _Walk:
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
+        """Note the repository that `git init` makes: as throwaway in a temporary directory, else until its output shows
+        where it is.
+        """
         operands = _operands(arguments, INIT_VALUED)
         repository = _join(directory, self.expand(operands[0])) if operands else directory
         if "--bare" in arguments:
@@ -161,6 +164,7 @@ class _Walk:
             self.places.pending_init = repository
 
     def track_clone(self, directory: str, arguments: list[str]) -> None:
+        """Note a clone of a local repository if it is in a temporary directory or the session made its source."""
         operands = [self.expand(word) for word in _operands(arguments, CLONE_VALUED)]
         if not operands or REMOTE.search(operands[0]):
             return

@@ -164,7 +164,7 @@ class _Scanner:
             if kind == "close" and self.level <= outer_level:
                 break
             draft = self.take_token(kind, match, draft, depth)
-        self.close(draft, "" if depth == 0 else ";")
+        self.end_command(draft, "" if depth == 0 else ";")
 
     def take_token(self, kind: str, match: re.Match[str], draft: _Draft, depth: int) -> _Draft:
         """Add a token to the draft; returns the draft that the next token belongs to."""
@@ -181,25 +181,30 @@ class _Scanner:
             draft.end_word()
             self.open_documents.append((match["q1"] or match["q2"] or match["q3"], draft))
         elif kind == "redirect":
-            self.redirect(value, draft)
+            self.begin_redirection(value, draft)
         elif kind in ("newline", "operator", "open", "close"):
             if kind == "newline":
                 draft.end_word()
                 self.read_documents()
             if kind == "open" and draft.word is not None:  # a function's name
                 draft.argv.insert(0, "function")
-            self.close(draft, value if kind == "operator" else ";")
+            self.end_command(draft, value if kind == "operator" else ";")
             self.level += {"open": 1, "close": -1}.get(kind, 0)
             return _Draft()
         return draft
 
-    def redirect(self, value: str, draft: _Draft) -> None:
+    def begin_redirection(self, operator: str, draft: _Draft) -> None:
+        """Let the next word be the target. One that duplicates a descriptor (`2>&1`) has no target.
+
+        A number just before the operator is a descriptor and no argument.
+        """
         if draft.word is not None and not draft.word.isdigit():
             draft.end_word()
         draft.word = None
-        draft.redirect = "" if "&" in value[1:] else value
+        draft.redirect = "" if "&" in operator[1:] else operator
 
     def scan_double_quotes(self, draft: _Draft, depth: int) -> None:
+        """Add the text up to the closing quote to the draft's word, and scan the commands of its substitutions."""
         draft.add("")
         while (match := IN_DOUBLE.match(self.text, self.offset)) is not None:
             self.offset = match.end()
@@ -211,6 +216,7 @@ class _Scanner:
                 draft.add(match.group())
 
     def scan_substitution(self, draft: _Draft, depth: int) -> None:
+        """Add `$()` to the draft's word, and scan the commands in the parentheses unless they are too deep."""
         draft.add("$()")
         if depth < MAX_DEPTH:
             self.level += 1
@@ -225,8 +231,8 @@ class _Scanner:
             self.offset = end.end() if end else len(self.text)
         self.open_documents = []
 
-    def close(self, draft: _Draft, then: str) -> None:
-        """End a command, if there is one."""
+    def end_command(self, draft: _Draft, then: str) -> None:
+        """End the draft and add it to the commands, unless it is empty."""
         draft.end_word()
         if draft.argv or draft.outputs:
             self.commands.append(

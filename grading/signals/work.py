@@ -24,9 +24,10 @@ class Work:
 
     `open_intents` pairs each open intent with the id of the shell or task it runs in ("" if unknown).
     `script_paths` maps file names to the paths that scripts named and may have written.
-    `failing` maps each failing check to (`done`, `edits`, `loosened`) at its first failure.
-    `done` counts confirmed changes of every kind, beyond the caps of the lists too; `fixed` is its value when tests
-    were last counted as fixed.
+    `failing` maps each failing check to (`change_count`, `edit_count`, `loosened_count`) at its first failure.
+    `change_count` counts confirmed changes of every kind, also those that the capped lists leave out; of these,
+    `loosened_count` are file changes that loosen tests, and `edit_count` all other file changes. `count_when_fixed` is
+    the `change_count` when tests were last counted as fixed.
     """
 
     def __init__(self, places: Places) -> None:
@@ -43,10 +44,10 @@ class Work:
         self.appended: set[tuple[str, tuple[str, ...]]] = set()
         self.line_count = 0
         self.failing: dict[str, tuple[int, int, int]] = {}
-        self.done = 0
-        self.fixed = 0
-        self.edits = 0
-        self.loosened = 0
+        self.change_count = 0
+        self.count_when_fixed = 0
+        self.edit_count = 0
+        self.loosened_count = 0
         self.truncated = False
 
     def add_file(self, change: FileChange) -> None:
@@ -60,11 +61,11 @@ class Work:
         existed = change.path in self.existing_paths
         self.add_existing_path(change.path)
         self.line_count += len(change.added) + len(change.removed)
-        self.done += 1
+        self.change_count += 1
         if loosens(change):
-            self.loosened += 1
+            self.loosened_count += 1
         else:
-            self.edits += 1
+            self.edit_count += 1
         if len(self.files) >= MAX_RECORDS:
             self.truncated = True
             return
@@ -130,6 +131,7 @@ class Work:
         return still_open
 
     def move_head(self, intent: Intent, result: CallResult) -> None:
+        """Apply a command that moves HEAD, unless it failed without moving it."""
         if intent.counts and (result.ok is not False or outputs.HEAD_MOVED.search(result.text)):
             self.history.move_head(intent)
 
@@ -169,7 +171,7 @@ class Work:
 
     def confirm_hidden(self, result: CallResult, *, is_head: bool) -> None:
         """Count hidden commits that a log lists. `is_head`: the log's first commit is HEAD."""
-        self.done += self.history.add_logged(result, is_head=is_head)
+        self.change_count += self.history.add_logged(result, is_head=is_head)
 
     def confirm_other(self, intent: Intent, result: CallResult) -> bool:
         """Count what a result shows of an intent that is not a commit; returns whether its outcome is shown."""
@@ -184,7 +186,7 @@ class Work:
                     return True
                 self.comment_digests.add(intent.body)
             for key in keys:
-                self.add(intent.kind, key, result.at)
+                self.add_effect(intent.kind, key, result.at)
             if not keys and intent.kind is EffectKind.PR_MERGED and confirm.may_have_merged(intent, result):
                 self.requested_merges.add(intent.target)
             return bool(keys)
@@ -199,20 +201,22 @@ class Work:
         if intent.target not in self.requested_merges or not is_shown:
             return False
         self.requested_merges.discard(intent.target)
-        self.add(EffectKind.PR_MERGED, intent.target, result.at)
+        self.add_effect(EffectKind.PR_MERGED, intent.target, result.at)
         return True
 
     def confirm_push(self, intent: Intent, result: CallResult) -> bool:
-        """Count the refs that a push updated, except in repositories that the session made itself."""
+        """Count the refs that a push updated, except in repositories that the session made itself. Returns whether the
+        output lists any; a push that succeeds without listing any still shows that the commits are at the remote.
+        """
         pushed = list(outputs.parse_pushes(result.text))
         counted = [
             ref for ref in pushed if (intent.counts or ref.address) and not self.places.is_own_remote(ref.address)
         ]
         for ref in counted:
             last = self.history.commits[-1].hash if self.history.commits else ref.source
-            self.add(EffectKind.PUSH, f"{ref.target} {ref.new or last}", result.at)
+            self.add_effect(EffectKind.PUSH, f"{ref.target} {ref.new or last}", result.at)
         if counted or (not pushed and result.ok is True and intent.proven and intent.counts):
-            self.done += self.history.add_pushed(counted, result.at)
+            self.change_count += self.history.add_pushed(counted, result.at)
         return bool(pushed)
 
     def track_check(self, intent: Intent, *, passed: bool, at: int) -> None:
@@ -225,32 +229,33 @@ class Work:
             self.test_runs.append(TestRun(runner=intent.target, passed=passed, at=at))
         if not passed:
             if len(self.failing) < MAX_RECORDS:
-                self.failing.setdefault(key, (self.done, self.edits, self.loosened))
+                self.failing.setdefault(key, (self.change_count, self.edit_count, self.loosened_count))
             return
-        done, edits, loosened = self.failing.pop(key, (self.done, 0, 0))
-        only_loosened = self.loosened > loosened and self.edits == edits
-        if done == self.done or only_loosened:
+        change_count, edit_count, loosened_count = self.failing.pop(key, (self.change_count, 0, 0))
+        only_loosened = self.loosened_count > loosened_count and self.edit_count == edit_count
+        if change_count == self.change_count or only_loosened:
             return
         if intent.kind is Check.CI:
-            self.add(EffectKind.CI_FIXED, intent.target, at)
-        elif self.fixed < self.done:  # else the same work has fixed another runner's tests
-            self.add(EffectKind.TESTS_FIXED, intent.target, at)
-            self.fixed = self.done
+            self.add_effect(EffectKind.CI_FIXED, intent.target, at)
+        elif self.count_when_fixed < self.change_count:  # else the same work has fixed another runner's tests
+            self.add_effect(EffectKind.TESTS_FIXED, intent.target, at)
+            self.count_when_fixed = self.change_count
 
     def add_commit(self, commit: Commit, intent: Intent) -> None:
+        """Count a commit, unless it is empty (it has no hash then) or in a throwaway repository."""
         if not commit.hash or not intent.counts:
             return
         if not commit.paths:
             commit = replace(commit, paths=self.changed_since_commit())
         if self.history.add(commit, intent):
-            self.done += 1
+            self.change_count += 1
 
-    def add(self, kind: EffectKind, key: str, at: int) -> None:
+    def add_effect(self, kind: EffectKind, key: str, at: int) -> None:
         """Count an effect, once for each kind and key."""
         if len(self.effects) >= MAX_RECORDS:
             self.truncated = True
             return
         key = key[:MAX_KEY]
         if (kind, key) not in self.effects:
-            self.done += 1
+            self.change_count += 1
             self.effects[kind, key] = Effect(kind=kind, key=key, at=at)

@@ -120,6 +120,8 @@ def test_arguments_that_are_no_json_are_kept():
         ({"content": "done", "success": True}, False, None),
         ("Plan updated", False, None),
         ("Wall time: 1 seconds\nOutput:\nProcess exited with code 0", None, None),
+        ("a line\nProcess exited with code 0", None, None),
+        ("x" * 600 + "\nExit code: 1\nOutput:\n", None, None),
     ],
 )
 def test_outcome_is_read_from_the_header_only(output: object, failed: object, exit_code: object):
@@ -231,7 +233,7 @@ def test_subagents_rollout_is_known(source: dict):
 def test_compaction_is_a_boundary_and_not_its_history():
     history = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "old"}]}]
     events = events_of(codex("compacted", {"message": "so far …", "replacement_history": history}))
-    assert [type(event) for event in events] == [Boundary, Message]
+    assert [(type(event), event.number) for event in events] == [(Boundary, 1), (Message, 2)]
     assert events[1].role is Role.SCAFFOLD
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from grading.formats import read
 from grading.formats.events import Clarity, Message, Role, ToolCall, ToolResult, Usage
-from grading.formats.gptme import outcome
+from grading.formats.gptme import read_outcome
 from grading.formats.gptme_calls import find_calls
 from grading.signals.extract import extract
 from tests.formats.logs import FIXTURES, GPTME_PROMPT, gptme, jsonl, only, parse
@@ -257,7 +257,7 @@ def test_the_prompt_is_scaffold_and_the_task_is_the_users():
     ],
 )
 def test_outcome_is_read_from_gptmes_own_words(content: str, expected: tuple):
-    assert outcome(content) == expected
+    assert read_outcome(content) == expected
 
 
 def test_usage_and_cost_are_read():

@@ -13,7 +13,7 @@ from grading.models import ArtifactRule, AuditEvent, Grade, Session
 from grading.plain import UNSEEN
 from grading.reward import sources
 from grading.signals import patch
-from grading.signals.artifacts import ArtifactDefinition, find
+from grading.signals.artifacts import ArtifactDefinition, find_artifacts
 from grading.vocabulary import Source, Status
 from gradingsite.telemetry import LineFormatter
 from tests.casts import judge as judge_cast
@@ -65,7 +65,7 @@ def test_a_pattern_that_takes_for_ever_elsewhere_takes_no_time():
     rule = ArtifactDefinition(kind="x", weight=0.1, path_glob="**", line_pattern="(a+)+$", least_characters=0)
     text = "--- /dev/null\n+++ b/a.md\n@@ -0,0 +1 @@\n+" + "a" * 200 + "b\n"
     began = time.monotonic()
-    assert find([rule], patch=patch.parse(text)) == ()
+    assert find_artifacts([rule], patch=patch.parse(text)) == ()
     assert time.monotonic() - began < 2
 
 

@@ -295,6 +295,15 @@ def test_every_submission_is_a_row_and_the_same_again_adds_none(agent):
     assert (later.before, later.after) == ({"title": ""}, {"title": "A title"})
 
 
+def test_the_same_submission_again_is_a_row_if_it_changes_the_session_back(runner):
+    """Failed, completed, failed again: the third submission has the first one's body, but changes the outcome."""
+    now = timezone.now()
+    for outcome in ("infrastructure", "completed", "infrastructure"):
+        session = runner.sends(category="news", outcome=outcome, outcome_reason="No quota.", at=now).session
+    columns = [row.after.get("outcome_claimed") for row in session.submissions.order_by("pk")]
+    assert columns == ["infrastructure", "completed", "infrastructure"]
+
+
 def test_a_secret_in_a_late_word_is_kept_nowhere(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT), title="API_KEY=hunter2hunter2hunter2").session
     judged(session, 0.9)

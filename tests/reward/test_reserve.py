@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.reward.reserve import draw, may_go_first
+from grading.reward.reserve import draw_next, may_go_first
 from tests.examples import examples
 
 pytestmark = pytest.mark.pure
@@ -16,7 +16,7 @@ def play(numbers, share):
     """What is drawn of an arm's abstentions in a row."""
     found, passed_over = [], 0
     for number in numbers:
-        one = draw(number, share, passed_over)
+        one = draw_next(number, share, passed_over)
         passed_over = 0 if one.drawn else passed_over + 1
         found.append(one)
     return found
@@ -39,8 +39,8 @@ def test_the_last_of_as_many_as_the_share_says_is_drawn_for_certain(share, of):
 
 
 def test_nothing_is_drawn_where_the_share_is_none():
-    assert play([0.0] * 100, 0) == [draw(0.0, 0, 0)] * 100
-    assert (draw(0.0, 0, 99).drawn, draw(0.0, 0, 99).chance) == (False, 0)
+    assert play([0.0] * 100, 0) == [draw_next(0.0, 0, 0)] * 100
+    assert (draw_next(0.0, 0, 99).drawn, draw_next(0.0, 0, 99).chance) == (False, 0)
 
 
 def test_a_share_of_a_tenth_draws_as_many_as_the_formula_says():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grading.signals import patch
-from grading.signals.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, ArtifactDefinition, InvalidRule, find
+from grading.signals.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, ArtifactDefinition, InvalidRule, find_artifacts
 from tests.transcript import Transcript
 
 pytestmark = pytest.mark.pure
@@ -31,7 +31,7 @@ NOTE = (
 
 
 def kinds(text: str) -> list[str]:
-    return [artifact.kind for artifact in find(ANY_TEXT, patch=patch.parse(text)) if not artifact.left_out]
+    return [artifact.kind for artifact in find_artifacts(ANY_TEXT, patch=patch.parse(text)) if not artifact.left_out]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,13 @@ def kinds(text: str) -> list[str]:
 )
 def test_an_idea_is_an_added_row_that_names_one(body, count):
     assert kinds(diff("notes/idea-backlog.md", body)) == ["idea"] * count
+
+
+def test_edits_of_a_file_belong_to_the_rule_that_its_creation_matched():
+    created = ArtifactDefinition(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2)
+    edited = ArtifactDefinition(kind="idea", path_glob="tasks/*.md", line_pattern="(?i)idea", weight=0.4)
+    transcript = Transcript().write("tasks/a.md", NOTE).edit("tasks/a.md", "An arm", "An idea")
+    assert [artifact.kind for artifact in find_artifacts([created, edited], signals=transcript.signals)] == ["task"]
 
 
 def test_a_row_outside_the_backlog_is_no_idea():
@@ -83,7 +90,7 @@ def test_without_a_patch_confirmed_writes_are_the_source():
     transcript = Transcript().write("/repo/tasks/a.md", "x").write("tasks/b.md", "x", "denied", failed=True)
     transcript.edit("/repo/idea-backlog.md", "| 1 | Idea: a |", "| 1 | Idea: a |\n| 2 | Idea: offline maps |")
     transcript.run("gh issue comment 5 -b x", "https://github.com/o/r/issues/5#issuecomment-77")
-    found = find(ANY_TEXT, signals=transcript.signals)
+    found = find_artifacts(ANY_TEXT, signals=transcript.signals)
     assert [(artifact.kind, artifact.key) for artifact in found if not artifact.left_out] == [
         ("task", "/repo/tasks/a.md"),
         ("idea", "| 2 | Idea: offline maps |"),
@@ -94,29 +101,29 @@ def test_without_a_patch_confirmed_writes_are_the_source():
 
 def test_the_patch_is_believed_before_the_transcript():
     signals = Transcript().write("tasks/a.md", "x").signals
-    assert find(DEFAULT_RULES, patch=patch.parse(""), signals=signals) == ()
+    assert find_artifacts(DEFAULT_RULES, patch=patch.parse(""), signals=signals) == ()
 
 
 def test_the_root_says_where_a_relative_glob_begins():
     signals = Transcript().write("/repo/src/tasks/a.md", "x").signals
-    assert find(DEFAULT_RULES, signals=signals, root="/repo") == ()
-    assert len(find(DEFAULT_RULES, signals=signals, root="/elsewhere")) == 1
+    assert find_artifacts(DEFAULT_RULES, signals=signals, root="/repo") == ()
+    assert len(find_artifacts(DEFAULT_RULES, signals=signals, root="/elsewhere")) == 1
 
 
 def test_an_overwritten_backlog_is_no_harvest():
     rows = "\n".join(f"| {n} | Idea {n} |" for n in range(10))
-    assert find(DEFAULT_RULES, signals=Transcript().write("idea-backlog.md", rows, "Saved").signals) == ()
+    assert find_artifacts(DEFAULT_RULES, signals=Transcript().write("idea-backlog.md", rows, "Saved").signals) == ()
 
 
 def test_a_file_whose_text_no_call_shows_does_not_count():
-    (found,) = find(DEFAULT_RULES, signals=Transcript().run("cp a.md tasks/a.md; date > tasks/b.md").signals)
+    (found,) = find_artifacts(DEFAULT_RULES, signals=Transcript().run("cp a.md tasks/a.md; date > tasks/b.md").signals)
     assert found.left_out == "no call shows its text, 60 characters needed"
 
 
 @pytest.mark.parametrize("said", ["File created successfully", "Saved to knowledge/a.md"])
 def test_a_write_whose_text_is_shown_counts_by_it(said):
     signals = Transcript().write("knowledge/a.md", NOTE, said).write("knowledge/b.md", "x", said).signals
-    assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=signals)] == [
+    assert [artifact.left_out for artifact in find_artifacts(DEFAULT_RULES, signals=signals)] == [
         "",
         "1 character of text, 120 needed; 119 missing",
     ]
@@ -125,20 +132,23 @@ def test_a_write_whose_text_is_shown_counts_by_it(said):
 def test_what_later_edits_add_to_a_new_file_is_its_text_too():
     first, rest = NOTE.split("\n", 1)
     begun = Transcript().write("knowledge/a.md", first)
-    assert find(DEFAULT_RULES, signals=begun.signals)[0].left_out == "108 characters of text, 120 needed; 12 missing"
-    assert find(DEFAULT_RULES, signals=begun.edit("knowledge/a.md", "", rest).signals)[0].left_out == ""
+    assert (
+        find_artifacts(DEFAULT_RULES, signals=begun.signals)[0].left_out
+        == "108 characters of text, 120 needed; 12 missing"
+    )
+    assert find_artifacts(DEFAULT_RULES, signals=begun.edit("knowledge/a.md", "", rest).signals)[0].left_out == ""
     taken_back = begun.edit("knowledge/a.md", rest, "")
-    assert find(DEFAULT_RULES, signals=taken_back.signals)[0].left_out != ""
+    assert find_artifacts(DEFAULT_RULES, signals=taken_back.signals)[0].left_out != ""
 
 
 def test_a_comment_is_not_held_to_the_length_of_a_file():
     transcript = Transcript().run("gh issue comment 5 -b x", "https://github.com/o/r/issues/5#issuecomment-77")
-    assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=transcript.signals)] == [""]
+    assert [artifact.left_out for artifact in find_artifacts(DEFAULT_RULES, signals=transcript.signals)] == [""]
 
 
 def test_the_text_of_a_bounded_number_of_files_is_looked_at():
     text = "".join(diff(f"tasks/{number:03}.md", f"+word{number}\n", new=True) for number in range(MAX_OF_A_KIND + 5))
-    found = find(ANY_TEXT, patch=patch.parse(text))
+    found = find_artifacts(ANY_TEXT, patch=patch.parse(text))
     assert [artifact.left_out for artifact in found[MAX_OF_A_KIND:]] == [
         "only the first 50 of a kind are looked at"
     ] * 5

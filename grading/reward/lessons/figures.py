@@ -69,7 +69,9 @@ class LessonFigures:
 
     @property
     def effect(self) -> TreatmentEffect:
-        """The causal effect if there is one, else the observational one, else what the draws still lack."""
+        """The causal effect if it is known, else the observational one if it is known or nothing was drawn; else the
+        causal one, which says what the draws still lack.
+        """
         if self.causal.kind is StudyDesign.CAUSAL:
             return self.causal
         if self.observational.kind is StudyDesign.OBSERVATIONAL or not self.drawn:
