@@ -86,4 +86,3 @@ def test_what_queries_ask_of_a_grade_are_columns():
     bare = Grade(evidence={})
     bare.set_derived_columns()
     assert [getattr(bare, name) for name in evidence] == ["", None, ""]
-
