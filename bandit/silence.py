@@ -18,7 +18,7 @@ def unheard_arms(
 ) -> dict[str, list[str]]:
     """The choosable arms with MIN_ABSTENTIONS of which none of `sources` has graded any, with these observations.
 
-    `excluded` observations don't count. Three queries. Raises UnknownBandit.
+    `excluded` observations don't count. Four queries at most. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     days = (today - timedelta(days=WINDOW_DAYS - 1), today)

@@ -33,7 +33,7 @@ class Unavailable(Enum):
         if self is Unavailable.BUSY:
             return (
                 "Others are writing to the database, and this took too long to wait for. If it happens again and "
-                "again, see whether one of the site’s programs stands still."
+                "again, see whether one of the site’s programs hangs."
             )
         if self is Unavailable.AWAY:
             return (

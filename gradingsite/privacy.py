@@ -21,7 +21,7 @@ SITE_FILES = (
 def keep_private(folder: Path) -> None:
     """Make the state folder, and files that this process and its children create, accessible to their owner only.
 
-    If other users could read the folder, its files get private modes too, and a line is printed. Raises
+    Files of the site that other users could access get private modes, too, and a line is printed. Raises
     ImproperlyConfigured for a folder that other users need, such as /tmp.
     """
     os.umask(OTHERS)
@@ -79,7 +79,7 @@ def chance_key(path: Path) -> bytes:
     """
     try:
         if not path.is_symlink() and not path.exists():
-            _create_chance_key(path)
+            _create_once(path, secrets.token_bytes(CHANCE_KEY_SIZE))
         status = path.stat()
         is_file = stat.S_ISREG(status.st_mode)
         if not is_file or status.st_size != CHANCE_KEY_SIZE:
@@ -91,8 +91,8 @@ def chance_key(path: Path) -> bytes:
             )
         if make_private(path.resolve()):
             say(
-                f"{path} could be read by other users of this machine: closed it. Whoever has read it can foresee what "
-                "the site draws: where that may be, move it away and start again, and a new one is made."
+                f"{path} could be read by other users of this machine: closed it. Anyone who has read it can foresee "
+                "the site's draws. If that is possible, move it away and restart; a new one is created."
             )
         return path.read_bytes()
     except OSError as error:
@@ -102,13 +102,13 @@ def chance_key(path: Path) -> bytes:
         ) from error
 
 
-def _create_chance_key(path: Path) -> None:
-    """Write the key to a temporary file and link it, so that the file is always complete and the first one stays."""
+def _create_once(path: Path, content: bytes) -> None:
+    """Write a temporary file and link it to the path, so that the file is always complete and the first one stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(CHANCE_KEY_SIZE))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, path)
@@ -121,12 +121,7 @@ def _create_chance_key(path: Path) -> None:
 def secret_key(path: Path) -> str:
     """The site's generated SECRET_KEY. Creates the file, readable by its owner only, on first use."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(50))
-        except FileExistsError:
-            pass
+        _create_once(path, secrets.token_urlsafe(50).encode())
     return path.read_text().strip()
 
 

@@ -58,8 +58,8 @@ def compressed_copy(path: str) -> str:
     """The path of a copy of the file that has its compressed forms beside it."""
     source = Path(path)
     copy = Path(settings.STATIC_CACHE) / f"{digest(path)}{source.suffix}"
-    data = source.read_bytes()
     if not copy.exists():
+        data = source.read_bytes()
         copy.parent.mkdir(parents=True, exist_ok=True)
         # The plain form comes last: if it exists, so do the others.
         forms = {".br": brotli.compress(data, quality=BROTLI_QUALITY), ".gz": gzip.compress(data, mtime=0), "": data}

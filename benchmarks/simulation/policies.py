@@ -1,4 +1,4 @@
-"""The policies of the site's releases, side by side in worlds that change.
+"""Today's policy of a new site and two earlier ones, side by side in worlds that change.
 
 Eight arms, fifty sessions a day for sixty days, unless a world says otherwise. Sudden changes happen half-way through.
 """
@@ -22,7 +22,7 @@ from benchmarks.simulation.world import CONCENTRATION, DAYS, JUDGE_NOISE, MEANS,
 
 FIRST_RELEASE, TODAY = "0.1", "0.3"
 RELEASES = (FIRST_RELEASE, "0.2", TODAY)
-# The numbers of earlier releases that differ from today's.
+# The numbers of the earlier policies that differ from today's.
 EARLIER: Mapping[str, Mapping[str, Any]] = {
     FIRST_RELEASE: {
         "half_life_days": 21.0,
@@ -154,7 +154,7 @@ Lives = Mapping[str, Mapping[str, Sequence[Life]]]  # by world and release
 
 
 def live_in_worlds(seeds: Iterable[int], days: int) -> Lives:
-    """Run every release's policy in every world. Run i of all of them has the same sessions."""
+    """Run every policy in every world. Run i of all of them has the same sessions."""
     with (
         tempfile.TemporaryDirectory() as state,
         ProcessPoolExecutor(initializer=scratch.code, initargs=(state,)) as pool,
@@ -173,7 +173,7 @@ def _live_in_worlds(seed: int, days: int) -> dict[str, dict[str, Life]]:
 
 
 def policy_of(release: str) -> Policy:
-    """The policy of a new site of that release, with its first calibration if it had one."""
+    """The policy that new sites began with then, with its first calibration if it had one."""
     from bandit.models import Bandit, CalibrationVersion, PolicyVersion
     from bandit.policies import NEW_SITE
     from bandit.reading import policy_from
@@ -241,7 +241,7 @@ def broken(lives: Sequence[Life]) -> float:
 
 
 def figures(lives: Lives) -> dict[str, Any]:
-    """The figures by name: today's regrets relative to the first release's, with the upper bounds of their intervals;
+    """The figures by name: today's regrets relative to the first policy's, with the upper bounds of their intervals;
     shares of intervals that contained the mean; and of arms that were called broken where none was.
     """
     ratios, upper, covers = {}, {}, {}

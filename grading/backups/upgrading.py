@@ -143,7 +143,7 @@ def list_copies(folders: Sequence[Path]) -> str:
 
 
 def add_copies_option(parser: ArgumentParser) -> None:
-    """The option of the commands that erase: `delete` of the functions below."""
+    """Add --delete-upgrade-copies, whose value `announce_copies` and `finish_copies` take as `delete`."""
     parser.add_argument(
         "--delete-upgrade-copies",
         action="store_true",

@@ -23,7 +23,7 @@ from grading.models.health import BlobProblemKind
 
 logger = logging.getLogger(__name__)
 
-# All evidence is read once in so many nights.
+# All evidence is checked once in this many nights.
 NIGHTS = 30
 MAX_DESCRIPTION = 300
 # A temporary file that was not written to for this long was left by a dead process.

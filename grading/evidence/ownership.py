@@ -18,14 +18,13 @@ from grading.evidence import logs, owner_rule, records, store
 from grading.evidence.owner_rule import PREFIX, Claimant, Holding
 from grading.evidence.records import Records
 from grading.models import Artifact, Evidence, RecordAnchor, Session, SessionLog
-from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
+from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_text
 from grading.signals.facts import Foreign
 from grading.witness import Witness
 
 # Any number that no other advisory lock of this site has.
 LOCK_KEY = 0x6F776E65
-MAX_SEEN_AT = 300
 # Generations of subagents that are followed, and subagents of one session.
 MAX_DEPTH, MAX_PARTS = 8, 500
 # Other sessions that are compared with one. If an agent forked one log more often, the earliest are compared.

@@ -132,7 +132,9 @@ def load(row: Evidence) -> Records:
             loaded = collector.records(signals.extract(collector.events()))
     except store.Gone:  # what an older version derived from it, if anything
         stored = store.derived_before(row, "records-")
-        return Records() if stored is None else _deserialize(stored)
+        loaded = Records() if stored is None else _deserialize(stored)
+        setattr(row, CACHE_ATTRIBUTE, loaded)
+        return loaded
     except (formats.UnknownFormat, formats.EmptyTranscript):
         loaded = Records()
     save(row, loaded)

@@ -2,7 +2,7 @@
 
 In: metadata and up to four files, from the API, a folder of logs, or the samples. Out: a session that is graded and
 settled, and a receipt that names every problem.
-Start with `submit`; `assessment` is what is done whenever something that counts for a session changed.
+Start with `submit`; `assessment` runs after every change of what counts for a session.
 """
 
 from grading.intake.submission import Problem, Receipt, SubmittedSession

@@ -1,6 +1,6 @@
 """Assessing a session: grading it by its sources, its outcome, the judge, the reward, and its flags.
 
-Every change of what counts for a session ends here: an intake, an erasure, new rules.
+It runs after every change of what counts for a session: an intake, an erasure, new rules.
 """
 
 from collections.abc import Sequence
@@ -49,6 +49,8 @@ def assess(
     flagged = review.recheck(session, alarms=alarms)
     if enqueue and judging.read_again(session) is not None:
         settlement = rewards.settle(session)
+    elif flagged:  # `recheck` settled the session again
+        settlement = rewards.live(session) or settlement
     return Assessed(settlement=settlement, copies=copies, flagged=flagged)
 
 

@@ -64,7 +64,7 @@ def read(folder: Path) -> list[Erased]:
             data = json.loads(line)
             erasures.append(Erased(at=dt.datetime.fromisoformat(data["at"]), digests=tuple(data["digests"])))
         except (ValueError, KeyError, TypeError):
-            logger.warning("%s has a line that is no erasure: %.80r", folder / FILE, line)
+            logger.warning("%s has an unreadable line: %.80r", folder / FILE, line)
     return erasures
 
 

@@ -109,7 +109,7 @@ def _discard(hashes: set[str]) -> None:
 
 
 def erase_agent(agent: Agent, *, who: str, why: str) -> Iterator[tuple[int, dict[str, int]]]:
-    """Delete an agent with its sessions. Iterate to the end, outside of any transaction, and call `scrub` afterwards.
+    """Delete an agent with its sessions. Iterate to the end, outside of any transaction, and call `finish` afterwards.
 
     Yields after each batch the number of sessions deleted so far, and the number of deleted rows by table; at the end,
     that of the rows besides sessions. If it was interrupted, it can be started again. The agent's name is removed from
@@ -221,7 +221,7 @@ def describe_counts(counts: dict[str, int]) -> str:
 
 
 def finish() -> list[str]:
-    """`scrub`. Returns sentences on what erasing can't reach, for whoever started it."""
+    """Scrub the database files. Returns what erasing can't reach, as sentences for the person who started it."""
     copies = "Backups made by other means still hold it, until they are deleted; so does what the site printed."
     if names := _backup_names():
         copies = (

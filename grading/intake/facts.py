@@ -11,11 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from grading.evidence import ownership, store
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
-from grading.models.evidence import ArtifactKind, Origin
+from grading.models.evidence import MAX_SEEN_AT, ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.witness import Witness
 
-MAX_SEEN_AT = 300
 Fact = TypeVar("Fact")
 
 

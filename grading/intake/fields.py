@@ -25,7 +25,7 @@ from grading.models.submissions import ProposedField
 from grading.vocabulary import Outcome
 from grading.witness import Witness
 
-# A submitted end counts as later than the session's only if it is later by more than this.
+# How far a caller's clock may be off: a new session may end this much after now, and a later end counts only beyond it.
 CLOCK_TOLERANCE = dt.timedelta(minutes=5)
 
 
@@ -77,24 +77,24 @@ def submitted_names(metadata: SubmittedSession, proposal: ProposedField) -> set[
 
 def would_change(session: Session, metadata: SubmittedSession, proposal: ProposedField) -> bool:
     """Whether the session would change if the submitted fields of a proposal took effect."""
-    fields = [field for field in FIELDS if field.proposal == proposal]
-    match fields[0].later:
-        case Later.REPLACES:
+    match proposal:
+        case ProposedField.OUTCOME:
             return metadata.outcome != session.outcome_claimed
-        case Later.FILLS_BLANK:
-            return any(_fills_blank(session, metadata, field) for field in fields)
-        case Later.WIDENS:
+        case ProposedField.DATES:
             starts = [moment for moment in (session.started_at, metadata.started_at) if moment]
             ends_later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCK_TOLERANCE
             return ends_later or (bool(starts) and min(starts) != session.started_at)
-        case Later.OUTRANKS:
+        case ProposedField.CATEGORY:
             current_names = {session.category_claimed, "" if session.category is None else session.category.name}
             return canonical(metadata.category or "") not in set(map(canonical, current_names))
-        case Later.ADDS:
+        case ProposedField.LESSONS:
             recorded = {row.arm.name for row in session.lessons.select_related("arm")}
             has_draw = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
             submitted = {canonical(lesson.name) for lesson in metadata.lessons}
             return not submitted <= recorded or bool(metadata.lessons_decision_id and not has_draw)
+        case _:
+            fields = [field for field in FIELDS if field.proposal == proposal]
+            return any(_fills_blank(session, metadata, field) for field in fields)
 
 
 def _fills_blank(session: Session, metadata: SubmittedSession, field: SubmittedField) -> bool:

@@ -203,16 +203,16 @@ def store_proposals(session: Session, submission: Submission, split: SplitSubmis
         if count < MAX_PROPOSALS_PER_FIELD and (part, redact_json(dict(value))) not in existing:
             new.append(Proposal(session=session, submission=submission, field=part, value=value))
     Proposal.objects.bulk_create(new)
-    expected = "a date between its decision, or a week before it came, and now"
+    expected = "a date between its decision (or a week before it was submitted) and now"
     if split.is_final:
-        expected = "what is said of a session in its first hour, before its first verdict"
+        expected = "a description sent within an hour and before the first verdict"
     return [
         Problem(
             part=part,
             code="too_late" if split.is_final else "out_of_bounds",
             expected=expected,
             got=", ".join(f"{name} {each}" for name, each in value.items())[:200],
-            todo="nothing: it is shown to people, and changes nothing until one of them or the runner adopts it",
+            todo="nothing: people see it as a proposal, which has no effect until a person or the runner adopts it",
             is_error=False,
         )
         for part, value in split.proposed.items()

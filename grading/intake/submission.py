@@ -70,19 +70,19 @@ class SubmittedSession(Strict):
         max_length=100,
         description="What kind of work it was: a known arm. A runner's word outranks a rule, an agent's own does not.",
     )
-    harness: Line | None = Field(default=None, max_length=100, description="Where a transcript does not show it.")
-    model: Line | None = Field(default=None, max_length=120, description="Where a transcript does not show it.")
+    harness: Line | None = Field(default=None, max_length=100, description="If a transcript does not show it.")
+    model: Line | None = Field(default=None, max_length=120, description="If a transcript does not show it.")
     title: Line = Field(default="", max_length=300)
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Kept; never a grade.")
     outcome: Outcome | None = Field(
-        default=None, description="Else completed, or infrastructure where no model turn came before an API error."
+        default=None, description="Otherwise completed, or infrastructure if an API error came before any model turn."
     )
     outcome_reason: Line = Field(default="", max_length=300, description="Required unless completed.")
     selection_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the selection that started it."
     )
     cost_usd: float | None = Field(
-        default=None, ge=0, le=MAX_USD, description="In dollars. Else what the transcript states."
+        default=None, ge=0, le=MAX_USD, description="In dollars. Otherwise what the transcript states."
     )
     lessons: tuple[SubmittedLesson, ...] = Field(
         default=(), max_length=LESSONS_LIMIT, description="The lessons that it was given."
@@ -93,7 +93,7 @@ class SubmittedSession(Strict):
 
     facts_witness: Literal["claimed"] | None = Field(
         default=None,
-        description="claimed, where the facts that come with it were looked up later, and not seen when it ended: they "
+        description="claimed, if the facts were looked up later rather than observed when the session ended: they "
         "count as the agent's own word, whatever the token.",
     )
     judge: JudgeChoice | None = Field(

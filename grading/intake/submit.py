@@ -154,7 +154,7 @@ def store_session(
     if facts_file is not None:
         is_new_file = facts_file.row.pk is not None
         if split.is_final and is_new_file and not log_grows:
-            # The graded agent could else improve its reward after it has seen it.
+            # Otherwise the graded agent could improve its reward after seeing it.
             proposal = first_word.facts_proposal(facts_file.row, received.facts)
             split = replace(split, proposed={**split.proposed, ProposedField.FACTS: proposal})
         else:
@@ -177,8 +177,7 @@ def store_session(
         assessed = assess_with_affected(session, new_claims, received.parsed, is_new=bool(added.kinds), alarms=False)
     problems += remarks(session, received.facts, has_log=log is not None)
     session.refresh_from_db()  # drops the rows that grading loaded
-    # A changed flag settles the session again.
-    reward = rewards.live(session) if assessed is None or assessed.flagged else assessed.settlement
+    reward = rewards.live(session) if assessed is None else assessed.settlement
     return Receipt(
         session=session,
         created=created,
@@ -250,7 +249,7 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             part=row.origin,
             expected=f"a {row.get_kind_display()} with text of its own",
             got=f"{redact(row.key[:200])}, left out: {row.left_out}{more}",
-            todo="nothing, if that is all there was to say; else write more of it",
+            todo="nothing, if there was no more to write; otherwise write more",
         )
     if not has_log:
         return

@@ -81,8 +81,8 @@ class CategoryRule(models.Model):
 class CategoryChange(models.Model):
     """What a person changed: the categories of sessions (by hand, or by applying the rules), or the list of rules.
 
-    A worker carries it out and undoes it. While it undoes a change, `undone_at` is set and some words are still
-    effective.
+    The first sessions are changed, or changed back, at once, the rest by a worker. While a change is being undone,
+    `undone_at` is set and some words are still effective.
     """
 
     # An idempotency key: the same form sent twice is one change.
@@ -91,7 +91,7 @@ class CategoryChange(models.Model):
     origin = enum_field(CategoryOrigin)
     reason = redacted_text(blank=True)
     total = models.PositiveIntegerField(default=0)  # of `todo` at the start
-    # What the worker has still to do: a list of [session, arm, rule or null, why]. For an undone edit of the list, the
+    # What is still to be done: a list of [session, arm, rule or null, why]. For an undone edit of the list, the
     # sessions to which the rules must be applied again.
     todo = models.JSONField(default=list, blank=True)
     # For a change of the list of rules: the act, the rule's key, number, text and new state, and the list `before`.
@@ -138,8 +138,8 @@ class CategoryWordQuerySet(models.QuerySet["CategoryWord"]):
 class CategoryWord(models.Model):
     """A statement about a session's category, by a person, a runner, a rule, etc. Only `undone_at` is ever updated.
 
-    The session gets the category of the first statement by CategoryOrigin that isn't undone; among equals, of the
-    latest (`grading.intake.categories.provenance.effective_word`).
+    Of the statements that aren't undone, the one whose origin comes first in CategoryOrigin gives the session its
+    category; of several, the latest (`grading.intake.categories.provenance.effective_word`).
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="category_words")

@@ -8,7 +8,15 @@ from django.db.models import Q
 from django.utils import timezone
 
 from bandit.packed import PackedJSONField
-from grading.models.fields import HashListField, enum_field, hash_field, one_of, redacted_char, redacted_text
+from grading.models.fields import (
+    HashListField,
+    enum_field,
+    hash_field,
+    one_of,
+    redacted_char,
+    redacted_text,
+    unit_interval,
+)
 from grading.models.sessions import Session
 from grading.redaction import redact
 from grading.signals.artifacts import MAX_LEAST_CHARACTERS, MIN_CHARACTERS, RULE_FIELDS, ArtifactDefinition, InvalidRule
@@ -101,7 +109,7 @@ class ArtifactRule(models.Model):
     class Meta:
         ordering = ["-weight", "kind"]
         constraints = [
-            models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="artifact_rule_weight_range"),
+            unit_interval("weight", "artifact_rule_weight_range"),
             models.CheckConstraint(condition=Q(scale__gt=0), name="artifact_rule_scale_positive"),
             models.CheckConstraint(
                 condition=Q(least_characters__lte=MAX_LEAST_CHARACTERS), name="artifact_rule_characters_range"
@@ -128,6 +136,7 @@ class ArtifactRule(models.Model):
 
 # Several sessions may claim the same one of these, and one of them owns it.
 LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
+MAX_SEEN_AT = 300  # characters
 
 
 class ArtifactQuerySet(models.QuerySet["Artifact"]):
@@ -145,7 +154,7 @@ class Artifact(models.Model):
     kind = enum_field(ArtifactKind)
     key = models.CharField(max_length=500)  # path, URL, commit hash, line, or name of the check
     origin = enum_field(Origin)
-    seen_at = redacted_char(max_length=300, blank=True)
+    seen_at = redacted_char(max_length=MAX_SEEN_AT, blank=True)
     rule = models.CharField(max_length=64, blank=True)
     # For a claim: what tells equal short hashes apart, what equal claims have in common, and the key of the first
     # evidence that shows it.
@@ -219,8 +228,9 @@ class SessionLog(models.Model):
 
 
 class SessionSignals(models.Model):
-    """What a session's log says happened, as extracted by `version`: a row of its own, because it is long and few
-    look at it. `data` is None where no log could be read.
+    """The signals extracted from a session's log, by extractor `version`. `data` is None if no log could be read.
+
+    They have a row of their own because they are large and rarely read.
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="extracted")

@@ -9,9 +9,9 @@ from grading.models.fields import enum_field, one_of
 
 
 class Heartbeat(models.Model):
-    """A counter of one part of the site, which grows while that part works. Whoever watches it goes by his own clock.
+    """A counter that a part of the site increments while it works. A watcher compares it by its own clock.
 
-    `beat_at` is for people: when it grew last, by the clock of the program that let it grow.
+    `beat_at` is for people: when it was last incremented, by the clock of the program that did.
     """
 
     name = models.CharField(max_length=40, unique=True)
@@ -23,16 +23,16 @@ class Heartbeat(models.Model):
 
 
 class PeriodicJob(models.Model):
-    """One of the jobs of CELERY_BEAT_SCHEDULE: when it began last, and when it last ended well (of one that never did,
-    when it was first thought of). `turns` counts the beginnings: whoever moves it on, by a conditional UPDATE, has the
-    turn.
+    """A job of CELERY_BEAT_SCHEDULE, when it last started, and when it last succeeded or else when its row was made.
+
+    A process claims a turn by incrementing `turns` in a conditional UPDATE.
     """
 
     name = models.CharField(max_length=100, unique=True)
     turns = models.PositiveBigIntegerField(default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(default=timezone.now)
-    # What the last turn fell over; empty after one that ended well.
+    # The last turn's error; empty if it succeeded.
     error = models.TextField(blank=True)
 
     def __str__(self) -> str:

@@ -14,7 +14,10 @@ from grading.witness import Witness
 
 
 class Submission(models.Model):
-    """One request about a session. Append-only. The same content sent again with the same token adds no row."""
+    """One request about a session. Append-only.
+
+    The same content sent again with the same token adds no row, unless it adds evidence or changes the session.
+    """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="submissions")
     # None for an import on the site itself.

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grading import formats
 from grading import signals as signals_core
 from grading.evidence import near_copies, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.reading import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
-from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
+from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
 from grading.reward import consumption, journal, outcomes, trajectory
@@ -268,8 +269,8 @@ def _signals(
 
 
 def _signals_version(transcript: Evidence, log: SessionLog | None = None) -> str:
-    """All that the signals depend on: the extractor's version, the file, and which of its records count."""
-    version = f"{signals_core.VERSION} {transcript.sha256[:16]}"
+    """All that the signals depend on: the parser's and extractor's versions, the file, and which records count."""
+    version = f"{signals_core.VERSION} p{formats.PARSER_VERSION} {transcript.sha256[:16]}"
     return f"{version} {log.digest[:8]}" if log is not None and log.digest else version
 
 
@@ -480,7 +481,7 @@ def _store_artifacts(
             kind=kind,
             key=key,
             origin=origin,
-            seen_at=plain_text(item.where, 300),
+            seen_at=plain_text(item.where, MAX_SEEN_AT),
             rule=item.rule[:64],
             left_out=reasons[kind, key, origin],
             witness=witnesses.get(origin, Witness.UNKNOWN),

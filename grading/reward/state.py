@@ -1,4 +1,4 @@
-"""The reward columns of `Session`: its current settlement, verdict and open flags, written where its reward moves.
+"""The reward columns of `Session`: its current settlement, verdict and open flags, written when its reward changes.
 
 settle ─► write        (one session)
 at night ─► audit      (what changed since, and a share of all the others)
@@ -17,9 +17,9 @@ from django.db.models.functions import Mod
 from grading.models import Flag, Grade, Session, Settlement
 from grading.models.grades import question_of
 
-CHUNK = 500
-# Each night the audit checks this share of the sessions in which nothing happened: one in 100.
-SHARE = 100
+CHUNK_SIZE = 500
+# Each night the audit compares one in this many of the sessions in which nothing happened.
+AUDIT_NIGHTS = 100
 COLUMNS = (
     "settlement_id",
     "reward_value",
@@ -73,7 +73,7 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
 
 
 def derive(sessions: Collection[int]) -> dict[int, Columns]:
-    """What the reward columns of these sessions have to be, by primary key. Three queries."""
+    """Compute the reward columns of these sessions from their other rows, by primary key. Three queries."""
     settlements = Settlement.objects.filter(session__in=sessions).defer("steps", "sentence")
     latest = {settlement.session_id: settlement for settlement in settlements.order_by("session", "revision")}
     first_readings = Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions)
@@ -85,13 +85,13 @@ def derive(sessions: Collection[int]) -> dict[int, Columns]:
 
 
 def audit(now: dt.datetime) -> list[StateMismatch]:
-    """The sessions with wrong columns, of those in which anything moved in two days and of a hundredth of the rest."""
+    """The wrong columns of sessions that changed in the last two days, and of a hundredth of all others."""
     since = now - dt.timedelta(days=2)
-    moved = Settlement.objects.filter(created_at__gte=since).values("session")
-    tonight = Q(turn=now.toordinal() % SHARE)
-    sessions = Session.objects.annotate(turn=Mod("pk", SHARE))
+    settled = Settlement.objects.filter(created_at__gte=since).values("session")
+    tonight = Q(turn=now.toordinal() % AUDIT_NIGHTS)
+    sessions = Session.objects.annotate(turn=Mod("pk", AUDIT_NIGHTS))
     wrong: list[StateMismatch] = []
-    for _count, mismatches in _compare(sessions.filter(Q(pk__in=moved) | Q(received_at__gte=since) | tonight)):
+    for _count, mismatches in _compare(sessions.filter(Q(pk__in=settled) | Q(received_at__gte=since) | tonight)):
         wrong += mismatches
     return wrong
 
@@ -99,8 +99,8 @@ def audit(now: dt.datetime) -> list[StateMismatch]:
 def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
     """Compare the columns of all sessions. Yields for each chunk how many sessions it has, and the wrong ones.
 
-    With `repair`, wrong columns are written again, each chunk in a transaction of its own. Starting again after an
-    interruption is safe.
+    With `repair`, wrong columns are written again, each chunk in a transaction of its own. An interrupted run can be
+    started again.
     """
     return _compare(Session.objects.all(), repair=repair)
 
@@ -112,13 +112,13 @@ def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[t
         if repair:
             with transaction.atomic():
                 # The rows are locked first and loaded afterwards.
-                keys = list(chunk.select_for_update().values_list("pk", flat=True)[:CHUNK])
+                keys = list(chunk.select_for_update().values_list("pk", flat=True)[:CHUNK_SIZE])
                 mismatches = _mismatches(keys)
                 for mismatch in mismatches:
                     Session.objects.filter(pk=mismatch.session).update(**mismatch.computed)
         else:
-            keys = list(chunk.values_list("pk", flat=True)[:CHUNK])
-            # A session may have moved between two of these queries: what seems wrong is loaded and compared again.
+            keys = list(chunk.values_list("pk", flat=True)[:CHUNK_SIZE])
+            # A session may change between two of these queries: what seems wrong is loaded and compared again.
             mismatches = _mismatches([suspect.session for suspect in _mismatches(keys)])
         if not keys:
             return

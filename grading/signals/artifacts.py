@@ -16,7 +16,6 @@ from grading.signals import EffectKind, Signals, substance
 from grading.signals.changes import MAX_LINES, FileChange, glob_regex, path_matches, subtract_lines
 from grading.signals.patch import Patch
 
-VERSION = "artifacts/2"
 SHOWED_UP = "non-null"
 ENGAGEMENT = "engagement"
 MAX_PATTERN = 300

@@ -128,7 +128,7 @@ def test_session_that_changes_meanwhile_is_no_difference(sessions):
 
 def test_each_chunk_is_repaired_by_itself(sessions, monkeypatch):
     """An interrupted repair can be started again."""
-    monkeypatch.setattr(state, "CHUNK", 2)
+    monkeypatch.setattr(state, "CHUNK_SIZE", 2)
     Session.objects.update(reward_value=None)
     count, mismatches = next(state.rebuild(repair=True))
     assert (count, len(mismatches)) == (2, 2)

@@ -45,7 +45,7 @@ def page(row: Evidence, number: int) -> TranscriptPage:
     if result is None:
         problem = building.request_index(row)  # of a small transcript, it makes the index at once
         result = _read_from_index(row, first) or _read_from_file(row, first)
-        # A page that waits for an index that can't be made would wait for ever: it shows the problem instead.
+        # A page that waits for an index that can't be made would wait forever: it shows the problem instead.
         if result.reading is not None and problem:
             result = TranscriptPage(first=first, problem=problem)
     return result
