@@ -7,13 +7,15 @@ UnreadableScriptError.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 from tree_sitter import Node
 
-from grading.formats.js_syntax import descendants, field_of, only_part, parse, parts_of, read_number, unescape
+from grading.formats.js_syntax import SyntaxTree, parse, read_number
 from grading.formats.js_values import (
     Function,
     Global,
@@ -39,11 +41,11 @@ MAX_PATH: Final = 6
 MAX_INDENT: Final = 10
 
 LIST_MUTATORS: Final = frozenset(["copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"])
-MODIFYING_FUNCTIONS: Final = ("Object.assign", "Object.define", "Object.setPrototypeOf", "Reflect.")
-UNKNOWN_KEY: Final = "..."
-"""Marks an object that the script modified: it may have any fields."""
-FUNCTION_TYPES: Final = ("arrow_function", "function_expression", "function_declaration", "method_definition")
-IDENTIFIER_TYPES: Final = ("identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern")
+MODIFYING_FUNCTIONS: Final = ("Array.prototype.", "Object.assign", "Object.define", "Object.setPrototypeOf", "Reflect.")
+SHORT_CIRCUIT_OPERATORS: Final = ("??", "||", "&&", "??=", "||=", "&&=")
+"""Their right operand may not be evaluated."""
+ASSIGNMENT_TYPES: Final = ("assignment_expression", "augmented_assignment_expression", "update_expression")
+MEMBER_TYPES: Final = ("member_expression", "subscript_expression")
 
 
 def read_script(source: str, step_budget: StepBudget | None = None) -> Script:
@@ -51,10 +53,10 @@ def read_script(source: str, step_budget: StepBudget | None = None) -> Script:
     step_budget = step_budget or StepBudget()
     step_budget.begin_script()
     step_budget.spend(len(source) // 1000)
-    root, encoded = parse(source, step_budget)
-    walker = _Walker(encoded, step_budget)
+    tree = parse(source, step_budget)
+    walker = _Walker(tree, step_budget)
     with suppress(_FunctionExit):
-        walker.execute_block(root, VariableScope({}))
+        walker.execute_block(tree.root, VariableScope({}))
     return walker.script
 
 
@@ -66,16 +68,24 @@ class _FunctionExit(Exception):
         super().__init__()
 
 
+class _Throw(_FunctionExit):
+    """Unwinds to the next `catch` of the function."""
+
+
 class _Walker:
     """Walks through the statements of one script and collects its calls and its output in `script`.
 
     `_branch_depth` counts the conditional branches around the current statement; `_function_branch_depth` is that
     count at the start of the current function. If they are equal, the function's code runs whenever it is called.
+    `_modified` has the lists and objects that the script modified in a way that makes their content uncertain, by id().
+    `_is_rehearsal`: code that may run repeatedly is walked to see what it changes, and its calls are not recorded.
     """
 
-    def __init__(self, source: bytes, step_budget: StepBudget) -> None:
+    def __init__(self, tree: SyntaxTree, step_budget: StepBudget) -> None:
         self.script = Script()
-        self._source = source
+        self._tree = tree
+        self._modified: dict[int, Any] = {}
+        self._is_rehearsal = False
         self._step_budget = step_budget
         self._depth = 0
         self._branch_depth = 0
@@ -105,57 +115,48 @@ class _Walker:
     def _calls(self, *values: Any) -> frozenset[int]:
         return calls_in(*values, step_budget=self._step_budget)
 
-    def _text(self, node: Node) -> str:
-        # Not `node.text`, which is slow: it reads the source byte by byte, by the function that the parser was given.
-        return self._source[node.start_byte : node.end_byte].decode()
-
     # Statements
 
     def execute_block(self, block: Node, scope: VariableScope) -> None:
         """Walk through the statements of a block or of the whole script; function declarations are bound first."""
-        statements = parts_of(block)
+        statements = self._tree.parts(block)
         for statement in statements:
             if statement.type == "function_declaration":
-                scope.names[self._text(field_of(statement, "name"))] = Function(statement, scope)
+                scope.names[self._tree.text(self._tree.field(statement, "name"))] = Function(statement, scope)
         for statement in statements:
             self._execute(statement, scope)
 
     def _execute(self, node: Node, scope: VariableScope) -> None:  # noqa: C901, PLR0912 - a case per kind of node
         with self._deeper():
             match node.type:
-                case "expression_statement" | "else_clause" | "finally_clause" | "parenthesized_expression":
-                    for part in parts_of(node):
+                case "expression_statement" | "else_clause" | "finally_clause":
+                    for part in self._tree.parts(node):
                         self._execute(part, scope)
                 case "lexical_declaration" | "variable_declaration":
-                    for declarator in parts_of(node):
-                        initial = declarator.child_by_field_name("value")
+                    for declarator in self._tree.parts(node):
+                        initial = self._tree.find_field(declarator, "value")
                         value = None if initial is None else self._evaluate(initial, scope)
-                        self._bind(field_of(declarator, "name"), value, scope)
+                        self._bind(self._tree.field(declarator, "name"), value, scope)
                 case "statement_block":
                     self.execute_block(node, VariableScope({}, scope, self._branch_depth))
                 case "function_declaration" | "empty_statement":
                     pass
                 case "return_statement" | "throw_statement":
-                    values = [self._evaluate(part, scope) for part in parts_of(node)]
+                    values = [self._evaluate(part, scope) for part in self._tree.parts(node)]
                     if self._branch_depth == self._function_branch_depth:
-                        raise _FunctionExit(*values)
+                        raise _FunctionExit(*values) if node.type == "return_statement" else _Throw(*values)
                     self.script.items = None
                 case "break_statement" | "continue_statement":
                     if not self._branch_depth:
                         raise UnreadableScriptError("a loop left without a condition")
                     self.script.items = None  # later iterations may not happen
                 case "if_statement":
-                    self._evaluate(field_of(node, "condition"), scope)
-                    self._execute_branch(field_of(node, "consequence"), scope)
-                    if alternative := node.child_by_field_name("alternative"):
+                    self._evaluate(self._tree.field(node, "condition"), scope)
+                    self._execute_branch(self._tree.field(node, "consequence"), scope)
+                    if alternative := self._tree.find_field(node, "alternative"):
                         self._execute_branch(alternative, scope)
                 case "while_statement" | "do_statement":
-                    self._forget_assigned(node, scope)
-                    for part in parts_of(node):  # the condition comes first, except in a `do` loop
-                        if part.type == "parenthesized_expression":
-                            self._evaluate(part, scope)
-                        else:
-                            self._execute_branch(part, scope)
+                    self._repeat_parts(self._tree.parts(node), scope)
                 case "for_statement":
                     self._execute_for(node, scope)
                 case "for_in_statement":
@@ -170,150 +171,177 @@ class _Walker:
         with self._in_branch():
             self._execute(node, VariableScope({}, scope, self._branch_depth))
 
+    def _repeat_parts(self, parts: list[Node], scope: VariableScope) -> None:
+        """Walk the parts of a loop that may run any number of times."""
+
+        def walk() -> None:
+            for part in parts:
+                self._execute(part, VariableScope({}, scope, self._branch_depth))
+
+        self._repeat(walk)
+
     def _execute_for(self, node: Node, scope: VariableScope) -> None:
-        """A `for (;;)` loop: the body is walked once, with unknown values for what the loop assigns."""
+        """A `for (;;)` loop."""
         inner = VariableScope({}, scope, self._branch_depth)
-        self._execute(field_of(node, "initializer"), inner)
-        self._forget_assigned(node, inner)
-        self._execute(field_of(node, "condition"), inner)
-        self._execute_branch(field_of(node, "body"), inner)
-        if increment := node.child_by_field_name("increment"):
-            self._execute_branch(increment, inner)
+        initializer, *parts = self._tree.parts(node)
+        self._execute(initializer, inner)
+        self._repeat_parts(parts, inner)
 
     def _execute_for_in(self, node: Node, scope: VariableScope) -> None:
         """A `for (… of …)` or `for (… in …)` loop.
 
         Every iteration over a literal list is walked, else the body once with unknown values.
         """
-        pattern, body = field_of(node, "left"), field_of(node, "body")
-        iterable = self._evaluate(field_of(node, "right"), scope)
-        if self._text(field_of(node, "operator")) == "of" and isinstance(iterable, list) and iterable:
+        pattern, body = self._tree.field(node, "left"), self._tree.field(node, "body")
+        is_declared = self._tree.find_field(node, "kind") is not None
+        iterable = self._evaluate(self._tree.field(node, "right"), scope)
+        if self._tree.text(self._tree.field(node, "operator")) == "of" and isinstance(iterable, list) and iterable:
             for value in list(iterable):
                 inner = VariableScope({}, scope, self._branch_depth)
-                self._bind(pattern, value, inner)
+                self._bind(pattern, value, inner, declare=is_declared)
                 self._execute(body, inner)
             return
-        self._forget_assigned(body, scope)
         inner = VariableScope({}, scope, self._branch_depth)
-        self._bind(pattern, Unknown(self._calls(iterable)), inner)
-        self._execute_branch(body, inner)
+        with self._in_branch():
+            self._bind(pattern, Unknown(self._calls(iterable)), inner, declare=is_declared)
+        self._repeat_parts([body], inner)
 
     def _execute_try(self, node: Node, scope: VariableScope) -> None:
         """A `try` statement; only its `catch` block counts as a branch."""
-        self._execute(field_of(node, "body"), scope)
-        if handler := node.child_by_field_name("handler"):
-            inner = VariableScope({}, scope, self._branch_depth)
-            if parameter := handler.child_by_field_name("parameter"):
-                self._bind(parameter, Unknown(), inner)
-            self._execute_branch(field_of(handler, "body"), inner)
-        if finalizer := node.child_by_field_name("finalizer"):
+        handler, finalizer = self._tree.find_field(node, "handler"), self._tree.find_field(node, "finalizer")
+        try:
+            with suppress(_Throw) if handler else nullcontext():
+                self._execute(self._tree.field(node, "body"), scope)
+            if handler:
+                with self._in_branch():
+                    inner = VariableScope({}, scope, self._branch_depth)
+                    if parameter := self._tree.find_field(handler, "parameter"):
+                        self._bind(parameter, Unknown(), inner)
+                    self._execute(self._tree.field(handler, "body"), inner)
+        except _FunctionExit:
+            if finalizer:
+                self._execute(finalizer, scope)
+            raise
+        if finalizer:
             self._execute(finalizer, scope)
 
-    def _forget_assigned(self, loop: Node, scope: VariableScope) -> None:
-        """Make variables Unknown that are assigned or modified in a loop, which may do so repeatedly."""
-        for node in descendants(loop):
-            self._step_budget.spend()
-            target = None
-            if node.type in ("assignment_expression", "augmented_assignment_expression"):
-                target = field_of(node, "left")
-            elif node.type == "update_expression":
-                target = field_of(node, "argument")
-            elif node.type == "call_expression" and field_of(node, "function").type == "member_expression":
-                method = field_of(node, "function")
-                if self._text(field_of(method, "property")) in LIST_MUTATORS:
-                    target = field_of(method, "object")
-            if target is not None:
-                self._forget(target, scope)
+    def _repeat(self, walk: Callable[[], object]) -> None:
+        """Walk code that may run any number of times.
 
-    def _forget(self, target: Node, scope: VariableScope, calls: frozenset[int] = frozenset()) -> None:
-        """Make every variable in the target of an assignment Unknown."""
-        for node in descendants(target):
-            self._step_budget.spend()
-            if node.type in IDENTIFIER_TYPES:
-                name = self._text(node)
-                declaring = scope.find(name) or scope
-                declaring.names[name] = Unknown(calls | self._calls(declaring.names.get(name)))
+        It is rehearsed first, without its calls, so that whatever it changes is Unknown already when it begins.
+        """
+        with self._in_branch():
+            if not self._is_rehearsal:
+                self._is_rehearsal = True
+                try:
+                    walk()
+                finally:
+                    self._is_rehearsal = False
+            walk()
 
     # Variables
 
-    def _bind(self, pattern: Node, value: Any, scope: VariableScope) -> None:
-        """Declare the variables of a pattern (`a`, `[a, b]`, `{a, b: c = 1}`) with the matching parts of a value."""
+    def _bind(self, pattern: Node, value: Any, scope: VariableScope, *, declare: bool = True) -> None:
+        """Give the variables of a pattern (`a`, `[a, b]`, `{a, b: c = 1}`) the matching parts of a value.
+
+        They are declared in `scope`, or else assigned. An assigned pattern may also have members (`[a.b] = value`).
+        """
         with self._deeper():
             match pattern.type:
+                case "identifier" | "shorthand_property_identifier_pattern" if declare:
+                    scope.names[self._tree.text(pattern)] = value
                 case "identifier" | "shorthand_property_identifier_pattern":
-                    scope.names[self._text(pattern)] = value
+                    self._assign(self._tree.text(pattern), value, scope)
+                case "member_expression" | "subscript_expression" if not declare:
+                    self._taint(self._evaluate_owner(pattern, scope), value)
+                case "parenthesized_expression" if not declare:
+                    self._bind(self._tree.only_part(pattern), value, scope, declare=False)
                 case "assignment_pattern" | "object_assignment_pattern":
-                    if value is None:
-                        value = self._evaluate(field_of(pattern, "right"), scope)
-                    self._bind(field_of(pattern, "left"), value, scope)
+                    value = self._or_default(value, self._tree.field(pattern, "right"), scope)
+                    self._bind(self._tree.field(pattern, "left"), value, scope, declare=declare)
                 case "rest_pattern":
-                    self._bind(only_part(pattern), Unknown(self._calls(value)), scope)
+                    self._bind(self._tree.only_part(pattern), Unknown(self._calls(value)), scope, declare=declare)
                 case "array_pattern":
                     index = 0
+                    self._tree.parts(pattern)
                     for child in pattern.children:
                         if child.type == ",":
                             index += 1
                         elif child.type == "rest_pattern":
-                            self._bind(child, value, scope)
+                            self._bind(child, value, scope, declare=declare)
                         elif child.is_named and child.type != "comment":
-                            self._bind(child, self._index(value, index), scope)
+                            self._bind(child, self._index(value, index), scope, declare=declare)
                 case "object_pattern":
-                    self._bind_object(pattern, value, scope)
+                    self._bind_object(pattern, value, scope, declare=declare)
                 case _:
                     raise UnreadableScriptError(f"{pattern.type} is not supported")
 
-    def _bind_object(self, pattern: Node, value: Any, scope: VariableScope) -> None:
-        for part in parts_of(pattern):
+    def _bind_object(self, pattern: Node, value: Any, scope: VariableScope, *, declare: bool) -> None:
+        for part in self._tree.parts(pattern):
             if part.type == "rest_pattern":
-                self._bind(part, value, scope)
+                self._bind(part, value, scope, declare=declare)
             elif part.type == "pair_pattern":
-                key = self._key(field_of(part, "key"), scope)
-                self._bind(field_of(part, "value"), self._member(value, key), scope)
+                key = self._key(self._tree.field(part, "key"), scope)
+                self._bind(self._tree.field(part, "value"), self._member(value, key), scope, declare=declare)
             else:
-                name = self._text(part.child_by_field_name("left") or part)
-                self._bind(part, self._member(value, name), scope)
+                name = self._tree.text(self._tree.find_field(part, "left") or part)
+                self._bind(part, self._member(value, name), scope, declare=declare)
 
-    def _assign(self, target: Node, value: Any, scope: VariableScope) -> None:
-        """Assign to a variable; Unknown if this happens in a branch that doesn't enclose the variable's scope.
+    def _or_default(self, value: Any, default: Node, scope: VariableScope) -> Any:
+        """A value, or the default of its pattern if it is undefined. A default that may be used is evaluated, too."""
+        if value is None:
+            return self._evaluate(default, scope)
+        if isinstance(value, Unknown | Result):
+            with self._in_branch():
+                self._evaluate(default, scope)
+        return value
 
-        If the target is a pattern or a member, the script's variables and objects concerned become Unknown.
-        """
-        if target.type in ("member_expression", "subscript_expression"):
-            self._taint(self._evaluate(field_of(target, "object"), scope), value)
-        elif target.type == "identifier" and (declaring := scope.find(self._text(target))):
-            name = self._text(target)
-            if self._branch_depth > declaring.branch_depth:
-                value = Unknown(self._calls(value, declaring.names[name]))
-            declaring.names[name] = value
-        else:
-            self._forget(target, scope, self._calls(value))
+    def _assign(self, name: str, value: Any, scope: VariableScope) -> None:
+        """Assign to a variable; Unknown if this happens in a branch that doesn't enclose the variable's scope."""
+        declaring = scope.find(name)
+        if declaring is None:
+            self._taint(Global(name), value)
+            return
+        if self._branch_depth > declaring.branch_depth:
+            value = Unknown(self._calls(value, declaring.names[name]))
+        declaring.names[name] = value
 
     def _taint(self, modified: Any, value: Any = None) -> None:
         """Note that the script put something into a list, an object, a result or the environment itself."""
-        calls = self._calls(modified)
-        self.script.tampered |= calls
-        unknown = Unknown(calls | self._calls(value))
+        unknown = Unknown(self._calls(modified, value))
         match modified:
             case Global():
                 self.script.items = None
             case list():
                 modified[:] = [unknown]
+                self._modified[id(modified)] = modified
             case dict():
                 modified.clear()
-                modified[UNKNOWN_KEY] = unknown
+                modified["unknown"] = unknown
+                self._modified[id(modified)] = modified
+            case _:
+                self.script.tampered |= self._calls(modified)
+
+    def _is_modified(self, value: Any) -> bool:
+        return id(value) in self._modified
 
     # Expressions
 
-    def _evaluate(self, node: Node, scope: VariableScope) -> Any:  # noqa: C901, PLR0911, PLR0912 - a case per kind of node
-        """The value of an expression."""
+    def _evaluate(self, node: Node, scope: VariableScope) -> Any:
+        """The value of an expression; Unknown if the script modified it."""
+        value = self._resolve(node, scope)
+        return Unknown(self._calls(value)) if self._is_modified(value) else value
+
+    def _resolve(self, node: Node, scope: VariableScope) -> Any:  # noqa: C901, PLR0911, PLR0912 - a case per kind of node
+        """The value of an expression, which may be one that the script modified."""
         with self._deeper():
             match node.type:
                 case "string":
-                    return unescape(self._text(node)[1:-1])
+                    return self._tree.literal(node.start_byte + 1, node.end_byte - 1)
                 case "template_string":
                     return self._template(node, scope, raw=False)
                 case "number":
-                    return read_number(self._text(node).replace("_", ""))
+                    return read_number(self._tree.text(node).replace("_", ""))
                 case "true" | "false":
                     return node.type == "true"
                 case "null" | "undefined":
@@ -321,7 +349,7 @@ class _Walker:
                 case "regex":
                     return Unknown()
                 case "identifier" | "shorthand_property_identifier":
-                    name = self._text(node)
+                    name = self._tree.text(node)
                     declaring = scope.find(name)
                     return Global(name) if declaring is None else declaring.names[name]
                 case "array":
@@ -329,20 +357,21 @@ class _Walker:
                 case "object":
                     return self._object(node, scope)
                 case "parenthesized_expression" | "await_expression" | "sequence_expression":
-                    values = [self._evaluate(part, scope) for part in parts_of(node)]
+                    values = [self._evaluate(part, scope) for part in self._tree.parts(node)]
                     return values[-1] if values else Unknown()
                 case "member_expression":
                     return self._member(
-                        self._evaluate(field_of(node, "object"), scope), self._text(field_of(node, "property"))
+                        self._evaluate(self._tree.field(node, "object"), scope),
+                        self._tree.text(self._tree.field(node, "property")),
                     )
                 case "subscript_expression":
-                    owner = self._evaluate(field_of(node, "object"), scope)
-                    return self._index(owner, self._evaluate(field_of(node, "index"), scope))
+                    owner = self._evaluate(self._tree.field(node, "object"), scope)
+                    return self._index(owner, self._evaluate(self._tree.field(node, "index"), scope))
                 case "call_expression":
                     return self._evaluate_call(node, scope)
                 case "new_expression":
-                    constructor = self._evaluate(field_of(node, "constructor"), scope)
-                    arguments = node.child_by_field_name("arguments")
+                    constructor = self._evaluate(self._tree.field(node, "constructor"), scope)
+                    arguments = self._tree.find_field(node, "arguments")
                     values = [] if arguments is None else self._values(arguments, scope)
                     return Unknown(self._calls(self._call(constructor, values)))
                 case "binary_expression":
@@ -350,38 +379,25 @@ class _Walker:
                 case "unary_expression":
                     return self._unary(node, scope)
                 case "ternary_expression":
-                    condition = self._evaluate(field_of(node, "condition"), scope)
+                    condition = self._evaluate(self._tree.field(node, "condition"), scope)
                     with self._in_branch():
-                        if_true = self._evaluate(field_of(node, "consequence"), scope)
-                        if_false = self._evaluate(field_of(node, "alternative"), scope)
+                        if_true = self._evaluate(self._tree.field(node, "consequence"), scope)
+                        if_false = self._evaluate(self._tree.field(node, "alternative"), scope)
                     return Unknown(self._calls(condition, if_true, if_false))
-                case "assignment_expression":
-                    value = self._evaluate(field_of(node, "right"), scope)
-                    self._assign(field_of(node, "left"), value, scope)
-                    return value
-                case "augmented_assignment_expression":
-                    before = self._evaluate(field_of(node, "left"), scope)
-                    change = self._evaluate(field_of(node, "right"), scope)
-                    is_sum = self._text(field_of(node, "operator")) == "+="
-                    value = self._add(before, change) if is_sum else Unknown(self._calls(before, change))
-                    self._assign(field_of(node, "left"), value, scope)
-                    return value
-                case "update_expression":
-                    value = Unknown(self._calls(self._evaluate(field_of(node, "argument"), scope)))
-                    self._assign(field_of(node, "argument"), value, scope)
-                    return value
-                case kind if kind in FUNCTION_TYPES:
+                case kind if kind in ASSIGNMENT_TYPES:
+                    return self._evaluate_assignment(node, scope)
+                case "arrow_function" | "function_expression":
                     return Function(node, scope)
             raise UnreadableScriptError(f"{node.type} is not supported")
 
     def _values(self, node: Node, scope: VariableScope) -> list[Any]:
         """The values in the brackets of an array literal or of a call."""
         values: list[Any] = []
-        for part in parts_of(node):
+        for part in self._tree.parts(node):
             if part.type != "spread_element":
                 values.append(self._evaluate(part, scope))
                 continue
-            spread = self._evaluate(only_part(part), scope)
+            spread = self._evaluate(self._tree.only_part(part), scope)
             if isinstance(spread, list):
                 self._step_budget.spend(len(spread))
                 values += spread
@@ -392,71 +408,100 @@ class _Walker:
     def _object(self, node: Node, scope: VariableScope) -> Any:
         """An object literal; Unknown if it spreads anything but an object."""
         fields: dict[str, Any] = {}
-        for part in parts_of(node):
+        unknown_spreads: list[Any] = []
+        for part in self._tree.parts(node):
             match part.type:
                 case "pair":
-                    key = self._key(field_of(part, "key"), scope)
-                    fields[key] = self._evaluate(field_of(part, "value"), scope)
+                    key = self._key(self._tree.field(part, "key"), scope)
+                    fields[key] = self._evaluate(self._tree.field(part, "value"), scope)
                 case "shorthand_property_identifier":
-                    fields[self._text(part)] = self._evaluate(part, scope)
+                    fields[self._tree.text(part)] = self._evaluate(part, scope)
                 case "method_definition" if not {child.type for child in part.children} & {"get", "set", "*"}:
-                    fields[self._key(field_of(part, "name"), scope)] = Function(part, scope)
+                    fields[self._key(self._tree.field(part, "name"), scope)] = Function(part, scope)
                 case "spread_element":
-                    spread = self._evaluate(only_part(part), scope)
-                    fields |= spread if isinstance(spread, dict) else {UNKNOWN_KEY: Unknown(self._calls(spread))}
-                    self._step_budget.spend(len(fields))
+                    spread = self._evaluate(self._tree.only_part(part), scope)
+                    if isinstance(spread, dict):
+                        self._step_budget.spend(len(spread))
+                        fields |= spread
+                    else:
+                        unknown_spreads.append(spread)
                 case _:
                     raise UnreadableScriptError(f"{part.type} is not supported")
-        return Unknown(self._calls(fields)) if UNKNOWN_KEY in fields else fields
+        return Unknown(self._calls(fields, *unknown_spreads)) if unknown_spreads else fields
 
     def _key(self, node: Node, scope: VariableScope) -> str:
         """The name of a property in an object literal or pattern."""
         if node.type == "string":
-            return unescape(self._text(node)[1:-1])
+            return self._tree.literal(node.start_byte + 1, node.end_byte - 1)
         if node.type != "computed_property_name":
-            return self._text(node)
-        key = self._evaluate(only_part(node), scope)
+            return self._tree.text(node)
+        key = self._evaluate(self._tree.only_part(node), scope)
         if not isinstance(key, str):
             raise UnreadableScriptError("a key that is not known")
         return key
 
     def _template(self, node: Node, scope: VariableScope, *, raw: bool) -> Any:
         """The text of a template literal; with `raw`, escape sequences stay as they are written."""
+        literal = self._tree.raw_literal if raw else self._tree.literal
         values: list[Any] = []
         start = node.start_byte + 1
-        for hole in parts_of(node):
+        for hole in self._tree.parts(node):
             if hole.type == "template_substitution":
-                chunk = self._source[start : hole.start_byte].decode()
-                values += [chunk if raw else unescape(chunk), self._evaluate(only_part(hole), scope)]
+                values += [literal(start, hole.start_byte), self._evaluate(self._tree.only_part(hole), scope)]
                 start = hole.end_byte
-        chunk = self._source[start : node.end_byte - 1].decode()
-        return self._concatenate([*values, chunk if raw else unescape(chunk)])
+        return self._concatenate([*values, literal(start, node.end_byte - 1)])
 
     def _binary(self, node: Node, scope: VariableScope) -> Any:
         """An expression of binary operators; a long chain (`a + b + c`) doesn't count as nested."""
         chain: list[Node] = []
         while node.type == "binary_expression":
             chain.append(node)
-            node = field_of(node, "left")
+            node = self._tree.field(node, "left")
         value = self._evaluate(node, scope)
         for step in reversed(chain):
-            operator = self._text(field_of(step, "operator"))
-            if operator in ("??", "||", "&&"):
-                with self._in_branch():
-                    right_value = self._evaluate(field_of(step, "right"), scope)
-            else:
-                right_value = self._evaluate(field_of(step, "right"), scope)
-            value = self._add(value, right_value) if operator == "+" else Unknown(self._calls(value, right_value))
+            value = self._operate(value, step, scope)
         return value
 
+    def _operate(self, value: Any, node: Node, scope: VariableScope) -> Any:
+        """Apply the node's operator to a value and the node's right operand, which is evaluated."""
+        operator = self._tree.text(self._tree.field(node, "operator"))
+        with self._in_branch() if operator in SHORT_CIRCUIT_OPERATORS else nullcontext():
+            right_value = self._evaluate(self._tree.field(node, "right"), scope)
+        return self._add(value, right_value) if operator in ("+", "+=") else Unknown(self._calls(value, right_value))
+
     def _unary(self, node: Node, scope: VariableScope) -> Any:
-        operator, argument = self._text(field_of(node, "operator")), field_of(node, "argument")
+        operator, argument = self._tree.text(self._tree.field(node, "operator")), self._tree.field(node, "argument")
+        if operator == "delete" and argument.type in MEMBER_TYPES:
+            self._taint(self._evaluate_owner(argument, scope))
+            return Unknown()
         value = self._evaluate(argument, scope)
         if operator == "-" and _is_number(value):
             return -value
-        if operator == "delete":
-            self._assign(argument, None, scope)
         return Unknown(self._calls(value))
+
+    def _evaluate_assignment(self, node: Node, scope: VariableScope) -> Any:
+        """An assignment (`=`), perhaps with an operator (`+=`), or an update (`++`). A target is evaluated once."""
+        target = self._tree.find_field(node, "left") or self._tree.field(node, "argument")
+        is_member = target.type in MEMBER_TYPES
+        owner = self._evaluate_owner(target, scope) if is_member else None
+        if node.type == "assignment_expression":
+            value = self._evaluate(self._tree.field(node, "right"), scope)
+        else:
+            before = Unknown(self._calls(owner)) if is_member else self._evaluate(target, scope)
+            is_update = node.type == "update_expression"
+            value = Unknown(self._calls(before)) if is_update else self._operate(before, node, scope)
+        if is_member:
+            self._taint(owner, value)
+        else:
+            self._bind(target, value, scope, declare=False)
+        return value
+
+    def _evaluate_owner(self, member: Node, scope: VariableScope) -> Any:
+        """The value that has a member, of an expression such as `value.name` or `value[index]`; evaluates the index."""
+        owner = self._resolve(self._tree.field(member, "object"), scope)
+        if index := self._tree.find_field(member, "index"):
+            self._evaluate(index, scope)
+        return owner
 
     def _member(self, value: Any, name: str) -> Any:
         """The value of `value.name`."""
@@ -491,20 +536,18 @@ class _Walker:
 
     def _concatenate(self, values: list[Any]) -> Any:
         """The concatenated texts of values: a string if all are known, else Joined with adjacent strings merged."""
-        parts: list[Any] = []
-        for value in values:
-            for part in value.parts if isinstance(value, Joined) else (self._to_text(value),):
-                if isinstance(part, str) and parts and isinstance(parts[-1], str):
-                    parts[-1] += part
-                else:
-                    parts.append(part)
+        parts = [
+            part for value in values for part in (value.parts if isinstance(value, Joined) else [self._to_text(value)])
+        ]
         length = sum(len(part) for part in parts if isinstance(part, str))
-        if length > MAX_TEXT or len(parts) > MAX_ITEMS:
-            raise UnreadableScriptError("a text that grows too long")
         self._step_budget.spend(len(parts) + length // 1000)
-        if all(isinstance(part, str) for part in parts):
-            return "".join(parts)
-        return Joined(tuple(parts))
+        merged: list[Any] = []
+        for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
+            adjacent = list(group)
+            merged += ["".join(adjacent)] if is_text else adjacent
+        if length > MAX_TEXT or len(merged) > MAX_ITEMS:
+            raise UnreadableScriptError("a text that grows too long")
+        return merged[0] if len(merged) == 1 and isinstance(merged[0], str) else Joined(tuple(merged))
 
     def _to_text(self, value: Any) -> Any:
         """A value converted to a string as JavaScript does, or a symbolic value if that can't be determined."""
@@ -520,7 +563,7 @@ class _Walker:
     # Calls
 
     def _evaluate_call(self, node: Node, scope: VariableScope) -> Any:
-        function, arguments = field_of(node, "function"), field_of(node, "arguments")
+        function, arguments = self._tree.field(node, "function"), self._tree.field(node, "arguments")
         if arguments.type == "template_string":
             if self._evaluate(function, scope) != Global("String.raw"):
                 raise UnreadableScriptError("a tagged template")
@@ -528,8 +571,8 @@ class _Walker:
         if function.type != "member_expression":
             callee = self._evaluate(function, scope)
             return self._call(callee, self._values(arguments, scope))
-        owner = self._evaluate(field_of(function, "object"), scope)
-        name = self._text(field_of(function, "property"))
+        owner = self._resolve(self._tree.field(function, "object"), scope)
+        name = self._tree.text(self._tree.field(function, "property"))
         values = self._values(arguments, scope)
         if isinstance(owner, Global) or (isinstance(owner, dict) and name in owner):
             return self._call(self._member(owner, name), values)
@@ -547,8 +590,8 @@ class _Walker:
     def _run(self, function: Function, arguments: list[Any]) -> Any:
         """Walk through a function's body with its parameters bound; returns its return value."""
         scope = VariableScope({}, function.scope, self._branch_depth)
-        single = function.node.child_by_field_name("parameter")
-        parameters = [single] if single else parts_of(field_of(function.node, "parameters"))
+        single = self._tree.find_field(function.node, "parameter")
+        parameters = [single] if single else self._tree.parts(self._tree.field(function.node, "parameters"))
         caller_branch_depth = self._function_branch_depth
         self._function_branch_depth = self._branch_depth
         try:
@@ -557,7 +600,7 @@ class _Walker:
                     is_rest = parameter.type == "rest_pattern"
                     value = arguments[index] if index < len(arguments) else None
                     self._bind(parameter, arguments[index:] if is_rest else value, scope)
-                body = field_of(function.node, "body")
+                body = self._tree.field(function.node, "body")
                 if body.type != "statement_block":
                     return self._evaluate(body, scope)
                 self.execute_block(body, scope)
@@ -571,13 +614,14 @@ class _Walker:
         """Run functions passed to unknown code, which may or may not call them, with unknown arguments."""
         for argument in arguments:
             if isinstance(argument, Function):
-                with self._in_branch():
-                    self._run(argument, [Unknown()] * 4)
+                self._repeat(partial(self._run, argument, [Unknown()] * 4))
 
     def _call_global(self, name: str, arguments: list[Any]) -> Any:
         """The result of calling a function of the environment: a tool, an output function or the language's own."""
         first = arguments[0] if arguments else None
         if name.startswith("tools."):
+            if self._is_rehearsal:
+                return Unknown()
             if len(self.script.calls) >= MAX_CALLS:
                 raise UnreadableScriptError(f"more than {MAX_CALLS} calls")
             self.script.calls.append(ScriptCall(name=name.removeprefix("tools."), argument=self._copy(first)))
@@ -609,13 +653,17 @@ class _Walker:
         What the script has modified becomes Unknown.
         """
         with self._deeper():
+            if isinstance(value, str):
+                self._step_budget.spend(len(value) // 1000)
+                return value
+            calls = self._calls(value)
+            if self._is_modified(value):
+                return Unknown(calls)
             if isinstance(value, list):
                 return [self._copy(part) for part in value]
-            if isinstance(value, dict) and UNKNOWN_KEY not in value:
+            if isinstance(value, dict):
                 return {key: self._copy(part) for key, part in value.items()}
-            calls = self._calls(value)
-            is_modified = isinstance(value, dict) or calls & self.script.tampered
-            return Unknown(calls) if is_modified else value
+            return Unknown(calls) if calls & self.script.tampered else value
 
     def _call_library(self, name: str, first: Any, arguments: list[Any]) -> Any:
         """The result of calling a function of the language's standard library; `first` is its first argument."""
@@ -629,7 +677,7 @@ class _Walker:
             return self._stringify(first, arguments)
         if name == "String":
             return self._concatenate([first])
-        if isinstance(first, dict) and UNKNOWN_KEY not in first:
+        if isinstance(first, dict):
             self._step_budget.spend(len(first))
             if name in ("Object.keys", "Object.values"):
                 return list(first if name == "Object.keys" else first.values())
@@ -644,10 +692,10 @@ class _Walker:
         if not is_plain(value):
             return Json(value) if self._calls(value) else Unknown()
         if len(arguments) == 1:
-            return self._concatenate([json.dumps(value, ensure_ascii=False, separators=(",", ":"))])
+            return _to_json(value, separators=(",", ":"))
         indent = arguments[2] if len(arguments) > 2 else None  # noqa: PLR2004
         if isinstance(indent, int) and 0 < indent <= MAX_INDENT:
-            return self._concatenate([json.dumps(value, ensure_ascii=False, indent=indent)])
+            return _to_json(value, indent=indent)
         return Unknown()
 
     def _call_method(self, owner: Any, name: str, arguments: list[Any]) -> Any:
@@ -658,14 +706,17 @@ class _Walker:
         if name in ("catch", "finally"):
             self._run_callbacks(arguments)
             return owner
-        if isinstance(owner, list):
+        if isinstance(owner, list) and not self._is_modified(owner):
             return self._call_list_method(owner, name, arguments)
-        if isinstance(owner, str) and name == "trim":
-            return owner.strip()
-        if isinstance(owner, str) and name == "split" and isinstance(first, str) and first and len(arguments) == 1:
-            lines = owner.split(first)
-            self._step_budget.spend(len(lines))
-            return lines
+        if isinstance(owner, list | Result) and name in LIST_MUTATORS:
+            self._taint(owner, arguments)
+        if isinstance(owner, str):
+            self._step_budget.spend(len(owner) // 1000)
+            if name == "trim":
+                return owner.strip()
+            if name == "split" and isinstance(first, str) and first and len(arguments) == 1:
+                self._step_budget.spend(owner.count(first))
+                return owner.split(first)
         self._run_callbacks(arguments)
         return Unknown(self._calls(owner, *arguments))
 
@@ -673,7 +724,8 @@ class _Walker:
         first = arguments[0] if arguments else None
         self._step_budget.spend(len(owner))
         if name in ("map", "forEach") and isinstance(first, Function):
-            return [self._run(first, [item, index, owner]) for index, item in enumerate(list(owner))]
+            returned = [self._run(first, [item, index, owner]) for index, item in enumerate(list(owner))]
+            return returned if name == "map" else None
         if name == "entries":
             return [[index, item] for index, item in enumerate(owner)]
         if name == "join" and (isinstance(first, str) or not arguments):
@@ -681,12 +733,12 @@ class _Walker:
             for item in owner:
                 texts += ["," if first is None else first, "" if item is None else item]
             return self._concatenate(texts[1:] or [""])
-        if name == "push":
+        if name == "push" and not self._branch_depth:
             self._step_budget.spend(len(arguments))
-            owner += [Unknown(self._calls(item)) if self._branch_depth else item for item in arguments]
+            owner += arguments
             return Unknown()
         if name in LIST_MUTATORS:
-            owner[:] = [Unknown(self._calls(owner, *arguments))]
+            self._taint(owner, arguments)
             return Unknown()
         self._run_callbacks(arguments)
         return Unknown(self._calls(owner, *arguments))
@@ -694,3 +746,14 @@ class _Walker:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _to_json(value: Any, **options: Any) -> str:
+    """The JSON text of a plain value. Raises UnreadableScriptError as soon as it is too long."""
+    chunks, length = [], 0
+    for chunk in json.JSONEncoder(ensure_ascii=False, **options).iterencode(value):
+        chunks.append(chunk)
+        length += len(chunk)
+        if length > MAX_TEXT:
+            raise UnreadableScriptError("a text that grows too long")
+    return "".join(chunks)

@@ -1,7 +1,7 @@
-"""Parses JavaScript with tree-sitter, in bounded time, memory and depth, and reads the nodes of its syntax tree."""
+"""Parses JavaScript with tree-sitter, in bounded time and memory, and reads the nodes of its syntax tree."""
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import tree_sitter_javascript
@@ -14,17 +14,61 @@ MAX_SOURCE: Final = 400_000
 CHUNK_BYTES: Final = 1_024
 STEPS_PER_PARSER_CALLBACK: Final = 8
 """tree-sitter asks whether to stop after every hundred operations or so of its parser."""
-MAX_TREE_DEPTH: Final = 1_000
+CHILDREN_PER_STEP: Final = 10
+LITERAL_CHARS_PER_STEP: Final = 100
 MAX_NUMBER_LENGTH: Final = 40
 ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII)
 PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 
 
-def parse(source: str, step_budget: StepBudget) -> tuple[Node, bytes]:
-    """(the root of a script's syntax tree, the source in bytes, which nodes refer to by their offsets).
+@dataclass(frozen=True, slots=True)
+class SyntaxTree:
+    """A script's syntax tree. Access to a node's children costs steps in proportion to their number."""
 
-    Raises UnreadableScriptError for a syntax error or too much to parse.
-    """
+    root: Node
+    source: bytes
+    step_budget: StepBudget
+
+    def text(self, node: Node) -> str:
+        # Not `node.text`, which is slow: it reads the source byte by byte, by the function that the parser was given.
+        return self.source[node.start_byte : node.end_byte].decode()
+
+    def raw_literal(self, start: int, end: int) -> str:
+        """The text between two offsets of a string or template literal, as it is written."""
+        self.step_budget.spend((end - start) // LITERAL_CHARS_PER_STEP)
+        return self.source[start:end].decode()
+
+    def literal(self, start: int, end: int) -> str:
+        """The text that a part of a string or template literal means, without escape sequences."""
+        return unescape(self.raw_literal(start, end))
+
+    def parts(self, node: Node) -> list[Node]:
+        """The node's named children without comments."""
+        self.step_budget.spend(node.named_child_count // CHILDREN_PER_STEP)
+        return [child for child in node.named_children if child.type != "comment"]
+
+    def only_part(self, node: Node) -> Node:
+        """Its only named child. Raises UnreadableScriptError if it has none, or several."""
+        parts = self.parts(node)
+        if len(parts) != 1:
+            raise UnreadableScriptError(f"{node.type} with {len(parts)} parts")
+        return parts[0]
+
+    def find_field(self, node: Node, name: str) -> Node | None:
+        """The child in a field of the grammar, if the node has one."""
+        self.step_budget.spend(node.named_child_count // CHILDREN_PER_STEP)
+        return node.child_by_field_name(name)
+
+    def field(self, node: Node, name: str) -> Node:
+        """The child in a field of the grammar. Raises UnreadableScriptError if there is none."""
+        child = self.find_field(node, name)
+        if child is None:
+            raise UnreadableScriptError(f"{node.type} without {name}")
+        return child
+
+
+def parse(source: str, step_budget: StepBudget) -> SyntaxTree:
+    """Parse a script. Raises UnreadableScriptError for a syntax error or too much to parse."""
     if len(source) > MAX_SOURCE:
         raise UnreadableScriptError(f"expected at most {MAX_SOURCE} characters, got {len(source)}")
     encoded = source.encode(errors="replace")
@@ -44,43 +88,11 @@ def parse(source: str, step_budget: StepBudget) -> tuple[Node, bytes]:
     step_budget.spend(0)  # raises if `read_chunk` withheld the rest of the source
     if tree.root_node.has_error:
         raise UnreadableScriptError("a syntax error")
-    for _ in descendants(tree.root_node):
-        pass  # raises if the tree is too deep
-    return tree.root_node, encoded
-
-
-def descendants(root: Node) -> Iterator[Node]:
-    """The node and all nodes below it. Raises UnreadableScriptError for a tree deeper than MAX_TREE_DEPTH."""
-    remaining = [(root, 0)]
-    while remaining:
-        node, depth = remaining.pop()
-        if depth > MAX_TREE_DEPTH:
-            raise UnreadableScriptError("nested too deeply")
-        yield node
-        remaining += [(child, depth + 1) for child in node.named_children]
-
-
-def parts_of(node: Node) -> list[Node]:
-    """The children of a node that mean something: no punctuation, no comments."""
-    return [child for child in node.named_children if child.type != "comment"]
-
-
-def only_part(node: Node) -> Node:
-    parts = parts_of(node)
-    if len(parts) != 1:
-        raise UnreadableScriptError(f"{node.type} with {len(parts)} parts")
-    return parts[0]
-
-
-def field_of(node: Node, name: str) -> Node:
-    child = node.child_by_field_name(name)
-    if child is None:
-        raise UnreadableScriptError(f"{node.type} without {name}")
-    return child
+    return SyntaxTree(tree.root_node, encoded, step_budget)
 
 
 def read_number(literal: str) -> int | float:
-    """The value of a number literal, of which JavaScript has a few more forms than are read here."""
+    """The value of a decimal or hexadecimal number literal. Raises UnreadableScriptError for other forms."""
     if len(literal) > MAX_NUMBER_LENGTH:
         raise UnreadableScriptError("a number that cannot be read")
     try:

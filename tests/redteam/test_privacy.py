@@ -152,9 +152,9 @@ def test_a_secret_broken_by_a_terminal_by_colours_or_by_nothing_visible_is_one()
 )
 def test_hostile_text_takes_time_in_proportion(part):
     def seconds(size: int) -> float:
-        began = time.perf_counter()
+        start = time.process_time()
         redact((part * size)[:size])
-        return time.perf_counter() - began
+        return time.process_time() - start
 
     seconds(1000)
     assert seconds(200_000) < 20 * max(seconds(20_000), 0.05)

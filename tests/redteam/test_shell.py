@@ -64,9 +64,9 @@ def test_a_made_up_forwarded_address_changes_nothing(olga):
 def test_a_pattern_that_takes_for_ever_elsewhere_takes_no_time():
     rule = ArtifactDefinition(kind="x", weight=0.1, path_glob="**", line_pattern="(a+)+$", least_characters=0)
     text = "--- /dev/null\n+++ b/a.md\n@@ -0,0 +1 @@\n+" + "a" * 200 + "b\n"
-    began = time.monotonic()
+    start = time.process_time()
     assert find_artifacts([rule], patch=patch.parse(text)) == ()
-    assert time.monotonic() - began < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_pattern_that_cannot_be_is_refused_with_words(client, olga):
