@@ -91,7 +91,7 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
         changed = touched | to_update.keys()
         anchors = old_anchors.union(_anchors(changed - new_anchors.keys()), *new_anchors.values())
         sharing = _sessions_with(anchors)
-        group = _SessionGroup(changed | sharing, may_share=not sharing <= changed)
+        group = _SessionGroup(changed | sharing, may_share=len(sharing) > 1 or not sharing <= changed)
         touched |= group.store_summaries()
         summaries |= group.logs  # loaded after the changes above, and changed since
     lookups = _lookups((touched | to_update.keys()) - stored_claims.keys())

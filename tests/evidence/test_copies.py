@@ -140,6 +140,19 @@ def test_erasing_the_owner_gives_the_work_to_the_copy(site):
     assert learned() == alone
 
 
+def test_erasing_the_owner_gives_the_work_to_one_of_two_copies(site):
+    from grading.intake import erasing
+
+    site.upload("one", log("one", TEN))
+    alone = learned()
+    for name in ("two", "three"):
+        site.upload(name, log(name, TEN))
+    erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
+    reasons = [trajectory(name).reason for name in ("two", "three")]
+    assert reasons.count(Reason.CARRIED) == 1
+    assert learned() == alone
+
+
 def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended(site):
     from grading.intake import erasing
 
