@@ -263,8 +263,7 @@ class _Walker:
                     self._bind(self._tree.only_part(pattern), Unknown(self._calls(value)), scope, declare=declare)
                 case "array_pattern":
                     index = 0
-                    self._tree.parts(pattern)
-                    for child in pattern.children:
+                    for child in self._tree.children(pattern):
                         if child.type == ",":
                             index += 1
                         elif child.type == "rest_pattern":
@@ -416,7 +415,11 @@ class _Walker:
                     fields[key] = self._evaluate(self._tree.field(part, "value"), scope)
                 case "shorthand_property_identifier":
                     fields[self._tree.text(part)] = self._evaluate(part, scope)
-                case "method_definition" if not {child.type for child in part.children} & {"get", "set", "*"}:
+                case "method_definition" if not {child.type for child in self._tree.children(part)} & {
+                    "get",
+                    "set",
+                    "*",
+                }:
                     fields[self._key(self._tree.field(part, "name"), scope)] = Function(part, scope)
                 case "spread_element":
                     spread = self._evaluate(self._tree.only_part(part), scope)

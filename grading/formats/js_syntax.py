@@ -42,6 +42,11 @@ class SyntaxTree:
         """The text that a part of a string or template literal means, without escape sequences."""
         return unescape(self.raw_literal(start, end))
 
+    def children(self, node: Node) -> list[Node]:
+        """All children of the node, with punctuation and comments."""
+        self.step_budget.spend(node.child_count // CHILDREN_PER_STEP)
+        return node.children
+
     def parts(self, node: Node) -> list[Node]:
         """The node's named children without comments."""
         self.step_budget.spend(node.named_child_count // CHILDREN_PER_STEP)
