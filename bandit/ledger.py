@@ -343,10 +343,13 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
     draws stay, without the observation that they led to.
     """
-    for observation in sorted(set(observations)):
+    observations = sorted(set(observations))
+    # All bandits are locked in one order, as by every other writer: two of them then never wait for each other.
+    affected = LedgerEntry.objects.filter(observation__in=observations).order_by("bandit__name")
+    for name in affected.values_list("bandit__name", flat=True).distinct():
+        touch(Bandit.objects.locked(name))
+    for observation in observations:
         entries = LedgerEntry.objects.filter(observation=observation)
-        for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
-            touch(Bandit.objects.locked(name))
         for entry in entries.live():
             _move_buckets([(entry, -1)])
         counts["ledger entries"] += entries.delete()[0]

@@ -287,12 +287,16 @@ class _Walker:
                 self._bind(part, self._member(value, name), scope, declare=declare)
 
     def _or_default(self, value: Any, default: Node, scope: VariableScope) -> Any:
-        """A value, or the default of its pattern if it is undefined. A default that may be used is evaluated, too."""
+        """A value, or the default of its pattern if it is undefined.
+
+        If the value is unknown, the default is evaluated as well; it is ignored if it contains no call's result.
+        """
         if value is None:
             return self._evaluate(default, scope)
         if isinstance(value, Unknown | Result):
             with self._in_branch():
-                self._evaluate(default, scope)
+                calls = self._calls(self._evaluate(default, scope))
+            return Unknown(calls | self._calls(value)) if calls else value
         return value
 
     def _assign(self, name: str, value: Any, scope: VariableScope) -> None:
@@ -705,7 +709,9 @@ class _Walker:
         """The result of `owner.name(...arguments)`."""
         first = arguments[0] if arguments else None
         if name == "then" and isinstance(first, Function):
-            return self._run(first, [owner])
+            value = self._run(first, [owner])
+            self._run_callbacks(arguments[1:])
+            return value
         if name in ("catch", "finally"):
             self._run_callbacks(arguments)
             return owner

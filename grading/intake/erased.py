@@ -70,8 +70,11 @@ def read(folder: Path) -> list[Erased]:
 
 def append(erasures: Iterable[Erased], folder: Path) -> None:
     """Add erasures to those recorded in a folder of backups, each once."""
-    recorded_before = set(read(folder))
-    with (folder / FILE).open("a") as file:
+    path, recorded_before = folder / FILE, set(read(folder))
+    text_before = path.read_text() if path.exists() else ""
+    with path.open("a") as file:
+        if text_before and not text_before.endswith("\n"):  # a crash cut off the last line
+            file.write("\n")
         for each in erasures:
             if each not in recorded_before:
                 file.write(json.dumps({"at": each.at.isoformat(), "digests": each.digests}) + "\n")

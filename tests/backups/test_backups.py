@@ -13,6 +13,7 @@ from django.db import connection
 
 from grading.backups import manifest
 from grading.backups.manifest import NoBackup
+from grading.intake import erased
 from grading.intake.erasing import erase
 from grading.models import BlobProblem, Evidence, Session
 from tests.backups.places import binaries
@@ -166,6 +167,14 @@ def test_what_was_erased_is_told_beside_the_backups_without_its_name(site, folde
     assert "s-1" not in line
     backup(folder)
     assert (folder / "erasures.jsonl").read_text().splitlines() == [line]
+
+
+def test_an_erasure_after_a_line_that_a_crash_cut_off_is_recorded(tmp_path):
+    (tmp_path / erased.FILE).write_text('{"at": "2026-')
+    erasure = erased.Erased(at=dt.datetime(2026, 7, 1, tzinfo=dt.UTC), digests=("a" * 64,))
+    erased.append([erasure], tmp_path)
+    erased.append([erasure], tmp_path)
+    assert erased.read(tmp_path) == [erasure]
 
 
 def test_a_bucket_that_somebody_changed_is_found(site):

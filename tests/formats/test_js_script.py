@@ -100,6 +100,7 @@ def test_what_is_not_written_down_is_not_guessed(source: str):
         ("function f() { try { return 1 } finally { tools.x({}) } } f()", 1),
         ("try { throw 1 } catch { await tools.x({}) } await tools.y({})", 2),
         ("names.map(async name => tools.x({name}))", 1),
+        ("await tools.x({}).then(r => tools.y({r}), async e => { await tools.z({}) })", 3),
         ("/* a */ await tools.x(/* b */ {} /* c */ /* d */) // e", 1),
     ],
 )
@@ -131,6 +132,8 @@ def test_a_call_inside_text_or_a_comment_is_none():
         ("const l = [await tools.x({})]; if (l[0].ok) l.push('a'); text(l[0])", [Unknown(frozenset({0}))]),
         ("const r = await tools.x({}); const l = [r]; l.reverse(); text(r)", [Result(0)]),
         ("const [a, b = 'c'] = [await tools.x({})]; text(a); text(b)", [Result(0), "c"]),
+        ("const {a = 'b'} = await tools.x({}); text(a)", [Result(0, ("a",))]),
+        ("const {a = await tools.y({})} = await tools.x({}); text(a)", [Unknown(frozenset({0, 1}))]),
     ],
 )
 def test_what_is_printed_is_known_where_it_is_certain(source: str, items: object):
