@@ -437,7 +437,7 @@ def _prior_slope(arms: _ArmMoments) -> float:
 
     It is 1 if fallbacks and verdicts don't go together. Otherwise it lies between 1 and the reverse regression's slope
     var(y)/cov(x, y), which is right if all scatter about the line is noise of the fallback. The share of that slope is
-    R²/(R² + START_WEIGHT): a half if x explains as much of y as any fallback is assumed to before there are pairs.
+    R²/(R² + START_WEIGHT). START_WEIGHT is the R² that any fallback is assumed to have; for one that good it is a half.
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0

@@ -454,7 +454,7 @@ def _detect_changes(
     cut, cut_without_break, barred = _flags_from_decisions(series, names, decisions)
     day_variance = _estimate_day_variance(series) if varies_by_day else 0.0
     series = series.with_day_variance(day_variance)
-    likelihood = series.log_likelihood(cut)
+    log_likelihood = series.log_likelihood(cut)
     judge_shifts: list[JudgeShift] = []
     refused: set[tuple[int, int]] = set()
     for _ in range(MAX_ROUNDS):
@@ -470,8 +470,8 @@ def _detect_changes(
             # Compare the series with and without a cut at the candidate, each averaged over all degrees of drift.
             trial_cut = cut.copy()
             trial_cut[at] = True
-            trial_likelihood = series.log_likelihood(trial_cut, number)
-            log_bayes_factor = float((_log_marginal(trial_likelihood) - _log_marginal(likelihood[[number]]))[0])
+            trial = series.log_likelihood(trial_cut, number)
+            log_bayes_factor = float((_log_marginal(trial) - _log_marginal(log_likelihood[[number]]))[0])
             if log_bayes_factor < MIN_LOG_BAYES_FACTOR:
                 refused.add((number, at))
             elif series.is_judge_shift(candidate):
@@ -479,10 +479,10 @@ def _detect_changes(
                 # The arms did not change, so the jump is neither a break nor drift.
                 first_days = series.first_days(series.judge == series.judge[number], day.toordinal())
                 cut[first_days] = cut_without_break[first_days] = True
-                likelihood = series.log_likelihood(cut)
+                log_likelihood = series.log_likelihood(cut)
             else:
                 cut = trial_cut
-                likelihood[number] = trial_likelihood[0]
+                log_likelihood[number] = trial[0]
                 breaks[arm] = Break(
                     arm=arm,
                     day=day,
@@ -494,17 +494,17 @@ def _detect_changes(
     return ArmChanges(
         breaks=breaks,
         shifts=tuple(judge_shifts),
-        drift=_estimate_drift(series, names, likelihood, cut_without_break),
+        drift=_estimate_drift(series, names, log_likelihood, cut_without_break),
         day_variance=day_variance,
     )
 
 
-def _estimate_drift(series: Series, names: tuple[str, ...], likelihood: Floats, cut_without_break: Flags) -> Floats:
+def _estimate_drift(series: Series, names: tuple[str, ...], log_likelihood: Floats, cut_without_break: Flags) -> Floats:
     """The drift κ of each arm, (arms,): the mean of STEPS, weighted by a prior that the arms share and by likelihood.
 
-    `likelihood` (m, steps) has the log-likelihoods of the series given all cuts, so that an arm's own breaks don't
-    count as its drift. But they do show that arms change, so the shared prior is estimated from the series with only
-    the cuts of `cut_without_break`.
+    `log_likelihood` (m, steps) is that of the series with all cuts, so that an arm's own breaks don't count as its
+    drift. But they do show that arms change, so the shared prior is estimated from the series with only the cuts of
+    `cut_without_break`: there, breaks count as drift.
     """
     # The prior, by expectation maximisation: each arm's posterior given the prior, then the prior as their mean.
     breaks_as_drift = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
@@ -515,7 +515,7 @@ def _estimate_drift(series: Series, names: tuple[str, ...], likelihood: Floats, 
         posterior = prior * relative
         posterior /= posterior.sum(axis=1, keepdims=True)
         prior = (PRIOR_ARMS * STEPS_PRIOR + posterior.sum(axis=0)) / (PRIOR_ARMS + len(posterior))
-    weight = prior * _relative_likelihood(_sum_by_arm(series, likelihood, len(names)))
+    weight = prior * _relative_likelihood(_sum_by_arm(series, log_likelihood, len(names)))
     drift: Floats = weight @ STEPS / weight.sum(axis=1)
     return drift
 
@@ -525,8 +525,8 @@ def _estimate_day_variance(series: Series) -> float:
     uncut = np.zeros(len(series.day), dtype=np.bool_)
     totals = []
     for day_variance in DAY_VARIANCES.tolist():
-        likelihood = series.with_day_variance(day_variance).log_likelihood(uncut)
-        totals.append(_log_marginal(likelihood).sum())
+        log_likelihood = series.with_day_variance(day_variance).log_likelihood(uncut)
+        totals.append(_log_marginal(log_likelihood).sum())
     total = np.array(totals)
     weight = DAY_VARIANCES_PRIOR * np.exp(total - total.max())
     return float(weight @ DAY_VARIANCES / weight.sum())
@@ -561,21 +561,21 @@ def _flags_from_decisions(series: Series, names: tuple[str, ...], decisions: Ite
     return DecisionFlags(cut=cut, cut_without_break=cut_without_break, barred=barred)
 
 
-def _log_marginal(likelihood: Floats) -> Floats:
+def _log_marginal(log_likelihood: Floats) -> Floats:
     """Logarithm of each series' likelihood averaged over STEPS_PRIOR, (m,), from the log-likelihoods (m, steps)."""
-    highest = likelihood.max(axis=1)
-    marginal: Floats = highest + np.log((STEPS_PRIOR * np.exp(likelihood - highest[:, None])).sum(axis=1))
+    highest = log_likelihood.max(axis=1)
+    marginal: Floats = highest + np.log((STEPS_PRIOR * np.exp(log_likelihood - highest[:, None])).sum(axis=1))
     return marginal
 
 
-def _relative_likelihood(likelihood: Floats) -> Floats:
+def _relative_likelihood(log_likelihood: Floats) -> Floats:
     """Each row's likelihoods divided by the greatest of the row, from log-likelihoods (rows, steps)."""
-    relative: Floats = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    relative: Floats = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     return relative
 
 
-def _sum_by_arm(series: Series, likelihood: Floats, count: int) -> Floats:
+def _sum_by_arm(series: Series, log_likelihood: Floats, count: int) -> Floats:
     """Log-likelihood of all series of each arm, (arms, steps), from those of the series; `count` is that of arms."""
     sums = np.zeros((count, len(STEPS)))
-    np.add.at(sums, series.arm, likelihood)
+    np.add.at(sums, series.arm, log_likelihood)
     return sums

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -84,7 +84,8 @@ class EvidenceTable:
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
         cap_table = caps.factor_table(rows)
         lines = () if policy.scale is None else _lines(policy.scale, rows, sources, today, cap_table)
-        unmapped, by_mapping = rows, dict[Mapped, RewardRows]()
+        # Without lines, caps, abstentions and reduced standings all rows are unmapped and have the full weight.
+        unmapped, by_mapping = rows, dict[tuple[LineMapping, WeightFactors], RewardRows]()
         weight_factors: Sequence[WeightFactors] = (FULL_WEIGHT,)
         factor_index = np.zeros(len(rows), dtype=np.int64)
         if lines or caps or ABSTAINED in sources or any(kind.standing in policy.standings for kind in rows.kinds):
@@ -94,20 +95,19 @@ class EvidenceTable:
             unmapped, factor_index = rectified_by_group(unmapped, factor_index, policy.rectifier, policy.baseline)
         tables = [tabulate(unmapped, names, today, sources, weight_factors=weight_factors, factor_index=factor_index)]
         abstentions = []
-        for mapping, mapped_rows in sorted(by_mapping.items()):
-            table = tabulate(mapped_rows, names, today, sources)
-            line = lines[mapping[0]]
-            if line.source == ABSTAINED:
-                abstentions.append((table, line, mapping))
+        for (mapping, factors), mapped_rows in sorted(by_mapping.items()):
+            table = tabulate(mapped_rows, names, today, sources).with_factors(*factors)
+            if lines[mapping.line].source == ABSTAINED:
+                abstentions.append((table, mapping))
             else:
-                tables.append(_map_table(table, line, mapping))
+                tables.append(_map_table(table, lines, mapping))
         graded = cls(table=concatenate(tables), lines=lines, policy=policy, today=today, changes=arm_changes, caps=caps)
         if not abstentions:
             return graded
         means = graded.means()
-        for table, line, mapping in abstentions:
+        for table, mapping in abstentions:
             raw = means[table.arm] * table.n
-            tables.append(_map_table(replace(table, s=raw, raw=raw), line, mapping))
+            tables.append(_map_table(replace(table, s=raw, raw=raw), lines, mapping))
         return replace(graded, table=concatenate(tables))
 
     def means(self) -> Floats:
@@ -398,22 +398,26 @@ def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: Ar
 
 # `AgentCaps.factor_table` of the rows: all factors, ascending, and the index of each row's factor, (m,).
 CapTable = tuple[Floats, Ints]
-# How a line maps a row: the line's index, whether it stands in for a missing line, and the offset to add.
-LineMapping = tuple[int, bool, float]
-# The same with the row's weight factors.
-Mapped = tuple[int, bool, float, WeightFactors]
+
+
+class LineMapping(NamedTuple):
+    """How a line maps a row: the line's index, whether it stands in for a missing line, and the offset to add."""
+
+    line: int
+    stands_in: bool
+    offset: float
 
 
 def _split_by_line(
     rows: RewardRows, policy: Policy, lines: Mapping[Key, int], cap_table: CapTable
-) -> tuple[RewardRows, list[WeightFactors], Ints, dict[Mapped, RewardRows]]:
+) -> tuple[RewardRows, list[WeightFactors], Ints, dict[tuple[LineMapping, WeightFactors], RewardRows]]:
     """Split rows into those that no line maps and those that lines map; abstentions without a line are dropped.
 
-    Returns the unmapped rows, their possible weight factors, greatest first, the index of each unmapped row's factors,
-    and the mapped rows by mapping and factors.
+    `lines` maps the key of each line to its index. Returns the unmapped rows, the possible pairs of their weight
+    factors, greatest first, the index of each unmapped row's pair, and the mapped rows by mapping and weight factors.
     """
     cap_factors, cap_index = cap_table
-    # Number the distinct pairs of standing and mapping; -1 for a dropped kind.
+    # Number the distinct pairs of a standing's factor and a mapping (None: unmapped); -1 for a dropped kind.
     index_of: dict[tuple[float, LineMapping | None], int] = {}
     pair_of_kind = []
     for kind in rows.kinds:
@@ -423,20 +427,21 @@ def _split_by_line(
         pair_of_kind.append(-1 if is_dropped else index_of.setdefault((standing, mapping), len(index_of)))
     pair = np.array(pair_of_kind, dtype=np.int64)[rows.kind_index]
     standings = sorted({standing for standing, mapping in index_of if mapping is None}, reverse=True)
+    # The factors of each standing are a block of all caps' factors, which `cap_factors` has in ascending order.
     weight_factors = [(standing, factor) for standing in standings for factor in reversed(cap_factors.tolist())]
-    # For each pair the index of its first weight factors, -1 if mapped; the trailing -1 is for dropped rows.
-    first_index = []
+    # Where each pair's block starts, -1 if it is mapped; the trailing -1 is for dropped rows, whose pair is -1.
+    block_starts = []
     for standing, mapping in index_of:
-        first_index.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
-    first = np.array([*first_index, -1], dtype=np.int64)[pair]
-    is_unmapped = first >= 0
-    factor_index = (first + len(cap_factors) - 1 - cap_index)[is_unmapped]
-    by_mapping: dict[Mapped, RewardRows] = {}
+        block_starts.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
+    block_start = np.array([*block_starts, -1], dtype=np.int64)[pair]
+    is_unmapped = block_start >= 0
+    factor_index = (block_start + len(cap_factors) - 1 - cap_index)[is_unmapped]
+    by_mapping: dict[tuple[LineMapping, WeightFactors], RewardRows] = {}
     for (standing, mapping), number in index_of.items():
         if mapping is not None:
             for at in np.unique(cap_index[pair == number]):
                 factors = standing, float(cap_factors[at])
-                by_mapping[*mapping, factors] = rows.select((pair == number) & (cap_index == at))
+                by_mapping[mapping, factors] = rows.select((pair == number) & (cap_index == at))
     return rows.select(is_unmapped), weight_factors, factor_index, by_mapping
 
 
@@ -447,7 +452,7 @@ def _line_mapping(kind: RowKind, policy: Policy, lines: Mapping[Key, int]) -> Li
     if index is None:
         return None
     offset = policy.rectifier.get((kind.arm, kind.source, kind.stratum), 0.0) + policy.baseline.get(kind.context, 0.0)
-    return index, key not in lines, offset
+    return LineMapping(line=index, stands_in=key not in lines, offset=offset)
 
 
 def _lines(
@@ -461,24 +466,8 @@ def _lines(
         return scale.lines
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
-    means: dict[str, float] = {}
-    cap_factors = cap_table[0].tolist()
-    group = rows.kind_index * len(cap_factors) + cap_table[1]
-    for is_counted in (np.ones(len(rows), dtype=np.bool_), rows.day < today.toordinal()):
-        groups = len(rows.kinds) * len(cap_factors)
-        totals = sums_by_group(group[is_counted], rows.sums[is_counted, :2], groups).tolist()
-        sums: dict[tuple[str, float], tuple[int, int]] = {}
-        for number, (count, total) in enumerate(totals):
-            kind_index, cap_index = divmod(number, len(cap_factors))
-            key = rows.kinds[kind_index].source, cap_factors[cap_index]
-            n, s = sums.get(key, (0, 0))
-            sums[key] = (n + count, s + total)
-        for source in sources:
-            own = sorted((factor, each) for (name, factor), each in sums.items() if name == source)
-            weighted_n = sum(factor * n for factor, (n, _) in own)
-            weighted_s = sum(factor * s for factor, (_, s) in own)
-            if weighted_n > 0:
-                means[source] = weighted_s / weighted_n / MICRO
+    means = _source_means(rows, np.ones(len(rows), dtype=np.bool_), cap_table)
+    means |= _source_means(rows, rows.day < today.toordinal(), cap_table)
     if JUDGE not in means:
         return ()
     return tuple(
@@ -486,25 +475,47 @@ def _lines(
     )
 
 
-def _map_table(table: Table, line: CalibrationLine, mapping: Mapped) -> Table:
-    """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N.
+def _source_means(rows: RewardRows, flags: Flags, cap_table: CapTable) -> dict[str, float]:
+    """The mean of each source's flagged rewards, weighted by agents' caps; sources without rewards are left out."""
+    cap_factors = cap_table[0].tolist()
+    # n and s of each (kind, factor), then of each (source, factor): exact integers, so that splitting changes no bit.
+    group = rows.kind_index * len(cap_factors) + cap_table[1]
+    totals = sums_by_group(group[flags], rows.sums[flags, :2], len(rows.kinds) * len(cap_factors)).tolist()
+    sums: dict[tuple[str, float], tuple[int, int]] = {}
+    for number, (count, total) in enumerate(totals):
+        kind_index, factor_index = divmod(number, len(cap_factors))
+        key = rows.kinds[kind_index].source, cap_factors[factor_index]
+        n, s = sums.get(key, (0, 0))
+        sums[key] = (n + count, s + total)
+    means = {}
+    for source in {kind.source for kind in rows.kinds}:
+        own = sorted((factor, each) for (name, factor), each in sums.items() if name == source)
+        weighted_n = sum(factor * n for factor, (n, _) in own)
+        weighted_s = sum(factor * s for factor, (_, s) in own)
+        if weighted_n > 0:
+            means[source] = weighted_s / weighted_n / MICRO
+    return means
+
+
+def _map_table(table: Table, lines: Sequence[CalibrationLine], mapping: LineMapping) -> Table:
+    """The table on the judge's scale by one of `lines`, not clipped: Σr' = b·S + (a + δ + offset)·N.
 
     a, b and δ are the `intercept`, the `slope` and the arm's offset of the line.
     """
-    number, stands_in, offset, factors = mapping
-    shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])
+    line = lines[mapping.line]
+    shift = np.array([line.intercept + line.offsets.get(name, 0.0) + mapping.offset for name in table.names])
     n, s = table.by_arm(table.n), table.by_arm(table.s)
     means = s / np.where(n != 0, n, 1.0)
-    extra = STAND_IN_VARIANCE if stands_in else 0.0
+    extra = STAND_IN_VARIANCE if mapping.stands_in else 0.0
     variance = np.array(
         [extra + line.level_variance_at(name, x) for name, x in zip(table.names, means.tolist(), strict=True)]
     )
     mapped = line.slope * table.s + shift[table.arm] * table.n
     return replace(
-        table.with_factors(*factors),
+        table,
         s=mapped,
         f=table.n - mapped,
-        line=np.full(len(table.n), number),
+        line=np.full(len(table.n), mapping.line),
         line_variance=variance[table.arm],
     )
 
