@@ -72,11 +72,10 @@ class EvidenceTable:
     ) -> Self:
         """Read the rows that still count, shifted by the rectifier and the baseline, and mapped by the scale if any.
 
-        A row of a source on the scale without a calibration line is not mapped and has weight 0, except at the start,
-        when there is no verdict to compare with. Abstentions without a line are left out. Those with one are mapped
-        last, since their fallback is the mean of the arm's other sessions. `context` may be passed in if it was
-        computed from the same rows, apart from rows of today without an agent. Raises KeyError for a row of an arm not
-        in `names`.
+        If there are lines at all, a row of the scale's sources that none maps has weight 0. Abstentions without a line
+        are left out. Those with one are mapped last, since their fallback is the mean of the arm's other sessions.
+        `context` may be passed in if it was computed from the same rows, apart from rows of today without an agent.
+        Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
         caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context
@@ -111,8 +110,8 @@ class EvidenceTable:
         return replace(graded, table=concatenate(tables))
 
     def means(self) -> Floats:
-        """Each arm's weighted mean without decay and caps; for an arm without weight that of all arms, or .5 if no arm
-        has any weight.
+        """Each arm's weighted mean, (arms,), without decay and the policy's caps. An arm without weight has the mean of
+        all arms, or .5 if no arm has any weight.
         """
         n, s, _ = self.sums(self._undecayed_weights())
         overall = float(s.sum() / n.sum()) if n.sum() else 0.5
@@ -146,8 +145,9 @@ class EvidenceTable:
         return decay
 
     def weights(self, half_life: float, scale: float) -> Floats:
-        """Weight of a reward in each row, in [0, 1], decayed and capped; `scale` is e, since caps are in
-        pseudo-observations.
+        """Weight of a reward in each row, in [0, 1], decayed over the `half_life` in days and capped.
+
+        `scale` is e, the pseudo-observations that a reward of weight 1 is worth: the policy's caps are in these.
         """
         decay = self.decay(half_life)
         weight = self._undecayed_weights() * decay
@@ -187,7 +187,8 @@ class EvidenceTable:
         """Σw·N, Σw·S and Σw·(N − S) of each arm, w the `weight` of each row.
 
         Mapped rewards may be outside [0, 1], so their S is clipped to [0, Σw·N], once for each (arm, source) and not by
-        row. In the scale's `floored` views their mean is raised to its `failure_floor` first.
+        row. Before that, the mean of each (arm, line, source) is raised to the scale's `failure_floor` if the line's
+        view is one of its `floored` views.
         """
         table, is_mapped = self.table, self.table.line != NO_LINE
         unmapped = np.where(is_mapped, 0.0, weight) if self.lines else weight
@@ -195,6 +196,7 @@ class EvidenceTable:
         scale = self.policy.scale
         if not self.lines or scale is None:
             return n, s, f
+        # The sums of mapped rows by (arm, line, source): first floored, then summed over lines and clipped.
         shape = len(table.names), len(self.lines), len(table.sources)
         cell = (table.arm * shape[1] + table.line) * shape[2] + table.source
         mapped_n, mapped_s = (
@@ -278,16 +280,19 @@ class EvidenceTable:
         return capped
 
     def _with_abstentions(self, weight: Floats, decay: Floats) -> Floats:
-        """The weights with those of abstentions, each the mean weight of the arm's other sessions, decayed.
+        """The weights, with each abstention given the mean weight of its arm's other sessions at its own `decay`.
 
-        The weights of an arm with other sessions are then scaled down to their total without abstentions: these have
-        their share p of the arm's mean, but are no evidence of their own. As their value is only known with a variance
-        V, an arm's total is at most σ²/(p²·V), σ² the variance of verdicts within arms.
+        Abstentions move an arm's mean but are no evidence of their own. So all weights of an arm with other sessions
+        are then scaled down, until their total is that of the others before. An abstention's value is only known with a
+        variance V, so an arm's total is also at most σ²/(p²·V), p the abstentions' share of it and σ² the variance of
+        verdicts within arms.
         """
         table, scale = self.table, self.policy.scale
         is_abstention = self.is_from([ABSTAINED]) & (table.line != NO_LINE)
         if scale is None or not is_abstention.any():
             return weight
+        # By arm: the other sessions' decayed number, their weighted number, and their mean weight before decay, 1 if
+        # there are none.
         n = table.by_arm(np.where(is_abstention, 0.0, decay) * table.n)
         graded = table.by_arm(np.where(is_abstention, 0.0, weight) * table.n)
         mean_weight = np.where(n > 0, graded / np.where(n > 0, n, 1.0), 1.0)
@@ -304,19 +309,20 @@ class EvidenceTable:
         return scaled
 
     def _scale_of_lines(self) -> float:
-        """The evidence scale of past grades on the common scale; σ² is pooled over all lines.
+        """The evidence scale e of past grades on the common scale; σ² is pooled over all lines.
 
         A session mapped by a line has σ² = b²·var(r) + s², with b the line's `slope`, r the fallback and s² the line's
-        `residual`. Judge and human grades count with b = 1 and s² = 0.
+        `residual`. Judge and human grades, which no line maps, count with b = 1 and s² = 0. Without grades e is the
+        least one. A prior of SCALE_PRIOR grades has the variance of a coin's toss.
         """
         table = self.table
         weight = np.where(table.age > 0, self._undecayed_weights(), 0.0)
         is_read = self.is_from(GRADED) | (table.line != NO_LINE)
         within = freedom = count = total = 0.0
-        for number in (NO_LINE, *range(len(self.lines))):
-            line_weight = np.where((table.line == number) & is_read, weight, 0.0)
+        for line_index in (NO_LINE, *range(len(self.lines))):
+            line_weight = np.where((table.line == line_index) & is_read, weight, 0.0)
             n, s, raw, q = (table.by_arm(line_weight * column) for column in (table.n, table.s, table.raw, table.q))
-            line = None if number == NO_LINE else self.lines[number]
+            line = None if line_index == NO_LINE else self.lines[line_index]
             slope, residual = (1.0, 0.0) if line is None else (line.slope, line.residual)
             line_squares = float(np.maximum(q - raw**2 / np.where(n > 0, n, 1.0), 0.0).sum())
             line_freedom = float(np.maximum(n - 1, 0.0).sum())
@@ -335,7 +341,10 @@ EvidenceContext = tuple[AgentCaps, ArmChanges | None]
 
 
 def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
-    """The agents' caps, and the arms' changes if the policy follows them. Today's rows without an agent don't count."""
+    """The agents' caps, and the arms' changes or None if the policy doesn't follow change.
+
+    Rows of today without an agent make no difference to either.
+    """
     rows = _rows_in_reach(rows, policy.days_read, today)
     caps = agent_caps(rows, policy.agent_cap, today)
     if not policy.follows_change:
@@ -354,11 +363,15 @@ def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, t
     return caps, arm_changes
 
 
-def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> tuple[CalibrationLine, ...]:
-    """The calibration lines of the `EvidenceTable` of these rows, computed without the table."""
+def calibration_lines(
+    rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date
+) -> tuple[CalibrationLine, ...]:
+    """The `lines` of the `EvidenceTable` of these rows, computed without the table; empty without a scale."""
     scale = policy.scale
-    if scale is None or not scale.is_start:
-        return () if scale is None else scale.lines
+    if scale is None:
+        return ()
+    if not scale.is_start:
+        return scale.lines
     caps, arm_changes = evidence_context(rows, names, policy, today)
     current = _current_rows(rows, policy, today, arm_changes)
     return _lines(scale, current, {kind.source for kind in current.kinds}, today, caps.factor_table(current))
@@ -368,7 +381,8 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
     """Cumulative −log of the fraction of each arm's evidence that survives drift, shape (m + 1, arms).
 
     Row i is the loss up to the start of day i, the last row up to today. `days` (m,) are ascending −ages of past days,
-    `added` (m, arms) the evidence of each, `kappa` (arms,) is κ.
+    `added` (m, arms) the evidence of each, `kappa` (arms,) is κ. From one day to the next the evidence is multiplied by
+    the decay and divided by the growth of its variance, as in `EvidenceTable.drift_factors`.
     """
     decay = math.exp2(-1 / half_life)
     ages = np.append(-days.astype(np.float64), 0.0)
@@ -383,12 +397,12 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
 
 
 def _rows_in_reach(rows: RewardRows, days_read: int, today: date) -> RewardRows:
-    """The rows of the last `days_read` days up to today."""
+    """The rows of today and of the last `days_read` days before."""
     return rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
 
 
 def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: ArmChanges | None) -> RewardRows:
-    """The rows in reach that are not before their arm's latest break."""
+    """The rows that the policy still reads, without those before their arm's latest break in `arm_changes`."""
     rows = _rows_in_reach(rows, policy.days_read, today)
     if arm_changes is None or not arm_changes.breaks:
         return rows
@@ -521,9 +535,9 @@ def _map_table(table: Table, lines: Sequence[CalibrationLine], mapping: LineMapp
 
 
 def _scale_of_grades(table: Table, is_read: Flags, *, highest: float, min_variance: float = 0.0) -> float:
-    """The evidence scale of the flagged rows of past days, σ² = Σ(Q − S²/N) / Σ(N − 1) over the arms.
+    """The evidence scale e of the rows of past days that `is_read` flags; σ² = Σ(Q − S²/N) / Σ(N − 1) over the arms.
 
-    σ² is pooled with that of a coin. The result is from 1 to `highest`.
+    σ² is pooled with that of a coin's toss and at least `min_variance`. e is from 1 to `highest`; 1 without rows.
     """
     weight = np.where((table.age > 0) & is_read, table.capped, 0.0)
     n, s, q = (table.by_arm(weight * column) for column in (table.n, table.s, table.q))
