@@ -80,9 +80,10 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 
 
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
-    """F of each arm at x[0], (K, 1), then at the points of each block in turn, (K, points of the block).
+    """Each arm's cumulative distribution F at x[0], (K, 1), then at the points of each block in turn, (K, points).
 
-    F is set to 1 at x[-1], above which hardly any arm's mean lies.
+    A block has so many points that the arrays of all arms stay small. F is set to 1 at x[-1], above which hardly any
+    arm's mean lies.
     """
     from scipy.special import betainc
 
@@ -120,12 +121,12 @@ def _beta_cdf(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats
 
 
 def propensities(chance: Floats, *, floor: float) -> Floats:
-    """π = f + (1 − K·f)·P(best), so that every arm keeps a chance of at least f. Shape (K,), sums to 1.
+    """The chance of each arm, π = f + (1 − K·f)·P, so that every arm keeps one of at least f. Shape (K,), sums to 1.
 
-    `chance` is any distribution over the K eligible arms. If K floors would take more than half of all draws (K·f > ½),
-    f is lowered to 1/(2K).
+    P is P(best) or any other `chance` of the K eligible arms, divided by its sum. f is the `floor`, but if K floors
+    would take more than half of all draws, f is 1/(2K).
     """
     count = len(chance)
-    low = min(floor, 0.5 / count)
-    shares: Floats = low + (1 - count * low) * chance / chance.sum()
+    least = min(floor, 0.5 / count)
+    shares: Floats = least + (1 - count * least) * chance / chance.sum()
     return shares
