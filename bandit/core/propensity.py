@@ -48,7 +48,10 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
 
 
 def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
-    """A bound, found by bisection, that the best arm is below with a probability of at most NEGLIGIBLE."""
+    """A bound, found by bisection, that the best arm is below with a probability of at most NEGLIGIBLE.
+
+    The best arm is below x if all arms are, with the probability Π F_i(x); fewer arms give a cautious bound.
+    """
     from scipy.special import betainc, betaincinv
 
     low = float(betaincinv(alpha, beta, NEGLIGIBLE).max())
@@ -66,7 +69,8 @@ def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
 def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
     """The integral of `p_best` on the grid x, (K,), not normalised.
 
-    For each arm i, Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends).
+    For each arm i, Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends). The points of x
+    come in blocks; `before` and `others_before` are F_i and Π_{j≠i} F_j at the last point of the block before.
     """
     chance = np.zeros(len(alpha))
     before = others_before = np.zeros((len(alpha), 1))
@@ -103,7 +107,7 @@ def _beta_cdf(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats
 
         F(x + h) = F(x) + h/2·(f(x) + f(x+h)) − h²/12·(f′(x+h) − f′(x)) + O(h⁵ f⁗)        (Euler–Maclaurin)
 
-    For arms for which that is too imprecise, it is the incomplete beta function itself, which is slower.
+    For arms for which that is too imprecise, F is the incomplete beta function itself, which is slower.
     """
     from scipy.special import betainc, betaln
 
