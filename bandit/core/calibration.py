@@ -94,10 +94,11 @@ class JudgedSession:
 class CalibrationLine:
     """The map of one (source, version, view): r' = `intercept` + `slope`·r + `offsets`[arm].
 
-    `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
-    `doubt` is the variance of the line's value there, `slope_doubt` that of the slope, `spread` is ω², `residual` s².
-    `widened` is the factor by which variances grow because ω² is estimated from few arms (the squared ratio of
-    Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that the line has no weight.
+    `pairs` has the number of pairs by arm. `low` and `high` bound the slope's central 90 %. `centre` is the mean
+    fallback x̄ of the arms, `doubt` the variance of the line's value there, `slope_doubt` the variance of the slope,
+    `spread` is ω² and `residual` s². `widened` is the factor by which variances grow because ω² is estimated from few
+    arms (the squared ratio of Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that
+    the line has no weight.
     """
 
     source: str

@@ -141,8 +141,8 @@ def detect_changes(
     """The breaks, judges' shifts and drift of the arms `names` from their rewards of days before `today`.
 
     `names` must be sorted; the rows may be in any order. A reward of a judge or a person is trusted if it isn't
-    self-reported and its standing isn't contested, that is, has the factor 1 in `standings` (1 if missing). `offsets`
-    and `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents.
+    self-reported and isn't contested: its standing has the factor 1 in `standings` (1 if missing). `offsets` and
+    `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents.
 
     Only trusted rewards are used, with one exception: with `varies_by_day`, which also estimates the variance between
     days, an arm with fewer than MIN_REWARDS trusted ones, too few for a break, also uses its self-reported ones,

@@ -179,6 +179,7 @@ class EvidenceTable:
         amount = (self._undecayed_weights() * table.n)[is_past]
         added: Floats = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms).astype(np.float64)
         loss = _drift_loss(days, added.reshape(len(days), arms), self.changes.drift, half_life)
+        # A row loses what its arm's evidence loses from the row's day until today.
         factors = np.ones(len(table.n))
         factors[is_past] = np.exp(loss[day, arm] - loss[-1][arm])
         return factors
@@ -441,9 +442,9 @@ def _split_by_line(
         pair_of_kind.append(-1 if is_dropped else index_of.setdefault((standing, mapping), len(index_of)))
     pair = np.array(pair_of_kind, dtype=np.int64)[rows.kind_index]
     standings = sorted({standing for standing, mapping in index_of if mapping is None}, reverse=True)
-    # The factors of each standing are a block of all caps' factors, which `cap_factors` has in ascending order.
+    # Each standing has a block of pairs, one for each cap's factor, greatest first; `cap_factors` is ascending.
     weight_factors = [(standing, factor) for standing in standings for factor in reversed(cap_factors.tolist())]
-    # Where each pair's block starts, -1 if it is mapped; the trailing -1 is for dropped rows, whose pair is -1.
+    # Where the block of each (standing, mapping) starts, -1 if mapped; the trailing -1 is for dropped rows.
     block_starts = []
     for standing, mapping in index_of:
         block_starts.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
@@ -492,7 +493,7 @@ def _lines(
 def _source_means(rows: RewardRows, flags: Flags, cap_table: CapTable) -> dict[str, float]:
     """The mean of each source's flagged rewards, weighted by agents' caps; sources without rewards are left out."""
     cap_factors = cap_table[0].tolist()
-    # n and s of each (kind, factor), then of each (source, factor): exact integers, so that splitting changes no bit.
+    # n and Σr of each (kind, factor), then of each (source, factor): exact integers, so that splitting changes no bit.
     group = rows.kind_index * len(cap_factors) + cap_table[1]
     totals = sums_by_group(group[flags], rows.sums[flags, :2], len(rows.kinds) * len(cap_factors)).tolist()
     sums: dict[tuple[str, float], tuple[int, int]] = {}

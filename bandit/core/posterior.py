@@ -127,9 +127,15 @@ class Posterior:
         """The posterior of each arm by name."""
         from scipy.special import betaincinv
 
-        low, high = (betaincinv(self.alpha, self.beta, tail) for tail in (TAIL, 1 - TAIL))
-        return {
-            name: ArmPosterior(
+        low = betaincinv(self.alpha, self.beta, TAIL)
+        high = betaincinv(self.alpha, self.beta, 1 - TAIL)
+        arms = {}
+        for i, name in enumerate(self.names):
+            shared = None
+            if self.pooled is not None and name in self.policy.parts:
+                mean, strength = float(self.pooled.mean[i]), float(self.pooled.strength[i])
+                shared = SharedPrior(parts=self.policy.parts[name], mean=mean, strength=strength)
+            arms[name] = ArmPosterior(
                 arm=name,
                 alpha=float(self.alpha[i]),
                 beta=float(self.beta[i]),
@@ -138,16 +144,9 @@ class Posterior:
                 high=float(high[i]),
                 long_run_mean=float(self.long_run_mean[i]),
                 evidence=self.evidence.get(name, ()),
-                shared=None
-                if self.pooled is None or name not in self.policy.parts
-                else SharedPrior(
-                    parts=self.policy.parts[name],
-                    mean=float(self.pooled.mean[i]),
-                    strength=float(self.pooled.strength[i]),
-                ),
+                shared=shared,
             )
-            for i, name in enumerate(self.names)
-        }
+        return arms
 
     @cached_property
     def version(self) -> str:
