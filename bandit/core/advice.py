@@ -104,7 +104,7 @@ class Advice:
 
 
 def advise(facts: BanditFacts) -> list[Advice]:
-    """What the rules find, in their order."""
+    """The advice of each rule that finds something, in the order of RULES."""
     return [advice for rule in RULES if (advice := rule(facts)) is not None]
 
 
@@ -115,6 +115,7 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
     agent's cap, so that one fold covers all arms. `rows` are those that `posterior` was folded from.
     """
     table, policy, context = RewardRows.from_rows(rows), posterior.policy, (posterior.caps, posterior.changes)
+    # The source with the greatest weight; of several, the last by name.
     source = max(policy.weights, key=lambda name: (policy.weights[name], name), default="")
     before = posterior.alpha / (posterior.alpha + posterior.beta)
     largest = np.zeros(len(before))
@@ -129,7 +130,7 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
 
 
 def flat(facts: BanditFacts) -> Advice | None:
-    """Most arms have the same mean. The band is put at each mean in turn, to find the one with the most arms."""
+    """Most arms have about the same mean. The band is put at each mean in turn, to find the one with the most arms."""
     means = sorted(arm.mean for arm in facts.arms if arm.rewards >= MIN_REWARDS)
     bands = [[mean for mean in means if low <= mean <= low + FLAT_BAND] for low in means]
     alike = max(bands, key=len, default=[])
@@ -146,6 +147,7 @@ def flat(facts: BanditFacts) -> Advice | None:
 
 
 def frozen(facts: BanditFacts) -> Advice | None:
+    """Choosable arms whose mean no single reward moves visibly."""
     arms = [arm for arm in facts.arms if arm.live and arm.jump < MIN_JUMP]
     if not arms:
         return None
@@ -160,6 +162,7 @@ def frozen(facts: BanditFacts) -> Advice | None:
 
 
 def starved(facts: BanditFacts) -> Advice | None:
+    """Choosable arms with very few rewards, though another arm has many."""
     leader = max(facts.arms, key=lambda arm: arm.rewards, default=None)
     if leader is None or leader.rewards < MIN_LEADER_REWARDS:
         return None
@@ -167,31 +170,34 @@ def starved(facts: BanditFacts) -> Advice | None:
     arms = [arm for arm in facts.arms if arm.live and not arm.on_probation and arm.rewards < limit]
     if not arms:
         return None
+    counts = _list_arms(arms, lambda arm: _with_noun(arm.rewards, "reward"))
     return Advice(
         kind=AdviceKind.STARVED,
         arms=_names(arms),
-        observation=f"{_list_arms(arms, lambda arm: _with_noun(arm.rewards, 'reward'))}, where {leader.name} has "
-        f"{leader.rewards}: under {100 * MIN_SHARE_OF_LEADER:g} %. A winner was found before the others were tried.",
+        observation=f"{counts}, where {leader.name} has {leader.rewards}: under {100 * MIN_SHARE_OF_LEADER:g} %. "
+        "A winner was found before the others were tried.",
         action="Raise the exploration, see that there is work for it, or retire it.",
     )
 
 
 def unfinished(facts: BanditFacts) -> Advice | None:
+    """Arms that were chosen many times since a session of theirs last finished."""
     arms = [arm for arm in facts.arms if arm.unfinished > MAX_UNFINISHED]
     if not arms:
         return None
     worst = max(arm.unfinished for arm in arms)
     verdict = "choosing it teaches nothing" if worst > MANY_UNFINISHED else "that is a lot to be still running"
+    counts = _list_arms(arms, lambda arm: f"chosen {arm.unfinished} times")
     return Advice(
         kind=AdviceKind.UNFINISHED,
         arms=_names(arms),
-        observation=f"{_list_arms(arms, lambda arm: f'chosen {arm.unfinished} times')} since a session of it last "
-        f"came to an end: {verdict}.",
+        observation=f"{counts} since a session of it last came to an end: {verdict}.",
         action="See why those runs ended before a session was sent, or ran as something else.",
     )
 
 
 def not_learning(facts: BanditFacts) -> Advice | None:
+    """Arms without a reward despite many decisions, unless `unfinished` gives its stronger advice on them."""
     arms = [
         arm
         for arm in facts.arms
@@ -199,15 +205,17 @@ def not_learning(facts: BanditFacts) -> Advice | None:
     ]
     if not arms:
         return None
+    counts = _list_arms(arms, lambda arm: f"chosen {arm.decisions} times")
     return Advice(
         kind=AdviceKind.NOT_LEARNING,
         arms=_names(arms),
-        observation=f"{_list_arms(arms, lambda arm: f'chosen {arm.decisions} times')}, and not one reward came of it.",
+        observation=f"{counts}, and not one reward came of it.",
         action="See whether its sessions come in under this name, and what their grades were.",
     )
 
 
 def fallback_heavy(facts: BanditFacts) -> Advice | None:
+    """Arms with a large share of evidence from fallbacks, that is, not from judges or people."""
     arms = [
         arm
         for arm in facts.arms
@@ -225,6 +233,7 @@ def fallback_heavy(facts: BanditFacts) -> Advice | None:
 
 
 def over_optimistic(facts: BanditFacts) -> Advice | None:
+    """Arms whose posterior mean is far above the mean of their rewards."""
     arms = [
         arm
         for arm in facts.arms
@@ -242,20 +251,21 @@ def over_optimistic(facts: BanditFacts) -> Advice | None:
 
 
 def drained(facts: BanditFacts) -> Advice | None:
+    """Choosable arms whose many rewards have decayed to little evidence."""
     arms = [arm for arm in facts.arms if arm.live and arm.rewards >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE]
     if not arms:
         return None
+    decayed = _list_arms(arms, lambda arm: f"{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}")
     return Advice(
         kind=AdviceKind.DRAINED,
         arms=_names(arms),
-        observation=f"Old rewards have faded: "
-        f"{_list_arms(arms, lambda arm: f'{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}')}.",
+        observation=f"Old rewards have faded: {decayed}.",
         action="Lengthen the half-life, or give it a session now and then.",
     )
 
 
 def supply_bound(facts: BanditFacts) -> Advice | None:
-    """Arms lack work that would be chosen at least as often as by equal chances. For others it hardly matters."""
+    """Arms that lacked work, among those with at least the chance of an equal share; for others it hardly matters."""
     equal_chance = 1 / max(sum(arm.live for arm in facts.arms), 1)
     arms = [arm for arm in facts.arms if arm.unsupplied and arm.chance >= equal_chance]
     if not arms:
@@ -270,6 +280,7 @@ def supply_bound(facts: BanditFacts) -> Advice | None:
 
 
 def uncalibrated(facts: BanditFacts) -> Advice | None:
+    """A bandit with rewards, but few sessions that a person graded blind, to compare machines with."""
     if facts.pairs is None or facts.pairs >= MIN_PAIRS or not any(arm.rewards for arm in facts.arms):
         return None
     return Advice(
@@ -281,6 +292,7 @@ def uncalibrated(facts: BanditFacts) -> Advice | None:
 
 
 def judge_moved(facts: BanditFacts) -> Advice | None:
+    """The latest shift of a judge, if there is any."""
     last = max(facts.shifts, key=lambda shift: shift.day, default=None)
     if last is None:
         return None

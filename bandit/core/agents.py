@@ -64,30 +64,36 @@ class AgentCaps:
         # A kind that isn't capped has no group, and -1 stands for that.
         number: dict[CapGroup | None, int] = {group: index for index, group in enumerate(self.groups)}
         group = rows.map_kinds(lambda kind: number.get(_cap_group(kind), -1))
+        # Look each row up among the capped days by a code for (day, group); an uncapped row's -1 is none of them.
         size = len(self.groups)
         capped_codes, row_codes = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
         order = np.argsort(capped_codes, kind="stable")
         match = order[np.minimum(np.searchsorted(capped_codes, row_codes, sorter=order), len(capped_codes) - 1)]
         # An uncapped row is treated as one of `cap` sessions, which has the factor 1.
         n = np.where(capped_codes[match] == row_codes, self.n[match], self.cap)
-        counts, factor_index = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
-        factor_index[counts] = np.arange(len(counts), 0, -1) - 1
-        factor_index[self.cap] = len(counts)
-        return np.append(self.cap / counts[::-1], 1.0), factor_index[n]
+        # The factors are cap/n of the distinct n, descending, and 1. `index_by_n` has the index of each n's factor.
+        counts, index_by_n = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
+        index_by_n[counts] = np.arange(len(counts), 0, -1) - 1
+        index_by_n[self.cap] = len(counts)
+        return np.append(self.cap / counts[::-1], 1.0), index_by_n[n]
 
 
 def _cap_group(row: RewardRow | RowKind) -> CapGroup | None:
-    """The group in which the row is capped; None if it is never capped or its agent is unknown."""
+    """The group of rows with which this one is capped; None if it is never capped or its agent is unknown."""
     if not row.agent or row.witness in INDEPENDENT_WITNESSES or row.source == TRUTH:
         return None
     return row.arm, row.agent, row.source == ABSTAINED
 
 
 def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> AgentCaps:
-    """The days up to `today` on which the cap takes effect. Rows in any order and however split."""
+    """The days up to `today` on which the cap takes effect; none if `cap` is None.
+
+    The order of the rows and how they are split make no difference.
+    """
     if cap is None:
         return AgentCaps()
     table = RewardRows.from_rows(rows)
+    # Agents with enough past rewards that another agent is capped because of them.
     past_rewards: Counter[str] = Counter()
     for kind, (n, *_) in table.select(table.day < today.toordinal()).totals():
         if kind.agent and kind.source != ABSTAINED:
@@ -102,6 +108,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> Agent
     has_others = np.array([bool(active_agents - {agent}) for _, agent, _ in index_of] + [False])
     group = np.array(group_indexes, dtype=np.int64)[table.kind_index]
     is_cappable = has_others[group] & (table.day <= today.toordinal())
+    # Count the sessions of each (day, group), and pick those with more than `cap`.
     size = max(len(index_of), 1)
     codes, at = distinct(table.day[is_cappable] * size + group[is_cappable])
     sessions = sums_by_group(at, table.sums[is_cappable, :1], len(codes))[:, 0]

@@ -86,6 +86,7 @@ class Draws:
 
     @classmethod
     def none(cls) -> Self:
+        """No draws: all columns empty."""
         flags, numbers = np.zeros(0, dtype=bool), np.zeros(0)
         days = np.zeros(0, dtype=np.int64)
         return cls(taken=flags, chance=numbers, came=flags, heeded=flags, outcome=numbers, least=numbers, day=days)
@@ -109,7 +110,11 @@ class Draws:
         )
 
     def unscored(self) -> "UnscoredShares":
-        """The shares without an outcome, by group, with the p-value of a normal approximation."""
+        """The shares without an outcome in either group, 0 in an empty one, with the p-value of their difference.
+
+        With a missing outcome as 1 and others as 0, `off` is the deviation from the mean of all. If the draw made no
+        difference, Σ(A − p)·off is about normal, with the mean 0 and the variance Σp·(1 − p)·off².
+        """
         from scipy.special import ndtr
 
         missing, n = ~self.scored, len(self.taken)
@@ -164,7 +169,7 @@ class Bets:
         """The bets on those draws that have an outcome."""
         scored = draws.scored
         taken, p, y, least = draws.taken[scored], draws.chance[scored], draws.outcome[scored], draws.least[scored]
-        n = np.arange(len(y))
+        n = np.arange(len(y))  # of outcomes before each
         predicted = (np.cumsum(y) - y + PRIOR_WEIGHT * PRIOR_OUTCOME) / (n + PRIOR_WEIGHT)
         # The greatest possible |y − m|, wherever in its range the outcome lies.
         max_error = np.maximum(predicted - least, least + 1 - predicted)
@@ -211,7 +216,8 @@ class Bets:
         """Expected further draws with this chance until an effect of this size reaches the e-value `threshold`.
 
         A row adds about λ·h·τ − λ²·h·(σ² + τ²·h)/2 to the log-wealth at the stake λ, with τ the `effect`, h = p·(1 − p)
-        of the `chance` p, and σ² the `variance`. 0 if the present rows should suffice.
+        of the `chance` p, and σ² the `variance`. The best stake has to make up for the others and for the other side,
+        which may lose everything. 0 if the present rows should suffice.
         """
         h = chance * (1 - chance)
         stakes = np.minimum(STAKES, MAX_LOSS / (max(chance, 1 - chance) * max(PRIOR_OUTCOME, 1 - PRIOR_OUTCOME)))

@@ -94,10 +94,11 @@ class JudgedSession:
 class CalibrationLine:
     """The map of one (source, version, view): r' = `intercept` + `slope`·r + `offsets`[arm].
 
-    `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
-    `doubt` is the variance of the line's value there, `slope_doubt` that of the slope, `spread` is ω², `residual` s².
-    `widened` is the factor by which variances grow because ω² is estimated from few arms (the squared ratio of
-    Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that the line has no weight.
+    `pairs` has the number of pairs by arm. `low` and `high` bound the slope's central 90 %. `centre` is the mean
+    fallback x̄ of the arms, `doubt` the variance of the line's value there, `slope_doubt` the variance of the slope,
+    `spread` is ω² and `residual` s². `widened` is the factor by which variances grow because ω² is estimated from few
+    arms (the squared ratio of Student's quantile to the normal one). `backwards`: the slope may be 0 or less, so that
+    the line has no weight.
     """
 
     source: str
@@ -141,7 +142,7 @@ class CalibrationLine:
     def level_variance_at(self, arm: str, fallback: float) -> float:
         """Variance of the mean verdict that the line predicts for an arm with this mean fallback; at most 1/12.
 
-        It does not count the arm's own pairs, except for abstentions, which have no other evidence.
+        The arm's own pairs don't reduce it, except for abstentions, which have no other evidence.
         """
         line_variance = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
         n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0
@@ -209,7 +210,7 @@ class Scale:
         return {source: factor * weight for source, weight in self.weights.items()}
 
     def replace_weights(self, weights: Mapping[str, float], today: date) -> dict[str, float]:
-        """`weights` with the scale's own for its sources; 0 stays 0, because the policy turned that source off."""
+        """The policy's `weights` by source, but the scale's for its sources; 0 stays 0: the policy turned it off."""
         own = self.weights_on(today)
         return {source: own.get(source, weight) if weight else 0.0 for source, weight in weights.items()}
 
@@ -228,7 +229,7 @@ class Scale:
     @property
     def failure_floor(self) -> float:
         """The least mean that an arm's failures are read as: the mean verdict of judged abstentions, 0 if too few were
-        judged. Otherwise leaving no trace would pay more than failing.
+        judged. Without such a floor, leaving no trace would pay more than failing.
         """
         line = self.by_key.get((ABSTAINED, ANY, ANY))
         return 0.0 if line is None or line.n < MIN_FLOOR_ABSTENTIONS else line.value("", line.centre)
@@ -258,20 +259,24 @@ class Scale:
 
 
 def find_line(lines: Mapping[Key, LineOrIndex], key: Key) -> LineOrIndex | None:
-    """The value in `lines` for grades of `key`: that of its own line, or of the one that stands in for it."""
+    """The value in `lines` for grades of `key`: its own, or that of the line that stands in; None if there is neither.
+
+    A `key` is a (source, version, view).
+    """
     own = lines.get(key)
     return lines.get((key[0], ANY, ANY)) if own is None else own
 
 
 def fit(pairs: Iterable[JudgedSession], at_start: Scale) -> Scale:
-    """Fit a scale to these pairs; without pairs it is `at_start`. Pairs in any order give the same bits.
+    """Fit a scale to these pairs, with the sources and floored views of `at_start`; without pairs it is `at_start`.
 
-    Abstentions of a reason get a line from MIN_ABSTENTIONS pairs on.
+    Pairs in any order give the same bits. Abstentions of a reason get a line from MIN_ABSTENTIONS pairs on.
     """
     ordered = sorted(pairs, key=lambda pair: (pair.key, pair.arm, pair.day, pair.judge, pair.fallback))
     if not ordered:
         return at_start
     ordered = _with_abstention_fallbacks(ordered)
+    # Each pair counts for its own line, and for the line of all its source's pairs, which stands in for missing lines.
     groups: dict[Key, list[JudgedSession]] = {}
     for pair in ordered:
         groups.setdefault(pair.key, []).append(pair)
@@ -306,8 +311,10 @@ def starting_line(source: str, *, shift: float) -> CalibrationLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ArmMoments:
-    """Per arm: `n` pairs, mean fallback `x`, mean verdict `y`. Overall: `xx`, `xy` and `yy` are the variances and the
-    covariance of single pairs within arms.
+    """Per arm, in the order of `names`: `n` pairs, mean fallback `x`, mean verdict `y`.
+
+    Over all arms: the variance `xx` of fallbacks, `yy` of verdicts, and their covariance `xy`, of single pairs within
+    arms. `yy` is pooled with a prior.
     """
 
     names: tuple[str, ...]
@@ -327,15 +334,16 @@ def _arm_moments(pairs: Sequence[JudgedSession]) -> _ArmMoments:
     mean_x, mean_y = np.bincount(at, weights=x) / n, np.bincount(at, weights=y) / n
     off_x, off_y = x - mean_x[at], y - mean_y[at]
     freedom = max(len(pairs) - len(names), 0)
-    # The prior of the verdicts' variance: three equal verdicts don't prove an exact line.
+    # Only the verdicts' variance has a prior above 0: three equal verdicts don't prove an exact line.
     yy = (float(off_y @ off_y) + PRIOR_VERDICTS * PRIOR_VARIANCE) / (freedom + PRIOR_VERDICTS)
-    xx, xy = (float(off_x @ off) / (freedom + PRIOR_VERDICTS) for off in (off_x, off_y))
+    xx = float(off_x @ off_x) / (freedom + PRIOR_VERDICTS)
+    xy = float(off_x @ off_y) / (freedom + PRIOR_VERDICTS)
     return _ArmMoments(names=tuple(names.tolist()), n=n, x=mean_x, y=mean_y, xx=xx, xy=xy, yy=yy)
 
 
 def _with_abstention_fallbacks(pairs: Sequence[JudgedSession]) -> list[JudgedSession]:
     """The pairs, with each abstention's fallback set to the mean verdict of its arm's other sessions, or of all."""
-    sums: dict[str, tuple[float, int]] = {}
+    sums: dict[str, tuple[float, int]] = {}  # of verdicts, and their number, by arm; "" for all arms together
     for pair in pairs:
         if pair.source == ABSTAINED:
             continue
@@ -350,7 +358,10 @@ def _with_abstention_fallbacks(pairs: Sequence[JudgedSession]) -> list[JudgedSes
 
 
 def _fit_line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
-    """The line of these pairs, at least one: first b, s² and ω² from all arms, then each arm's offset δ."""
+    """The line of these pairs, at least one: first b, s² and ω² from all arms, then each arm's offset δ.
+
+    The formulas are in the module's docstring and at `CalibrationLine`.
+    """
     from scipy.special import stdtrit
 
     arms = _arm_moments(pairs)
@@ -359,8 +370,9 @@ def _fit_line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
     slope, arm_variance, sum_xx = _fit_slope(arms, trust)
     residual = max(arms.yy - 2 * slope * arms.xy + slope**2 * arms.xx, PRIOR_VARIANCE / 4)
     spread = _spread(arms, trust, slope, residual, prior=ABSTENTION_SPREAD if is_abstention else PRIOR_SPREAD)
-    noise = spread + residual / arms.n  # variance of an arm's mean verdict about the line
+    noise = spread + residual / arms.n  # variance of each arm's mean verdict about the line
     precision = 1 / noise
+    # The line goes through the precision-weighted means of the arms: the fallback `centre` and the verdict `level`.
     centre = float(precision @ arms.x / precision.sum())
     level = float(precision @ arms.y / precision.sum())
     prior_slope_variance = (SLOPE_RANGE[1] - SLOPE_RANGE[0]) ** 2 * UNIFORM_VARIANCE
@@ -369,7 +381,7 @@ def _fit_line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
     deviation = arms.y - level - slope * (arms.x - centre)
     shrinkage = _shrinkage(spread, residual, arms.n)
     # Only enough arms that differ enough can show that the slope may be 0 or less.
-    is_telling = not is_abstention and arm_variance >= MIN_ARM_DEVIATION**2 and trust.sum() >= MIN_TRUST
+    shows_slope = not is_abstention and arm_variance >= MIN_ARM_DEVIATION**2 and trust.sum() >= MIN_TRUST
     return CalibrationLine(
         source=key[0],
         version=key[1],
@@ -384,14 +396,14 @@ def _fit_line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
         spread=spread,
         residual=residual,
         widened=float(stdtrit(_arm_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
-        backwards=bool(is_telling and slope - half_width <= 0),
+        backwards=bool(shows_slope and slope - half_width <= 0),
         offsets=dict(zip(arms.names, (shrinkage * deviation).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
 
 
 class _SlopeFit(NamedTuple):
-    """The `slope` b, the variance between the arms' true mean fallbacks, and Σu(x − x̄)² with that of the prior."""
+    """The `slope` b, the variance between the arms' true mean fallbacks, and Σu(x − x̄)² including the prior's."""
 
     slope: float
     arm_variance: float
@@ -399,16 +411,21 @@ class _SlopeFit(NamedTuple):
 
 
 def _fit_slope(arms: _ArmMoments, trust: Floats) -> _SlopeFit:
-    """The slope between the arms with the weights u = `trust`, shrunk towards `_prior_slope`."""
-    whole = float(trust.sum())
-    x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole
+    """The slope b between the arms' mean fallbacks x and mean verdicts y, shrunk towards `_prior_slope`.
+
+    b = Σu(x − x̄)(y − ȳ) / Σu(x − x̄)², with the weights u = `trust`, and each sum less what sampling adds to it.
+    """
+    total_trust = float(trust.sum())
+    x = arms.x - trust @ arms.x / total_trust
+    y = arms.y - trust @ arms.y / total_trust
     sampling = _sampling_share(arms, trust)
     sum_xx = max(float(trust @ x**2) - sampling * arms.xx, 0.0)
     sum_xy = float(trust @ (x * y)) - sampling * arms.xy
-    variance = sum_xx / max(whole - 1, 1.0)
-    prior = PRIOR_ARMS * max(variance, MIN_ARM_DEVIATION**2)
-    slope = (sum_xy + _prior_slope(arms) * prior) / (sum_xx + prior)
-    return _SlopeFit(slope=float(np.clip(slope, *SLOPE_RANGE)), arm_variance=variance, sum_xx=sum_xx + prior)
+    variance = sum_xx / max(total_trust - 1, 1.0)
+    # The prior is worth PRIOR_ARMS arms, whose mean fallbacks differ as much as these arms' do.
+    prior_xx = PRIOR_ARMS * max(variance, MIN_ARM_DEVIATION**2)
+    slope = (sum_xy + _prior_slope(arms) * prior_xx) / (sum_xx + prior_xx)
+    return _SlopeFit(slope=float(np.clip(slope, *SLOPE_RANGE)), arm_variance=variance, sum_xx=sum_xx + prior_xx)
 
 
 def _sampling_share(arms: _ArmMoments, trust: Floats) -> float:
@@ -417,23 +434,27 @@ def _sampling_share(arms: _ArmMoments, trust: Floats) -> float:
 
 
 def _prior_slope(arms: _ArmMoments) -> float:
-    """The prior of b, from sessions within arms.
+    """The prior of b, from single sessions within arms, with x the fallback and y the verdict.
 
-    It lies between 1 and the slope var(y)/cov(x, y), which corrects for noise in the fallback x. The
-    latter's share is R²/(R² + START_WEIGHT): a half if x explains as much of y as any fallback is assumed to.
+    It is 1 if fallbacks and verdicts don't go together. Otherwise it lies between 1 and the reverse regression's slope
+    var(y)/cov(x, y), which is right if all scatter about the line is noise of the fallback. The share of that slope is
+    R²/(R² + START_WEIGHT). START_WEIGHT is the R² that any fallback is assumed to have; for one that good it is a half.
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0
-    explained = arms.xy**2 / (arms.xx * arms.yy)
-    structural = float(np.clip(arms.yy / arms.xy, *SLOPE_RANGE))
-    return 1 + (structural - 1) * explained / (explained + START_WEIGHT)
+    r_squared = arms.xy**2 / (arms.xx * arms.yy)
+    reverse_slope = float(np.clip(arms.yy / arms.xy, *SLOPE_RANGE))
+    return 1 + (reverse_slope - 1) * r_squared / (r_squared + START_WEIGHT)
 
 
 def _spread(arms: _ArmMoments, trust: Floats, slope: float, residual: float, *, prior: float) -> float:
-    """ω²: the arms' squared deviations from their line less what sampling adds, pooled with the `prior` ω."""
-    whole = float(trust.sum())
-    off = (arms.y - trust @ arms.y / whole) - slope * (arms.x - trust @ arms.x / whole)
-    excess = float(trust @ off**2) - residual * _sampling_share(arms, trust)
+    """ω²: the arms' squared deviations from their line less what sampling adds, pooled with the `prior` of ω.
+
+    `residual` is s². Without degrees of freedom only the prior counts.
+    """
+    total_trust = float(trust.sum())
+    deviation = (arms.y - trust @ arms.y / total_trust) - slope * (arms.x - trust @ arms.x / total_trust)
+    excess = float(trust @ deviation**2) - residual * _sampling_share(arms, trust)
     freedom = _arm_freedom(trust)
     return (max(excess, 0.0) * (freedom > 0) + PRIOR_ARMS * prior**2) / (freedom + PRIOR_ARMS)
 
@@ -444,12 +465,18 @@ def _arm_freedom(trust: Floats) -> float:
 
 
 def _shrinkage(spread: float, residual: float, n: Any) -> Any:
-    """The share of δ in an arm's deviation from the line, ω²/(ω² + s²/n); n pairs, a number or an array."""
+    """The share of δ in an arm's deviation from the line, ω²/(ω² + s²/n); ω² is `spread`, s² `residual`.
+
+    The number of pairs `n` may be a number or an array.
+    """
     return spread / (spread + residual / n)
 
 
 def _source_weight(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
-    """R² of verdicts on r' within arms, over all lines of the source, shrunk towards START_WEIGHT; 0 without pairs."""
+    """R² of verdicts y on r' within arms, over all lines of the source, shrunk towards START_WEIGHT; 0 without pairs.
+
+    An r' that goes against the verdicts explains nothing.
+    """
     own = [pair for pair in pairs if pair.source == source]
     if not own:
         return 0.0
@@ -457,7 +484,8 @@ def _source_weight(scale: Scale, pairs: Sequence[JudgedSession], source: str) ->
     names, at = np.unique([pair.arm for pair in own], return_inverse=True)
     r, y = np.array([(lines[pair.key].clipped(pair.arm, pair.fallback), pair.judge) for pair in own]).T
     n = np.bincount(at)
-    off_r, off_y = (each - (np.bincount(at, weights=each) / n)[at] for each in (r, y))
+    off_r = r - (np.bincount(at, weights=r) / n)[at]
+    off_y = y - (np.bincount(at, weights=y) / n)[at]
     freedom = len(own) - len(names)
     rr, ry, yy = off_r @ off_r, off_r @ off_y, off_y @ off_y
     explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry > 0 else 0.0

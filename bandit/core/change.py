@@ -29,7 +29,7 @@ All of this depends on integer sums of past days only, so that a correction undo
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
@@ -140,26 +140,29 @@ def detect_changes(
 ) -> ArmChanges:
     """The breaks, judges' shifts and drift of the arms `names` from their rewards of days before `today`.
 
-    `names` must be sorted; the rows may be in any order. Only judge and human rewards count that are not self-reported
-    and whose standing is uncontested, that is, has the factor 1 in `standings`. `offsets` and `contexts` correct
-    rewards as in `bandit.core.rectify`; `caps` are those of agents.
+    `names` must be sorted; the rows may be in any order. A reward of a judge or a person is trusted if it isn't
+    self-reported and isn't contested: its standing has the factor 1 in `standings` (1 if missing). `offsets` and
+    `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents.
 
-    With `varies_by_day` the variance between days is estimated. Arms with fewer than MIN_REWARDS such rewards, too few
-    for a break, then also use self-reported ones, weighted by `standings`. Cached: the result depends only on past
-    days.
+    Only trusted rewards are used, with one exception: with `varies_by_day`, which also estimates the variance between
+    days, an arm with fewer than MIN_REWARDS trusted ones, too few for a break, also uses its self-reported ones,
+    weighted by `standings`. Cached: the result depends only on past days.
     """
     table = RewardRows.from_rows(rows)
     past = table.select(table.mask(lambda kind: kind.source in GRADED) & (table.day < today.toordinal()))
     is_trusted = past.mask(lambda kind: kind.witness != SELF_REPORTED and standings.get(kind.standing, 1.0) >= 1)
+    is_used = is_trusted
     if varies_by_day:
         trusted_count = Counter[str]()
         for kind, (n, *_) in past.select(is_trusted).totals():
             trusted_count[kind.arm] += n
-        is_trusted |= past.mask(lambda kind: kind.witness == SELF_REPORTED and trusted_count[kind.arm] < MIN_REWARDS)
-    trusted = past.select(is_trusted)
+        is_used = is_trusted | past.mask(
+            lambda kind: kind.witness == SELF_REPORTED and trusted_count[kind.arm] < MIN_REWARDS
+        )
     ordered = sorted(decisions, key=lambda each: (each.arm, each.day))
     applicable = tuple(each for each in ordered if each.day <= today and each.arm in names)
-    series = Series.from_rows(trusted, names, offsets, contexts, caps or AgentCaps(), standings=standings)
+    used = past.select(is_used)
+    series = Series.from_rows(used, names, offsets, contexts, caps or AgentCaps(), standings=standings)
     return _detect_changes(series, names, applicable, varies_by_day=varies_by_day)
 
 
@@ -184,11 +187,12 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
-    """m series, each the daily means of what one judge gave one arm, as columns; series i begins at day `start[i]`.
+    """m series, each the daily means of what one judge gave one arm, as columns.
 
-    Per series, shape (m,): `arm` and `judge` as indexes, `noise` σ². Per day, of all series one after the other: `day`
-    as an ordinal, the number of `rewards`, the number `n` > 0 of independent rewards that they count as, and their
-    mean `x`. Series with the same columns are equal, so that they can be the key of a cache.
+    Per series, shape (m,): `arm` and `judge` as indexes, `start`, the index of its first day in the columns of days,
+    and `noise` σ². Per day with rewards, of all series one after the other: `day` as an ordinal, the weighted number of
+    `rewards`, the number `n` > 0 of independent rewards that they count as, and their mean `x`. Series with the same
+    columns are equal, so that they can be the key of a cache.
     """
 
     arm: Ints
@@ -216,10 +220,11 @@ class Series:
         has_weight = moments[:, 0] > 0
         arm, judge, day = keys[has_weight].T
         count, total, squares = moments[has_weight].T
-        _, judge = distinct(judge)
+        _, judge = distinct(judge)  # renumbered without the judges that have no weight
+        # The keys are sorted, so that a series begins wherever the arm or the judge changes.
         start: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
         x: Floats = total / MICRO / count
-        noise = _noise(start, judge[start], count, x, squares / MICRO**2)
+        noise = _estimate_noise(start, judge[start], count, x, squares / MICRO**2)
         return cls(arm=arm[start], judge=judge[start], start=start, noise=noise, day=day, rewards=count, n=count, x=x)
 
     @cached_property
@@ -254,71 +259,81 @@ class Series:
                 indexes.append(start + offset)
         return indexes
 
-    def candidates(self, cut: Flags, barred: Flags) -> Iterator[Candidate]:
+    def find_candidates(self, cut: Flags, barred: Flags) -> list[Candidate]:
         """The day with the largest z of each part of each series, if that z is above MIN_Z.
 
-        A part begins with its series or at a day that `cut` flags. Days that `barred` flags can't be candidates.
+        A part begins with its series or at a day that `cut` flags. z compares a part's mean from a day on with its mean
+        before that day (the module's docstring has the formula). A candidate needs MIN_REWARDS rewards of the part on
+        either side; days that `barred` flags can't be candidates.
         """
-        parts = np.flatnonzero(self.is_first_day | cut)
-        part = np.repeat(np.arange(len(parts)), np.diff(parts, append=len(self.day)))
-        n, s = self.n, self.n * self.x
-        n_before, s_before = _sums_before(n, parts, part), _sums_before(s, parts, part)
-        n_after = np.add.reduceat(n, parts)[part] - n_before
-        s_after = np.add.reduceat(s, parts)[part] - s_before
+        part_start = np.flatnonzero(self.is_first_day | cut)
+        part_of_day = np.repeat(np.arange(len(part_start)), np.diff(part_start, append=len(self.day)))
+        n, s = self.n, self.n * self.x  # of each day: the number of rewards, and their sum
+        n_before, s_before = _sums_before(n, part_start, part_of_day), _sums_before(s, part_start, part_of_day)
+        n_after = np.add.reduceat(n, part_start)[part_of_day] - n_before
+        s_after = np.add.reduceat(s, part_start)[part_of_day] - s_before
         is_possible = (n_before >= MIN_REWARDS) & (n_after >= MIN_REWARDS) & ~barred
         before = s_before / np.maximum(n_before, 1)
         after = s_after / np.maximum(n_after, 1)
         noise = self.noise[self.series_of_day]
         error = np.sqrt(noise * (1 / np.maximum(n_before, 1) + 1 / np.maximum(n_after, 1)))
         z = np.where(is_possible, np.abs(after - before) / error, 0.0)
-        for number in np.flatnonzero(np.maximum.reduceat(z, parts) > MIN_Z):
-            start = parts[number]
-            end = parts[number + 1] if number + 1 < len(parts) else len(z)
+        candidates = []
+        for part in np.flatnonzero(np.maximum.reduceat(z, part_start) > MIN_Z):
+            start = part_start[part]
+            end = part_start[part + 1] if part + 1 < len(part_start) else len(z)
             at = int(start + np.argmax(z[start:end]))
-            yield Candidate(
-                series=int(self.series_of_day[at]),
-                at=at,
-                before=float(before[at]),
-                after=float(after[at]),
-                n_before=float(self.rewards[start:at].sum()),
-                n_after=float(self.rewards[at:end].sum()),
+            candidates.append(
+                Candidate(
+                    series=int(self.series_of_day[at]),
+                    at=at,
+                    before=float(before[at]),
+                    after=float(after[at]),
+                    n_before=float(self.rewards[start:at].sum()),
+                    n_after=float(self.rewards[at:end].sum()),
+                )
             )
+        return candidates
 
     def log_likelihood(self, cut: Flags, only: int | None = None) -> Floats:
         """Log-likelihood of each series for each of STEPS, (m, steps), or of the series `only`, (1, steps).
 
-        The level is unknown again on each day that `cut` flags.
+        On each day that `cut` flags the level is unknown again, as on a series' first day. This is the Kalman filter of
+        the module's docstring, for all series at once: first their first days, then their second days, and so on.
         """
         chosen = np.arange(len(self.arm)) if only is None else np.array([only])
-        # Longest first, so that the series that have a given day are always the first ones.
+        # Longest first, so that the series with a k-th day are always the first `active` ones.
         chosen = chosen[np.argsort(-self.day_count[chosen], kind="stable")]
         start, count, noise = self.start[chosen], self.day_count[chosen], self.noise[chosen]
         shape = len(chosen), len(STEPS)
         level, variance = np.full(shape, PRIOR_LEVEL), np.full(shape, PRIOR_LEVEL_VARIANCE)
         result = np.zeros(shape)
         step_variance = STEPS * noise[:, None]
-        for number in range(int(count[0])):
-            active = int(np.searchsorted(-count, -number))
-            at = start[:active] + number
-            if number:
+        for k in range(int(count[0])):
+            active = int(np.searchsorted(-count, -k))
+            at = start[:active] + k
+            # Predict the level of this day: its variance grows with the days since, up to that of an unknown level.
+            if k:
                 gap = self.day[at] - self.day[at - 1]
                 grown = np.minimum(variance[:active] + step_variance[:active] * gap[:, None], PRIOR_LEVEL_VARIANCE)
                 is_cut = cut[at][:, None]
                 variance[:active] = np.where(is_cut, PRIOR_LEVEL_VARIANCE, grown)
                 level[:active] = np.where(is_cut, PRIOR_LEVEL, level[:active])
+            # Score the prediction of the day's mean, then correct the level by its error.
             mean_variance = (noise[:active] / self.n[at])[:, None]
             total = variance[:active] + mean_variance
             error = self.x[at][:, None] - level[:active]
             result[:active] -= (np.log(total) + error**2 / total) / 2
             level[:active] += variance[:active] / total * error
             variance[:active] *= mean_variance / total
-        return result[np.argsort(chosen, kind="stable")]
+        return result[np.argsort(chosen, kind="stable")]  # in the order of the series again
 
     def is_judge_shift(self, candidate: Candidate) -> bool:
         """Whether the same judge's rewards of other arms fit the candidate's shift better than no shift.
 
-        False if there are fewer than MIN_REWARDS of them from that day on. Only arms with rewards before and after are
-        compared.
+        Each other arm's mean from the candidate's day on, less its mean before, is compared with the shift and with 0,
+        by squared errors relative to its variance. Arms without rewards on both sides are left out. False if the others
+        have fewer than MIN_REWARDS rewards from that day on.
         """
         series = candidate.series
         is_other = (self.judge == self.judge[series]) & (self.arm != self.arm[series])
@@ -334,6 +349,7 @@ class Series:
         return bool(((shift**2 - (shift - candidate.shift) ** 2) / variance).sum() > 0)
 
     def _sum_by_series(self, values: Floats) -> Floats:
+        """Sum of the `values` of days over each series, (m,)."""
         return np.bincount(self.series_of_day, weights=values, minlength=len(self.arm)).astype(np.float64, copy=False)
 
     @cached_property
@@ -361,16 +377,17 @@ def _daily_moments(
     caps: AgentCaps,
     standings: Mapping[str, float],
 ) -> tuple[Ints, Floats]:
-    """The distinct (arm, judge, day) of the rows, (k, 3), and the weighted n, Σr and Σr² of each, (k, 3).
+    """The distinct (arm, judge, day) of the rows, (k, 3), sorted, and the n, Σr and Σr² of each, (k, 3).
 
-    Arms are indexes into `names`, judges numbers, days ordinals, and rewards in micro-units, corrected by offsets and
-    contexts.
+    Arms are indexes into `names`, judges are numbered in the order of their names, days are ordinals. Rewards are in
+    micro-units, corrected by offsets and contexts, and weighted by standing and by agents' caps.
     """
     arm_at = positions(names)
     judge_at = positions(tuple(sorted({_judge_name(kind) for kind in rows.kinds})))
     arm = rows.map_kinds(lambda kind: arm_at[kind.arm])
     judge = rows.map_kinds(lambda kind: judge_at[_judge_name(kind)])
-    # A row's weight is a product of two factors with few values each, so that rows of equal weight are summed exactly.
+    # A row's weight is the product of two factors with few values each. So first the rows of equal weight are summed,
+    # as exact integers, and then these few sums are weighted: neither order nor splitting of rows changes a bit.
     cap_factors, cap_index = caps.factor_table(rows)
     standing = rows.map_kinds(lambda kind: standings.get(kind.standing, 1.0), np.float64)
     standing_factors, standing_index = np.unique(standing, return_inverse=True)
@@ -380,7 +397,7 @@ def _daily_moments(
     n, s, q = (rows.sums[:, column] for column in range(3))
     shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
     keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
-    # Weight the sums of each day, adding them up in the order of their factors.
+    # Add up the weighted sums of each (arm, judge, day), in the order of their factors. The slice is for no keys.
     is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
     day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
     days = int(is_new_day.sum())
@@ -389,13 +406,14 @@ def _daily_moments(
     return keys[is_new_day, :3], moments
 
 
-def _noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares: Floats) -> Floats:
+def _estimate_noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares: Floats) -> Floats:
     """σ² of each series, (m,), pooled with that of its `judge` (m,), which is pooled with the prior.
 
-    Per day: the number `count` of rewards, their mean `x` and the sum of their `squares`.
+    `start` (m,) is the index of each series' first day. Per day of all series: the number `count` of rewards, their
+    mean `x` and the sum of their `squares`.
     """
-    # Sum of squares and degrees of freedom within days. Successive days with one reward each add half the square of
-    # their difference.
+    # Sum of squared deviations and degrees of freedom within each day. One reward alone doesn't deviate, so successive
+    # days with one reward each add half the square of their difference.
     within: Floats = np.maximum(squares - count * x**2, 0.0)
     freedom: Floats = np.maximum(count - 1, 0.0)
     is_single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
@@ -410,10 +428,13 @@ def _noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares: Floats) 
     return noise
 
 
-def _sums_before(values: Floats, parts: Ints, part: Ints) -> Floats:
-    """Sum of the values before each day within its part; `parts` are the first days, `part` each day's part."""
+def _sums_before(values: Floats, part_start: Ints, part_of_day: Ints) -> Floats:
+    """Sum of the values of those days of a day's part that precede it, for each day.
+
+    `part_start` has the index of each part's first day, `part_of_day` the index of each day's part.
+    """
     before = np.cumsum(values) - values
-    sums: Floats = before - before[parts][part]
+    sums: Floats = before - before[part_start][part_of_day]
     return sums
 
 
@@ -423,21 +444,21 @@ def _detect_changes(
 ) -> ArmChanges:
     """Search the series greedily for breaks and judges' shifts, given people's decisions; then estimate drift.
 
-    Each round tests the candidate of every part of the series against all cuts made so far. A candidate is accepted as
-    an arm's break, which cuts its series, or as a judge's shift, which cuts all series of that judge, or is refused for
-    good. The search ends with a round without candidates, or after MAX_ROUNDS.
+    A cut is a day from which on a series' level is unknown again. Each round tests the candidate of every part between
+    cuts. A candidate is accepted as an arm's break, which cuts its series, or as a judge's shift, which cuts all series
+    of that judge, or is refused for good. The search ends with a round without candidates, or after MAX_ROUNDS.
     """
     breaks = {each.arm: Break(arm=each.arm, day=each.day, is_confirmed=True) for each in decisions if each.is_confirmed}
     if not len(series.day):
         return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
     cut, cut_without_break, barred = _flags_from_decisions(series, names, decisions)
-    day_variance = _day_variance(series) if varies_by_day else 0.0
+    day_variance = _estimate_day_variance(series) if varies_by_day else 0.0
     series = series.with_day_variance(day_variance)
-    likelihood = series.log_likelihood(cut)
+    log_likelihood = series.log_likelihood(cut)
     judge_shifts: list[JudgeShift] = []
     refused: set[tuple[int, int]] = set()
     for _ in range(MAX_ROUNDS):
-        candidates = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in refused]
+        candidates = [each for each in series.find_candidates(cut, barred) if (each.series, each.at) not in refused]
         if not candidates:
             break
         for candidate in candidates:
@@ -446,10 +467,11 @@ def _detect_changes(
             if arm in breaks and day <= breaks[arm].day:
                 refused.add((number, at))  # only an arm's latest break matters
                 continue
+            # Compare the series with and without a cut at the candidate, each averaged over all degrees of drift.
             trial_cut = cut.copy()
             trial_cut[at] = True
             trial = series.log_likelihood(trial_cut, number)
-            log_bayes_factor = float((_log_marginal(trial) - _log_marginal(likelihood[[number]]))[0])
+            log_bayes_factor = float((_log_marginal(trial) - _log_marginal(log_likelihood[[number]]))[0])
             if log_bayes_factor < MIN_LOG_BAYES_FACTOR:
                 refused.add((number, at))
             elif series.is_judge_shift(candidate):
@@ -457,9 +479,10 @@ def _detect_changes(
                 # The arms did not change, so the jump is neither a break nor drift.
                 first_days = series.first_days(series.judge == series.judge[number], day.toordinal())
                 cut[first_days] = cut_without_break[first_days] = True
-                likelihood = series.log_likelihood(cut)
+                log_likelihood = series.log_likelihood(cut)
             else:
-                cut, likelihood[number] = trial_cut, trial[0]
+                cut = trial_cut
+                log_likelihood[number] = trial[0]
                 breaks[arm] = Break(
                     arm=arm,
                     day=day,
@@ -471,48 +494,51 @@ def _detect_changes(
     return ArmChanges(
         breaks=breaks,
         shifts=tuple(judge_shifts),
-        drift=_drift(series, names, likelihood, cut_without_break),
+        drift=_estimate_drift(series, names, log_likelihood, cut_without_break),
         day_variance=day_variance,
     )
 
 
-def _drift(series: Series, names: tuple[str, ...], likelihood: Floats, cut_without_break: Flags) -> Floats:
-    """The posterior mean of κ of each arm, (arms,).
+def _estimate_drift(series: Series, names: tuple[str, ...], log_likelihood: Floats, cut_without_break: Flags) -> Floats:
+    """The drift κ of each arm, (arms,): the mean of STEPS, weighted by a prior that the arms share and by likelihood.
 
-    `likelihood` (m, steps) are log-likelihoods of the series given all cuts, so that an arm's breaks are not drift. The
-    shared prior of κ is estimated with the cuts of `cut_without_break` only: breaks do show that arms change.
+    `log_likelihood` (m, steps) is that of the series with all cuts, so that an arm's own breaks don't count as its
+    drift. But they do show that arms change, so the shared prior is estimated from the series with only the cuts of
+    `cut_without_break`: there, breaks count as drift.
     """
-    with_breaks = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
+    # The prior, by expectation maximisation: each arm's posterior given the prior, then the prior as their mean.
+    breaks_as_drift = _sum_by_arm(series, series.log_likelihood(cut_without_break), len(names))
     has_rewards = np.isin(np.arange(len(names)), series.arm)
-    prior, relative = STEPS_PRIOR, _relative_likelihood(with_breaks[has_rewards])
-    # Expectation maximisation: each arm's posterior given the prior, then the prior as the mean of the posteriors.
+    relative = _relative_likelihood(breaks_as_drift[has_rewards])
+    prior = STEPS_PRIOR
     for _ in range(ITERATIONS):
-        by_arm = prior * relative
-        by_arm /= by_arm.sum(axis=1, keepdims=True)
-        prior = (PRIOR_ARMS * STEPS_PRIOR + by_arm.sum(axis=0)) / (PRIOR_ARMS + len(by_arm))
-    weight = prior * _relative_likelihood(_sum_by_arm(series, likelihood, len(names)))
+        posterior = prior * relative
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        prior = (PRIOR_ARMS * STEPS_PRIOR + posterior.sum(axis=0)) / (PRIOR_ARMS + len(posterior))
+    weight = prior * _relative_likelihood(_sum_by_arm(series, log_likelihood, len(names)))
     drift: Floats = weight @ STEPS / weight.sum(axis=1)
     return drift
 
 
-def _day_variance(series: Series) -> float:
+def _estimate_day_variance(series: Series) -> float:
     """ρ: the mean of DAY_VARIANCES, weighted by their prior and by the likelihood of all series without cuts."""
     uncut = np.zeros(len(series.day), dtype=np.bool_)
     totals = []
     for day_variance in DAY_VARIANCES.tolist():
-        likelihood = series.with_day_variance(day_variance).log_likelihood(uncut)
-        totals.append(_log_marginal(likelihood).sum())
+        log_likelihood = series.with_day_variance(day_variance).log_likelihood(uncut)
+        totals.append(_log_marginal(log_likelihood).sum())
     total = np.array(totals)
     weight = DAY_VARIANCES_PRIOR * np.exp(total - total.max())
     return float(weight @ DAY_VARIANCES / weight.sum())
 
 
 class DecisionFlags(NamedTuple):
-    """What people's decisions say of each day of all series: each flags days, in the order of `Series.day`.
+    """What follows from people's decisions on breaks: three columns of flags, one for each day in `Series.day`.
 
-    `cut`: the level is unknown again, for confirmed and rejected breaks alike. `cut_without_break`: those of rejected
-    breaks; rewards did jump there, but not because the arm changed, so the jump must not count as drift either.
-    `barred`: no break may be found, from a rejected break to the day of its rejection, whose rewards the person saw.
+    `cut`: the level is unknown again on this day, because a break of it was confirmed or rejected.
+    `cut_without_break`: a break of it was rejected. Rewards did jump then, but not because the arm changed, so the jump
+    must not count as drift either. `barred`: the search may find no break on this day, because it is from a rejected
+    break to the day of its rejection, up to which the person saw the rewards.
     """
 
     cut: Flags
@@ -521,34 +547,35 @@ class DecisionFlags(NamedTuple):
 
 
 def _flags_from_decisions(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> DecisionFlags:
-    flags = DecisionFlags(*(np.zeros(len(series.day), dtype=np.bool_) for _ in range(3)))
+    """The flags of these decisions. A cut is at each series' first day with rewards from the decision's `day` on."""
+    cut, cut_without_break, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
     arms = positions(names)
     for decision in decisions:
         is_own = series.arm == arms[decision.arm]
         first_days = series.first_days(is_own, decision.day.toordinal())
-        flags.cut[first_days] = True
+        cut[first_days] = True
         if not decision.is_confirmed:
-            flags.cut_without_break[first_days] = True
+            cut_without_break[first_days] = True
             is_barred = (series.day >= decision.day.toordinal()) & (series.day <= decision.decided.toordinal())
-            flags.barred[is_own[series.series_of_day] & is_barred] = True
-    return flags
+            barred[is_own[series.series_of_day] & is_barred] = True
+    return DecisionFlags(cut=cut, cut_without_break=cut_without_break, barred=barred)
 
 
-def _log_marginal(likelihood: Floats) -> Floats:
-    """Logarithm of each row's (steps,) likelihood averaged over STEPS_PRIOR, from log-likelihoods."""
-    highest = likelihood.max(axis=1)
-    marginal: Floats = highest + np.log((STEPS_PRIOR * np.exp(likelihood - highest[:, None])).sum(axis=1))
+def _log_marginal(log_likelihood: Floats) -> Floats:
+    """Logarithm of each series' likelihood averaged over STEPS_PRIOR, (m,), from the log-likelihoods (m, steps)."""
+    highest = log_likelihood.max(axis=1)
+    marginal: Floats = highest + np.log((STEPS_PRIOR * np.exp(log_likelihood - highest[:, None])).sum(axis=1))
     return marginal
 
 
-def _relative_likelihood(likelihood: Floats) -> Floats:
-    """Each row's likelihoods divided by its greatest, from log-likelihoods."""
-    relative: Floats = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+def _relative_likelihood(log_likelihood: Floats) -> Floats:
+    """Each row's likelihoods divided by the greatest of the row, from log-likelihoods (rows, steps)."""
+    relative: Floats = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     return relative
 
 
-def _sum_by_arm(series: Series, likelihood: Floats, count: int) -> Floats:
-    """Log-likelihood of all series of each arm, shape (arms, steps)."""
+def _sum_by_arm(series: Series, log_likelihood: Floats, count: int) -> Floats:
+    """Log-likelihood of all series of each arm, (arms, steps), from those of the series; `count` is that of arms."""
     sums = np.zeros((count, len(STEPS)))
-    np.add.at(sums, series.arm, likelihood)
+    np.add.at(sums, series.arm, log_likelihood)
     return sums

@@ -132,10 +132,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreatmentEffect:
-    """The mean reward with the arm less that without it, from `n` sessions with it on `days` days, and `without`.
+    """The mean reward with the arm less that without it, from `n` sessions with it on `days` days and `without` others.
 
-    `difference` in units of reward is None if `kind` is "cannot tell". `windows` have at least 50 firings each;
-    `striking`: one of them is beyond ±.15 and should be looked at, whatever the verdict. `sentence` is the conclusion.
+    `difference` in units of reward is None if `kind` is "cannot tell". `windows` have at least MIN_FIRINGS firings
+    each. `sentence` is the conclusion.
     For draws only: `evidence` is the e-value against no effect, 1 for no evidence; `unscored` the shares of draws
     without a reward; `more` roughly the number of further sessions that would decide an effect of .05, None if nothing
     is drawn any more.
@@ -155,6 +155,7 @@ class TreatmentEffect:
 
     @property
     def striking(self) -> bool:
+        """Whether a window differs so much that it should be looked at, whatever the verdict."""
         return any(abs(window.difference) > STRIKING_DIFFERENCE for window in self.windows)
 
 
@@ -184,17 +185,18 @@ def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = Non
 
 
 def verdicts(drawn: Mapping[ArmKey, Draws]) -> dict[ArmKey, EffectVerdict]:
-    """The verdict on each of several arms, given its draws."""
+    """The verdict on each of several arms, given its draws. The more arms, the more evidence each verdict needs."""
     bets_on = {name: Bets.from_draws(draws) for name, draws in drawn.items()}
     least = evidence_threshold(bets.evidence for bets in bets_on.values())
     return {name: verdict_on(draws, least=least, bets=bets_on[name])[0] for name, draws in drawn.items()}
 
 
 def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple[EffectVerdict, str]:
-    """The verdict that these draws allow, and why there is no stronger one; "" if more draws are all that is missing.
+    """The verdict that these draws allow, and why there is no stronger one, as text; "" if there is nothing to say.
 
     `least` and `bets` are those of `causal`. With too few rewarded sessions the verdict is INSUFFICIENT. It stays OPEN
-    if the groups differ in missing rewards, if draws may have been picked, or if recent days contradict it.
+    if the groups differ in missing rewards, if draws may have been picked, if recent days contradict it, or if more
+    draws are needed.
     """
     if shortage := _describe_shortage(Trials.from_draws(draws), MIN_CAUSAL_SESSIONS):
         return EffectVerdict.INSUFFICIENT, shortage
@@ -208,7 +210,8 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
     if bets.evidence >= least:
         recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
         least_recent = MIN_RECENT_SHARE * bets.mean
-        is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0  # or of the opposite sign
+        # Whether the recent effect is nearer to 0 than that, or of the opposite sign. Without outcomes it has no mean.
+        is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0
         if is_weaker and recent.excludes(least_recent):
             return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
@@ -274,13 +277,14 @@ def _describe_shortage(trials: Trials, least: int) -> str:
 
 
 def _difference(trials: Trials) -> Estimate:
-    """The weighted mean with the arm less that without, and Welch's interval, as in the module's docstring.
+    """The weighted mean with the arm less that without, m₁ − m₀, with Welch's interval by the module's formulas.
 
     Each group needs at least two sessions.
     """
-    groups = trials.groups()
-    (m1, v1), (m0, v0) = (weighted_mean(group.value, group.weight) for group in groups)
-    n1, n0 = (len(group.value) for group in groups)
+    with_it, without = trials.groups()
+    m1, v1 = weighted_mean(with_it.value, with_it.weight)
+    m0, v0 = weighted_mean(without.value, without.weight)
+    n1, n0 = len(with_it.value), len(without.value)
     variance = max(v1 + v0, MIN_VARIANCE)
     freedom = max(variance**2 / max(v1**2 / (n1 - 1) + v0**2 / (n0 - 1), MIN_VARIANCE**2), 1.0)
     return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf)
@@ -289,8 +293,8 @@ def _difference(trials: Trials) -> Estimate:
 def _windows(trials: Trials) -> Iterator[Window]:
     """Consecutive windows of whole days, each with at least MIN_FIRINGS firings, that is, sessions with the arm.
 
-    Days too few for a window of their own belong to the last one. A window in which all sessions have the arm has no
-    difference and is left out.
+    A window ends with the first day on which it has enough firings, or with the last day of all if those after it
+    are too few for another window. A window in which all sessions have the arm has no difference and is left out.
     """
     days, firings = np.unique(trials.day[trials.present], return_counts=True)
     by_day = np.argsort(trials.day, kind="stable")
@@ -302,7 +306,7 @@ def _windows(trials: Trials) -> Iterator[Window]:
         in_window += count
         if in_window >= MIN_FIRINGS and (remaining >= MIN_FIRINGS or day == days[-1]):
             last = day if remaining else int(trials.day.max())
-            # In their original order, so that floating-point sums are those of an unsorted selection.
+            # The window's sessions, in their original order: another order would change the bits of the sums.
             start, end = np.searchsorted(sorted_days, (first, last + 1))
             at = np.sort(by_day[start:end])
             present, weight = trials.present[at], trials.weight[at]

@@ -39,7 +39,7 @@ def signed(value: float) -> str:
 
 
 def about(count: int) -> str:
-    """An expected number of sessions as text, rounded to two digits.
+    """An expected number of sessions as text, rounded to its two leading digits.
 
     >>> about(1187)
     '1,200'

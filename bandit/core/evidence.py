@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -72,11 +72,10 @@ class EvidenceTable:
     ) -> Self:
         """Read the rows that still count, shifted by the rectifier and the baseline, and mapped by the scale if any.
 
-        A row of a source on the scale without a calibration line is not mapped and has weight 0, except at the start,
-        when there is no verdict to compare with. Abstentions without a line are left out. Those with one are mapped
-        last, since their fallback is the mean of the arm's other sessions. `context` may be passed in if it was
-        computed from the same rows, apart from rows of today without an agent. Raises KeyError for a row of an arm not
-        in `names`.
+        If there are lines at all, a row of the scale's sources that none maps has weight 0. Abstentions without a line
+        are left out. Those with one are mapped last, since their fallback is the mean of the arm's other sessions.
+        `context` may be passed in if it was computed from the same rows, apart from rows of today without an agent.
+        Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
         caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context
@@ -84,7 +83,8 @@ class EvidenceTable:
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
         cap_table = caps.factor_table(rows)
         lines = () if policy.scale is None else _lines(policy.scale, rows, sources, today, cap_table)
-        unmapped, by_mapping = rows, dict[Mapped, RewardRows]()
+        # Without lines, caps, abstentions and reduced standings all rows are unmapped and have the full weight.
+        unmapped, by_mapping = rows, dict[tuple[LineMapping, WeightFactors], RewardRows]()
         weight_factors: Sequence[WeightFactors] = (FULL_WEIGHT,)
         factor_index = np.zeros(len(rows), dtype=np.int64)
         if lines or caps or ABSTAINED in sources or any(kind.standing in policy.standings for kind in rows.kinds):
@@ -94,25 +94,24 @@ class EvidenceTable:
             unmapped, factor_index = rectified_by_group(unmapped, factor_index, policy.rectifier, policy.baseline)
         tables = [tabulate(unmapped, names, today, sources, weight_factors=weight_factors, factor_index=factor_index)]
         abstentions = []
-        for mapping, mapped_rows in sorted(by_mapping.items()):
-            table = tabulate(mapped_rows, names, today, sources)
-            line = lines[mapping[0]]
-            if line.source == ABSTAINED:
-                abstentions.append((table, line, mapping))
+        for (mapping, factors), mapped_rows in sorted(by_mapping.items()):
+            table = tabulate(mapped_rows, names, today, sources).with_factors(*factors)
+            if lines[mapping.line].source == ABSTAINED:
+                abstentions.append((table, mapping))
             else:
-                tables.append(_map_table(table, line, mapping))
+                tables.append(_map_table(table, lines, mapping))
         graded = cls(table=concatenate(tables), lines=lines, policy=policy, today=today, changes=arm_changes, caps=caps)
         if not abstentions:
             return graded
         means = graded.means()
-        for table, line, mapping in abstentions:
+        for table, mapping in abstentions:
             raw = means[table.arm] * table.n
-            tables.append(_map_table(replace(table, s=raw, raw=raw), line, mapping))
+            tables.append(_map_table(replace(table, s=raw, raw=raw), lines, mapping))
         return replace(graded, table=concatenate(tables))
 
     def means(self) -> Floats:
-        """Each arm's weighted mean without decay and caps; for an arm without weight that of all arms, or .5 if no arm
-        has any weight.
+        """Each arm's weighted mean, (arms,), without decay and the policy's caps. An arm without weight has the mean of
+        all arms, or .5 if no arm has any weight.
         """
         n, s, _ = self.sums(self._undecayed_weights())
         overall = float(s.sum() / n.sum()) if n.sum() else 0.5
@@ -146,8 +145,9 @@ class EvidenceTable:
         return decay
 
     def weights(self, half_life: float, scale: float) -> Floats:
-        """Weight of a reward in each row, in [0, 1], decayed and capped; `scale` is e, since caps are in
-        pseudo-observations.
+        """Weight of a reward in each row, in [0, 1], decayed over the `half_life` in days and capped.
+
+        `scale` is e, the pseudo-observations that a reward of weight 1 is worth: the policy's caps are in these.
         """
         decay = self.decay(half_life)
         weight = self._undecayed_weights() * decay
@@ -179,6 +179,7 @@ class EvidenceTable:
         amount = (self._undecayed_weights() * table.n)[is_past]
         added: Floats = np.bincount(day * arms + arm, weights=amount, minlength=len(days) * arms).astype(np.float64)
         loss = _drift_loss(days, added.reshape(len(days), arms), self.changes.drift, half_life)
+        # A row loses what its arm's evidence loses from the row's day until today.
         factors = np.ones(len(table.n))
         factors[is_past] = np.exp(loss[day, arm] - loss[-1][arm])
         return factors
@@ -187,7 +188,8 @@ class EvidenceTable:
         """Σw·N, Σw·S and Σw·(N − S) of each arm, w the `weight` of each row.
 
         Mapped rewards may be outside [0, 1], so their S is clipped to [0, Σw·N], once for each (arm, source) and not by
-        row. In the scale's `floored` views their mean is raised to its `failure_floor` first.
+        row. Before that, the mean of each (arm, line, source) is raised to the scale's `failure_floor` if the line's
+        view is one of its `floored` views.
         """
         table, is_mapped = self.table, self.table.line != NO_LINE
         unmapped = np.where(is_mapped, 0.0, weight) if self.lines else weight
@@ -195,6 +197,7 @@ class EvidenceTable:
         scale = self.policy.scale
         if not self.lines or scale is None:
             return n, s, f
+        # The sums of mapped rows by (arm, line, source): first floored, then summed over lines and clipped.
         shape = len(table.names), len(self.lines), len(table.sources)
         cell = (table.arm * shape[1] + table.line) * shape[2] + table.source
         mapped_n, mapped_s = (
@@ -278,16 +281,19 @@ class EvidenceTable:
         return capped
 
     def _with_abstentions(self, weight: Floats, decay: Floats) -> Floats:
-        """The weights with those of abstentions, each the mean weight of the arm's other sessions, decayed.
+        """The weights, with each abstention given the mean weight of its arm's other sessions at its own `decay`.
 
-        The weights of an arm with other sessions are then scaled down to their total without abstentions: these have
-        their share p of the arm's mean, but are no evidence of their own. As their value is only known with a variance
-        V, an arm's total is at most σ²/(p²·V), σ² the variance of verdicts within arms.
+        Abstentions move an arm's mean but are no evidence of their own. So all weights of an arm with other sessions
+        are then scaled down, until their total is that of the others before. An abstention's value is only known with a
+        variance V, so an arm's total is also at most σ²/(p²·V), p the abstentions' share of it and σ² the variance of
+        verdicts within arms.
         """
         table, scale = self.table, self.policy.scale
         is_abstention = self.is_from([ABSTAINED]) & (table.line != NO_LINE)
         if scale is None or not is_abstention.any():
             return weight
+        # By arm: the other sessions' decayed number, their weighted number, and their mean weight before decay, 1 if
+        # there are none.
         n = table.by_arm(np.where(is_abstention, 0.0, decay) * table.n)
         graded = table.by_arm(np.where(is_abstention, 0.0, weight) * table.n)
         mean_weight = np.where(n > 0, graded / np.where(n > 0, n, 1.0), 1.0)
@@ -304,19 +310,20 @@ class EvidenceTable:
         return scaled
 
     def _scale_of_lines(self) -> float:
-        """The evidence scale of past grades on the common scale; σ² is pooled over all lines.
+        """The evidence scale e of past grades on the common scale; σ² is pooled over all lines.
 
         A session mapped by a line has σ² = b²·var(r) + s², with b the line's `slope`, r the fallback and s² the line's
-        `residual`. Judge and human grades count with b = 1 and s² = 0.
+        `residual`. Judge and human grades, which no line maps, count with b = 1 and s² = 0. Without grades e is the
+        least one. A prior of SCALE_PRIOR grades has the variance of a coin's toss.
         """
         table = self.table
         weight = np.where(table.age > 0, self._undecayed_weights(), 0.0)
         is_read = self.is_from(GRADED) | (table.line != NO_LINE)
         within = freedom = count = total = 0.0
-        for number in (NO_LINE, *range(len(self.lines))):
-            line_weight = np.where((table.line == number) & is_read, weight, 0.0)
+        for line_index in (NO_LINE, *range(len(self.lines))):
+            line_weight = np.where((table.line == line_index) & is_read, weight, 0.0)
             n, s, raw, q = (table.by_arm(line_weight * column) for column in (table.n, table.s, table.raw, table.q))
-            line = None if number == NO_LINE else self.lines[number]
+            line = None if line_index == NO_LINE else self.lines[line_index]
             slope, residual = (1.0, 0.0) if line is None else (line.slope, line.residual)
             line_squares = float(np.maximum(q - raw**2 / np.where(n > 0, n, 1.0), 0.0).sum())
             line_freedom = float(np.maximum(n - 1, 0.0).sum())
@@ -335,7 +342,10 @@ EvidenceContext = tuple[AgentCaps, ArmChanges | None]
 
 
 def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
-    """The agents' caps, and the arms' changes if the policy follows them. Today's rows without an agent don't count."""
+    """The agents' caps, and the arms' changes or None if the policy doesn't follow change.
+
+    Rows of today without an agent make no difference to either.
+    """
     rows = _rows_in_reach(rows, policy.days_read, today)
     caps = agent_caps(rows, policy.agent_cap, today)
     if not policy.follows_change:
@@ -354,11 +364,15 @@ def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, t
     return caps, arm_changes
 
 
-def lines_of(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> tuple[CalibrationLine, ...]:
-    """The calibration lines of the `EvidenceTable` of these rows, computed without the table."""
+def calibration_lines(
+    rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date
+) -> tuple[CalibrationLine, ...]:
+    """The `lines` of the `EvidenceTable` of these rows, computed without the table; empty without a scale."""
     scale = policy.scale
-    if scale is None or not scale.is_start:
-        return () if scale is None else scale.lines
+    if scale is None:
+        return ()
+    if not scale.is_start:
+        return scale.lines
     caps, arm_changes = evidence_context(rows, names, policy, today)
     current = _current_rows(rows, policy, today, arm_changes)
     return _lines(scale, current, {kind.source for kind in current.kinds}, today, caps.factor_table(current))
@@ -368,7 +382,8 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
     """Cumulative −log of the fraction of each arm's evidence that survives drift, shape (m + 1, arms).
 
     Row i is the loss up to the start of day i, the last row up to today. `days` (m,) are ascending −ages of past days,
-    `added` (m, arms) the evidence of each, `kappa` (arms,) is κ.
+    `added` (m, arms) the evidence of each, `kappa` (arms,) is κ. From one day to the next the evidence is multiplied by
+    the decay and divided by the growth of its variance, as in `EvidenceTable.drift_factors`.
     """
     decay = math.exp2(-1 / half_life)
     ages = np.append(-days.astype(np.float64), 0.0)
@@ -383,12 +398,12 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
 
 
 def _rows_in_reach(rows: RewardRows, days_read: int, today: date) -> RewardRows:
-    """The rows of the last `days_read` days up to today."""
+    """The rows of today and of the last `days_read` days before."""
     return rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
 
 
 def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: ArmChanges | None) -> RewardRows:
-    """The rows in reach that are not before their arm's latest break."""
+    """The rows that the policy still reads, without those before their arm's latest break in `arm_changes`."""
     rows = _rows_in_reach(rows, policy.days_read, today)
     if arm_changes is None or not arm_changes.breaks:
         return rows
@@ -398,22 +413,26 @@ def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: Ar
 
 # `AgentCaps.factor_table` of the rows: all factors, ascending, and the index of each row's factor, (m,).
 CapTable = tuple[Floats, Ints]
-# How a line maps a row: the line's index, whether it stands in for a missing line, and the offset to add.
-LineMapping = tuple[int, bool, float]
-# The same with the row's weight factors.
-Mapped = tuple[int, bool, float, WeightFactors]
+
+
+class LineMapping(NamedTuple):
+    """How a line maps a row: the line's index, whether it stands in for a missing line, and the offset to add."""
+
+    line: int
+    stands_in: bool
+    offset: float
 
 
 def _split_by_line(
     rows: RewardRows, policy: Policy, lines: Mapping[Key, int], cap_table: CapTable
-) -> tuple[RewardRows, list[WeightFactors], Ints, dict[Mapped, RewardRows]]:
+) -> tuple[RewardRows, list[WeightFactors], Ints, dict[tuple[LineMapping, WeightFactors], RewardRows]]:
     """Split rows into those that no line maps and those that lines map; abstentions without a line are dropped.
 
-    Returns the unmapped rows, their possible weight factors, greatest first, the index of each unmapped row's factors,
-    and the mapped rows by mapping and factors.
+    `lines` maps the key of each line to its index. Returns the unmapped rows, the possible pairs of their weight
+    factors, greatest first, the index of each unmapped row's pair, and the mapped rows by mapping and weight factors.
     """
     cap_factors, cap_index = cap_table
-    # Number the distinct pairs of standing and mapping; -1 for a dropped kind.
+    # Number the distinct pairs of a standing's factor and a mapping (None: unmapped); -1 for a dropped kind.
     index_of: dict[tuple[float, LineMapping | None], int] = {}
     pair_of_kind = []
     for kind in rows.kinds:
@@ -423,20 +442,21 @@ def _split_by_line(
         pair_of_kind.append(-1 if is_dropped else index_of.setdefault((standing, mapping), len(index_of)))
     pair = np.array(pair_of_kind, dtype=np.int64)[rows.kind_index]
     standings = sorted({standing for standing, mapping in index_of if mapping is None}, reverse=True)
+    # Each standing has a block of pairs, one for each cap's factor, greatest first; `cap_factors` is ascending.
     weight_factors = [(standing, factor) for standing in standings for factor in reversed(cap_factors.tolist())]
-    # For each pair the index of its first weight factors, -1 if mapped; the trailing -1 is for dropped rows.
-    first_index = []
+    # Where the block of each (standing, mapping) starts, -1 if mapped; the trailing -1 is for dropped rows.
+    block_starts = []
     for standing, mapping in index_of:
-        first_index.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
-    first = np.array([*first_index, -1], dtype=np.int64)[pair]
-    is_unmapped = first >= 0
-    factor_index = (first + len(cap_factors) - 1 - cap_index)[is_unmapped]
-    by_mapping: dict[Mapped, RewardRows] = {}
+        block_starts.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
+    block_start = np.array([*block_starts, -1], dtype=np.int64)[pair]
+    is_unmapped = block_start >= 0
+    factor_index = (block_start + len(cap_factors) - 1 - cap_index)[is_unmapped]
+    by_mapping: dict[tuple[LineMapping, WeightFactors], RewardRows] = {}
     for (standing, mapping), number in index_of.items():
         if mapping is not None:
             for at in np.unique(cap_index[pair == number]):
                 factors = standing, float(cap_factors[at])
-                by_mapping[*mapping, factors] = rows.select((pair == number) & (cap_index == at))
+                by_mapping[mapping, factors] = rows.select((pair == number) & (cap_index == at))
     return rows.select(is_unmapped), weight_factors, factor_index, by_mapping
 
 
@@ -447,7 +467,7 @@ def _line_mapping(kind: RowKind, policy: Policy, lines: Mapping[Key, int]) -> Li
     if index is None:
         return None
     offset = policy.rectifier.get((kind.arm, kind.source, kind.stratum), 0.0) + policy.baseline.get(kind.context, 0.0)
-    return index, key not in lines, offset
+    return LineMapping(line=index, stands_in=key not in lines, offset=offset)
 
 
 def _lines(
@@ -461,24 +481,8 @@ def _lines(
         return scale.lines
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
-    means: dict[str, float] = {}
-    cap_factors = cap_table[0].tolist()
-    group = rows.kind_index * len(cap_factors) + cap_table[1]
-    for is_counted in (np.ones(len(rows), dtype=np.bool_), rows.day < today.toordinal()):
-        groups = len(rows.kinds) * len(cap_factors)
-        totals = sums_by_group(group[is_counted], rows.sums[is_counted, :2], groups).tolist()
-        sums: dict[tuple[str, float], tuple[int, int]] = {}
-        for number, (count, total) in enumerate(totals):
-            kind_index, cap_index = divmod(number, len(cap_factors))
-            key = rows.kinds[kind_index].source, cap_factors[cap_index]
-            n, s = sums.get(key, (0, 0))
-            sums[key] = (n + count, s + total)
-        for source in sources:
-            own = sorted((factor, each) for (name, factor), each in sums.items() if name == source)
-            weighted_n = sum(factor * n for factor, (n, _) in own)
-            weighted_s = sum(factor * s for factor, (_, s) in own)
-            if weighted_n > 0:
-                means[source] = weighted_s / weighted_n / MICRO
+    means = _source_means(rows, np.ones(len(rows), dtype=np.bool_), cap_table)
+    means |= _source_means(rows, rows.day < today.toordinal(), cap_table)
     if JUDGE not in means:
         return ()
     return tuple(
@@ -486,33 +490,55 @@ def _lines(
     )
 
 
-def _map_table(table: Table, line: CalibrationLine, mapping: Mapped) -> Table:
-    """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N.
+def _source_means(rows: RewardRows, flags: Flags, cap_table: CapTable) -> dict[str, float]:
+    """The mean of each source's flagged rewards, weighted by agents' caps; sources without rewards are left out."""
+    cap_factors = cap_table[0].tolist()
+    # n and Σr of each (kind, factor), then of each (source, factor): exact integers, so that splitting changes no bit.
+    group = rows.kind_index * len(cap_factors) + cap_table[1]
+    totals = sums_by_group(group[flags], rows.sums[flags, :2], len(rows.kinds) * len(cap_factors)).tolist()
+    sums: dict[tuple[str, float], tuple[int, int]] = {}
+    for number, (count, total) in enumerate(totals):
+        kind_index, factor_index = divmod(number, len(cap_factors))
+        key = rows.kinds[kind_index].source, cap_factors[factor_index]
+        n, s = sums.get(key, (0, 0))
+        sums[key] = (n + count, s + total)
+    means = {}
+    for source in {kind.source for kind in rows.kinds}:
+        own = sorted((factor, each) for (name, factor), each in sums.items() if name == source)
+        weighted_n = sum(factor * n for factor, (n, _) in own)
+        weighted_s = sum(factor * s for factor, (_, s) in own)
+        if weighted_n > 0:
+            means[source] = weighted_s / weighted_n / MICRO
+    return means
+
+
+def _map_table(table: Table, lines: Sequence[CalibrationLine], mapping: LineMapping) -> Table:
+    """The table on the judge's scale by one of `lines`, not clipped: Σr' = b·S + (a + δ + offset)·N.
 
     a, b and δ are the `intercept`, the `slope` and the arm's offset of the line.
     """
-    number, stands_in, offset, factors = mapping
-    shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])
+    line = lines[mapping.line]
+    shift = np.array([line.intercept + line.offsets.get(name, 0.0) + mapping.offset for name in table.names])
     n, s = table.by_arm(table.n), table.by_arm(table.s)
     means = s / np.where(n != 0, n, 1.0)
-    extra = STAND_IN_VARIANCE if stands_in else 0.0
+    extra = STAND_IN_VARIANCE if mapping.stands_in else 0.0
     variance = np.array(
         [extra + line.level_variance_at(name, x) for name, x in zip(table.names, means.tolist(), strict=True)]
     )
     mapped = line.slope * table.s + shift[table.arm] * table.n
     return replace(
-        table.with_factors(*factors),
+        table,
         s=mapped,
         f=table.n - mapped,
-        line=np.full(len(table.n), number),
+        line=np.full(len(table.n), mapping.line),
         line_variance=variance[table.arm],
     )
 
 
 def _scale_of_grades(table: Table, is_read: Flags, *, highest: float, min_variance: float = 0.0) -> float:
-    """The evidence scale of the flagged rows of past days, σ² = Σ(Q − S²/N) / Σ(N − 1) over the arms.
+    """The evidence scale e of the rows of past days that `is_read` flags; σ² = Σ(Q − S²/N) / Σ(N − 1) over the arms.
 
-    σ² is pooled with that of a coin. The result is from 1 to `highest`.
+    σ² is pooled with that of a coin's toss and at least `min_variance`. e is from 1 to `highest`; 1 without rows.
     """
     weight = np.where((table.age > 0) & is_read, table.capped, 0.0)
     n, s, q = (table.by_arm(weight * column) for column in (table.n, table.s, table.q))

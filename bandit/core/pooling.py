@@ -49,8 +49,8 @@ def pool(
     """Each arm's prior from its `parts`, given `n` weighted rewards of each arm that sum to `s`, shapes (K,).
 
     An empty part is shared with no other arm. `mean` in (0, 1) is that of all arms, `scale` the evidence scale e, and
-    `least` the least strength of a prior. No linear algebra library is used, so that the bits depend only on the
-    arguments. Time grows with arms × parts².
+    `least` the least strength of a prior. The result is the mean over the grid of τ of what each point predicts. No
+    linear algebra library is used, so that the bits depend only on the arguments. Time grows with arms × parts².
     """
     first_names = sorted({first for first, _ in parts} - {""})
     second_names = sorted({second for _, second in parts} - {""})
@@ -58,7 +58,9 @@ def pool(
     size = 2 + len(first_names) + len(second_names)
     first_at = {"": size - 1} | {name: 1 + i for i, name in enumerate(first_names)}
     second_at = {"": size - 1} | {name: 1 + len(first_names) + i for i, name in enumerate(second_names)}
+    # The three unknowns that add up to each arm's mean, apart from what is its own, (K, 3).
     at = np.array([(0, first_at[first], second_at[second]) for first, second in parts])
+    # The points of the grid, their log-priors, and the prior variances of the unknowns and of what is an arm's own.
     deviations = np.array(list(product(DEVIATIONS, repeat=3)))
     log_weight = -((deviations / (PARTS_SCALE, PARTS_SCALE, INTERACTION_SCALE)) ** 2).sum(axis=1) / 2
     var_first, var_second, var_both = (deviations**2).T[:, :, None]
@@ -87,12 +89,13 @@ def pool(
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
 
-    # The prediction of each arm from its parts, then without the arm's own mean, by its leverage.
-    fit, doubt = state[:, at].sum(axis=2), cov[:, at[:, :, None], at[:, None, :]].sum(axis=(2, 3))
-    leverage = np.where(has_rewards, doubt / (own + noise), 0.0)
-    fit, doubt = (fit - leverage * y) / (1 - leverage), doubt / (1 - leverage)
+    # The prediction of each arm from its parts and its variance, then both without the arm's own mean, by its leverage.
+    fit, fit_variance = state[:, at].sum(axis=2), cov[:, at[:, :, None], at[:, None, :]].sum(axis=(2, 3))
+    leverage = np.where(has_rewards, fit_variance / (own + noise), 0.0)
+    fit, fit_variance = (fit - leverage * y) / (1 - leverage), fit_variance / (1 - leverage)
+    # Mean and variance over the grid; the covariance of the unknowns over the grid.
     centre = _grid_mean(weight, fit)
-    spread = _grid_mean(weight, doubt + own + (fit - centre) ** 2)
+    spread = _grid_mean(weight, fit_variance + own + (fit - centre) ** 2)
     deviation = state - _grid_mean(weight, state)
     common = _grid_mean(weight, cov + deviation[:, :, None] * deviation[:, None, :])
     centre = np.clip(centre, MARGIN, 1 - MARGIN)
@@ -117,6 +120,7 @@ def as_independent(alpha: Floats, beta: Floats, shared: Floats, best: Floats) ->
     weight = best + EVEN_WEIGHT / len(best)
     difference_variance = variance[:, None] + variance - 2 * shared
     np.fill_diagonal(difference_variance, 0.0)
+    # Least squares for q = `own`: every q_a is computed from the others', and moved half the way, until they settle.
     target, others = (difference_variance * weight).sum(axis=1), weight.sum() - weight
     own = variance
     for _ in range(ITERATIONS):

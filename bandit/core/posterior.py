@@ -127,9 +127,15 @@ class Posterior:
         """The posterior of each arm by name."""
         from scipy.special import betaincinv
 
-        low, high = (betaincinv(self.alpha, self.beta, tail) for tail in (TAIL, 1 - TAIL))
-        return {
-            name: ArmPosterior(
+        low = betaincinv(self.alpha, self.beta, TAIL)
+        high = betaincinv(self.alpha, self.beta, 1 - TAIL)
+        arms = {}
+        for i, name in enumerate(self.names):
+            shared = None
+            if self.pooled is not None and name in self.policy.parts:
+                mean, strength = float(self.pooled.mean[i]), float(self.pooled.strength[i])
+                shared = SharedPrior(parts=self.policy.parts[name], mean=mean, strength=strength)
+            arms[name] = ArmPosterior(
                 arm=name,
                 alpha=float(self.alpha[i]),
                 beta=float(self.beta[i]),
@@ -138,16 +144,9 @@ class Posterior:
                 high=float(high[i]),
                 long_run_mean=float(self.long_run_mean[i]),
                 evidence=self.evidence.get(name, ()),
-                shared=None
-                if self.pooled is None or name not in self.policy.parts
-                else SharedPrior(
-                    parts=self.policy.parts[name],
-                    mean=float(self.pooled.mean[i]),
-                    strength=float(self.pooled.strength[i]),
-                ),
+                shared=shared,
             )
-            for i, name in enumerate(self.names)
-        }
+        return arms
 
     @cached_property
     def version(self) -> str:
@@ -157,7 +156,7 @@ class Posterior:
         return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes() + shared).hexdigest()[:16]
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
-        """P(best) among `names`, by quadrature, in the order of the names; empty for none. Cached."""
+        """P(best) among `names`, by quadrature, sorted by name; empty for none. Cached."""
         choice = tuple(sorted(set(names)))
         chances = self._best.get(choice)
         if chances is None:
@@ -165,6 +164,7 @@ class Posterior:
             at = [position[name] for name in choice]
             alpha, beta = self.alpha[at], self.beta[at]
             best = p_best(alpha, beta) if at else alpha
+            # Arms with common parts aren't independent, as `p_best` assumes: correct for what they share.
             if self.pooled is not None and len(at) > 1:
                 best = p_best(*as_independent(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
             if len(self._best) >= CACHED_CHOICES:
@@ -236,15 +236,19 @@ def fold(
     scale = policy.evidence_scale or evidence.evidence_scale()
     charged = evidence.charged()
     # Weights of rows (n,) with the short half-life, for α and β, and with the long one, for the prior.
-    short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
+    short = charged.weights(policy.half_life, scale)
+    long = charged.weights(policy.long_run_half_life, scale)
     drift_factors = charged.drift_factors(policy.half_life)
     short = short * drift_factors
     if policy.evidence_cap is not None:
         short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
-    # μ, from the days before today. Without lines nothing is clipped by arm, and the rows are summed at once.
+    # μ, from the days before today. Only with lines `sums` clips by arm; without, the rows are summed at once.
     past = np.where(charged.table.age > 0, long, 0.0)
-    n, s = charged.sums(past)[:2] if charged.lines else (past * charged.table.n, past * charged.table.s)
+    if charged.lines:
+        n, s, _ = charged.sums(past)
+    else:
+        n, s = past * charged.table.n, past * charged.table.s
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
     n_short, s_short, f_short = charged.sums(short)
@@ -253,10 +257,12 @@ def fold(
     pooled = None
     if policy.parts:
         parts = [policy.parts.get(name, NO_PARTS) for name in names]
+        # Each arm's own prior, from other arms' rewards, takes the place of the shared μ and κ.
         n_past, s_past, _ = charged.sums(past * charged.drift_factors(policy.long_run_half_life))
         pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
         prior_mean, strength = pooled.mean, pooled.strength
-        # The prior's fraction of an arm's mean, after its own rewards are added to the long-run mean and to α and β.
+        # The fraction of an arm's posterior mean that this prior makes up, after the arm's own rewards were added first
+        # to the long-run mean and then to α and β. Only that fraction varies together with other arms.
         fraction = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
         pooled = replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
     centre = (strength * prior_mean + scale * s_long) / (strength + scale * n_long)
@@ -279,11 +285,13 @@ def fold(
 def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
     """Each arm's weighted mean reward in [0, 1], by the weights of `fold` but without prior, decay and drift.
 
-    Rewards are shifted and charged as the policy says. An arm without weight is left out.
+    Rewards are shifted by the policy's offsets and less its price on cost. Caps are in rewards, not in
+    pseudo-observations. An arm without weight is left out.
     """
     names = tuple(sorted(set(arms)))
     evidence = EvidenceTable.read(rows, names, policy, today).charged()
-    n, s, _ = evidence.sums(evidence.weights(math.inf, 1.0))
+    no_decay = math.inf
+    n, s, _ = evidence.sums(evidence.weights(half_life=no_decay, scale=1.0))
     return {name: float(s[i] / n[i]) for i, name in enumerate(names) if n[i] > 0}
 
 
@@ -294,7 +302,7 @@ def _cap_to_newest(table: Table, weight: Floats, most: float) -> Floats:
         at = np.flatnonzero(table.arm == arm)
         at = at[np.argsort(table.age[at], kind="stable")]
         amount = weight[at] * table.n[at]
-        newer = np.cumsum(amount) - amount
+        newer = np.cumsum(amount) - amount  # the total of the rows before, which are newer
         capped[at] *= np.clip(most - newer, 0, amount) / np.where(amount > 0, amount, 1.0)
     return capped
 
@@ -302,11 +310,12 @@ def _cap_to_newest(table: Table, weight: Floats, most: float) -> Floats:
 def _by_source(
     evidence: EvidenceTable, weight: Floats, scale: float, decay: Floats
 ) -> dict[str, tuple[SourceEvidence, ...]]:
-    """Each arm's evidence by source. `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age
-    and drift.
+    """The evidence of each arm that has rewards, in order of source.
+
+    `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age and drift.
     """
     table = evidence.table
-    width = max(len(table.sources), 1)
+    width = max(len(table.sources), 1)  # as in `Table.slot`
     is_mapped = table.line != NO_LINE
     columns = (table.n, table.raw, scale * weight * table.n, weight * table.n, decay * table.n)
     n, raw, pseudo, weighted, decayed = (np.bincount(table.slot, weights=values) for values in columns)

@@ -48,7 +48,10 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
 
 
 def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
-    """A bound, found by bisection, that the best arm is below with a probability of at most NEGLIGIBLE."""
+    """A bound, found by bisection, that the best arm is below with a probability of at most NEGLIGIBLE.
+
+    The best arm is below x if all arms are, with the probability Π F_i(x); fewer arms give a cautious bound.
+    """
     from scipy.special import betainc, betaincinv
 
     low = float(betaincinv(alpha, beta, NEGLIGIBLE).max())
@@ -66,7 +69,8 @@ def _lower_end(alpha: Floats, beta: Floats, high: float) -> float:
 def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
     """The integral of `p_best` on the grid x, (K,), not normalised.
 
-    For each arm i, Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends).
+    For each arm i, Σ over the steps of x of (increase of F_i) · (mean of Π_{j≠i} F_j at both ends). The points of x
+    come in blocks; `before` and `others_before` are F_i and Π_{j≠i} F_j at the last point of the block before.
     """
     chance = np.zeros(len(alpha))
     before = others_before = np.zeros((len(alpha), 1))
@@ -80,9 +84,10 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 
 
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
-    """F of each arm at x[0], (K, 1), then at the points of each block in turn, (K, points of the block).
+    """Each arm's cumulative distribution F at x[0], (K, 1), then at the points of each block in turn, (K, points).
 
-    F is set to 1 at x[-1], above which hardly any arm's mean lies.
+    A block has so many points that the arrays of all arms stay small. F is set to 1 at x[-1], above which hardly any
+    arm's mean lies.
     """
     from scipy.special import betainc
 
@@ -102,7 +107,7 @@ def _beta_cdf(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats
 
         F(x + h) = F(x) + h/2·(f(x) + f(x+h)) − h²/12·(f′(x+h) − f′(x)) + O(h⁵ f⁗)        (Euler–Maclaurin)
 
-    For arms for which that is too imprecise, it is the incomplete beta function itself, which is slower.
+    For arms for which that is too imprecise, F is the incomplete beta function itself, which is slower.
     """
     from scipy.special import betainc, betaln
 
@@ -120,12 +125,12 @@ def _beta_cdf(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats
 
 
 def propensities(chance: Floats, *, floor: float) -> Floats:
-    """π = f + (1 − K·f)·P(best), so that every arm keeps a chance of at least f. Shape (K,), sums to 1.
+    """The chance of each arm, π = f + (1 − K·f)·P, so that every arm keeps one of at least f. Shape (K,), sums to 1.
 
-    `chance` is any distribution over the K eligible arms. If K floors would take more than half of all draws (K·f > ½),
-    f is lowered to 1/(2K).
+    P is P(best) or any other `chance` of the K eligible arms, divided by its sum. f is the `floor`, but if K floors
+    would take more than half of all draws, f is 1/(2K).
     """
     count = len(chance)
-    low = min(floor, 0.5 / count)
-    shares: Floats = low + (1 - count * low) * chance / chance.sum()
+    least = min(floor, 0.5 / count)
+    shares: Floats = least + (1 - count * least) * chance / chance.sum()
     return shares

@@ -101,26 +101,26 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
     from scipy.special import stdtrit
 
     means = _stratum_means(pairs)
-    sources = {each.key[1] for each in means}
-    wanted = sorted({key for key in strata if key[1] in sources} | {each.key for each in means})
     if not means:
         return ()
+    sources_with_pairs = {each.key[1] for each in means}
+    wanted = sorted({key for key in strata if key[1] in sources_with_pairs} | {each.key for each in means})
     # σ² of (human − machine) within strata, and its degrees of freedom.
     freedom = sum(each.pairs - 1 for each in means) + PRIOR_PAIRS
     variance = (sum(each.squares for each in means) + PRIOR_PAIRS * PRIOR_SCATTER**2) / freedom
     offsets, variances = _predict(means, wanted, variance)
     half = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variances)
     counts = {each.key: each.pairs for each in means}
-    bounds = np.clip((offsets, offsets - half, offsets + half), -1, 1).T.tolist()
+    intervals = np.clip((offsets, offsets - half, offsets + half), -1, 1).T.tolist()
     return tuple(
         Offset(arm=key[0], source=key[1], stratum=key[2], offset=offset, pairs=counts.get(key, 0), low=low, high=high)
-        for key, (offset, low, high) in zip(wanted, bounds, strict=True)
+        for key, (offset, low, high) in zip(wanted, intervals, strict=True)
     )
 
 
 def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
     """Each stratum's mean, sorted by stratum. Pairs in any order give the same bits."""
-    by_stratum: dict[Stratum, list[tuple[float, float]]] = {}
+    by_stratum: dict[Stratum, list[tuple[float, float]]] = {}  # (human − machine, weight) of each pair
     for pair in pairs:
         key = (pair.arm, pair.source, pair.stratum)
         by_stratum.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
@@ -140,20 +140,24 @@ def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
 
 
 def _predict(means: Sequence[_StratumMean], wanted: Sequence[Stratum], variance: float) -> tuple[Floats, Floats]:
-    """The offsets of the `wanted` strata given the observed `means`, and their variances; `variance` is σ².
+    """The offsets of the `wanted` strata given the observed `means`, and the offsets' variances; `variance` is σ².
 
     The covariance of two strata's offsets is τ² times the number of effects that they share. The best linear prediction
     multiplies the means by gain = cov(wanted, observed)·(cov(observed, observed) + noise)⁻¹.
     """
-    effect_variance = variance / K
-    pairs: Counter[object] = Counter()
+    effect_variance = variance / K  # τ²
+    pairs_of_effect: Counter[object] = Counter()
     for each in means:
-        pairs.update(dict.fromkeys(_effects(each.key), each.pairs))
-    # An effect with fewer than MIN_PAIRS pairs is relabelled, so that no wanted stratum shares it: these pairs still
-    # count for the levels above.
-    observed = [
-        [effect if pairs[effect] >= MIN_PAIRS else ("alone", effect) for effect in _effects(each.key)] for each in means
-    ]
+        for effect in _effects(each.key):
+            pairs_of_effect[effect] += each.pairs
+
+    def relabel_rare(effect: object) -> object:
+        """An effect with fewer than MIN_PAIRS pairs gets another label, so that no wanted stratum shares it. The pairs
+        still count for the levels above.
+        """
+        return effect if pairs_of_effect[effect] >= MIN_PAIRS else ("alone", effect)
+
+    observed = [[relabel_rare(effect) for effect in _effects(each.key)] for each in means]
     predicted = [_effects(key) for key in wanted]
     noise = np.diag([variance / each.n for each in means])
     covariance = effect_variance * _shared_effects(observed, observed) + noise
@@ -164,12 +168,15 @@ def _predict(means: Sequence[_StratumMean], wanted: Sequence[Stratum], variance:
 
 
 def _effects(key: Stratum) -> list[object]:
-    """Labels of the effects that add up to a stratum's offset, one for each of LEVELS."""
+    """Labels of the effects that add up to a stratum's offset: (source,), (source, stratum), (arm, source, stratum)."""
     return [tuple(key[at] for at in level) for level in LEVELS]
 
 
 def _shared_effects(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:
-    """How many effects each stratum of `some` shares with each of `others`, shape (some, others)."""
+    """How many effects each stratum of `some` shares with each of `others`, shape (some, others).
+
+    A stratum is the labels of its effects, in the order of LEVELS.
+    """
     return np.array([[float(sum(map(eq, one, other))) for other in others] for one in some])
 
 

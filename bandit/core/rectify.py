@@ -34,19 +34,24 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
 def rectified(
     rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
 ) -> RewardRows:
-    """The rows, summed by (arm, source, stratum), context and day, and shifted by their stratum's offset.
+    """The rows summed by (arm, source, stratum), context, salience and day, each sum shifted by the module's formula.
 
-    `baseline` adds an offset by context. Rows with neither stay as they are. All in units of reward, −1 to 1. Rows of
-    different agents, views or versions are summed before the shift, so that each sum is clipped once.
+    The offset δ is that of the stratum, plus that of the context in `baseline`; 0 for a missing one. Offsets are in
+    units of reward, −1 to 1. Agents, views and versions are summed before the shift, so that each sum is clipped once.
     """
     table = RewardRows.from_rows(rows)
-    return rectified_by_group(table, np.zeros(len(table), dtype=np.int64), offsets, baseline or {})[0]
+    one_group = np.zeros(len(table), dtype=np.int64)
+    shifted_rows, _group = rectified_by_group(table, one_group, offsets, baseline or {})
+    return shifted_rows
 
 
 def rectified_by_group(
     rows: RewardRows, group: Ints, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
 ) -> tuple[RewardRows, Ints]:
-    """As `rectified`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row."""
+    """Like `rectified`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row.
+
+    `contexts` is the `baseline` of `rectified`.
+    """
     index_of: dict[RowKind, int] = {}
     merged = [index_of.setdefault(_offset_kind(kind), len(index_of)) for kind in rows.kinds]
     merged_index = np.array(merged, dtype=np.int64)[rows.kind_index]
@@ -67,7 +72,7 @@ def rectified_by_group(
 
 
 def shifts(rows: RewardRows, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]) -> Ints:
-    """What to add to each reward of each row, (m,), in micro-units: the offsets of its stratum and its context."""
+    """What to add to each reward of each row, (m,), in micro-units: its stratum's offset plus its context's."""
     return rows.map_kinds(
         lambda kind: round(
             (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
@@ -76,5 +81,5 @@ def shifts(rows: RewardRows, offsets: Mapping[Stratum, float], contexts: Mapping
 
 
 def _offset_kind(kind: RowKind) -> RowKind:
-    """The kind without the columns that offsets don't depend on."""
+    """The kind with the columns that offsets don't depend on emptied, so that kinds that only differ there are one."""
     return kind._replace(judge="", version="", view="", witness="", standing="", agent="")

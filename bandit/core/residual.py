@@ -63,11 +63,12 @@ def apply_baseline(policy: Policy, applied: Baseline) -> Policy:
 def baseline(past: ContextRewards, today: date, *, least: int = MIN_REWARDS) -> Baseline:
     """The baseline of the day `today` from the rewards of the days before it.
 
-    A context with fewer than `least` rewards has no offset. The policy's price on cost is ignored.
+    A context with fewer than `least` rewards has no offset of its own, but that of the context it was merged into, if
+    any. The policy's price on cost is ignored.
     """
     table = RewardRows.from_rows(past.rows)
     rows = table.select(table.day < today.toordinal())
-    count: Counter[str] = Counter()
+    count: Counter[str] = Counter()  # of rewards by context, 0 for one with abstentions only
     for kind, (n, *_) in rows.totals():
         count[kind.arm] += 0 if kind.source == ABSTAINED else n
     posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)

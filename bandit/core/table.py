@@ -148,7 +148,7 @@ class RewardRows:
         return RewardRows.from_columns(self.kinds, self.kind_index[flags], self.day[flags], self.sums[flags])
 
     def plus(self, rows: Iterable[RewardRow]) -> "RewardRows":
-        """These rows followed by `rows`."""
+        """These rows followed by `rows`. Their kinds are appended, even if equal."""
         more = RewardRows.from_rows(rows)
         if not len(more):
             return self
@@ -157,7 +157,7 @@ class RewardRows:
         return RewardRows(self.kinds + more.kinds, kind_index, day, sums)
 
     def totals(self) -> Iterator[tuple[RowKind, Sums]]:
-        """Each kind with its MOMENTS summed over all days."""
+        """Each kind with its MOMENTS summed over all days; two kinds may be equal."""
         sums = sums_by_group(self.kind_index, self.sums, len(self.kinds))
         yield from zip(self.kinds, sums.tolist(), strict=True)
 
@@ -184,8 +184,8 @@ class Table:
     `factor` in [0, 1] and `capped` in (0, 1] multiply the row's weight for its standing and its agent's cap.
 
     `line` is the index of the calibration line that maps a row, NO_LINE if none does. For a mapped row `s` is the
-    mapped sum, which may be outside [0, n], `raw` the sum before, and `line_variance`
-    the variance of the line at its arm.
+    mapped sum, which may be outside [0, n], `raw` the sum before, and `line_variance` the variance of the line at its
+    arm.
     """
 
     names: tuple[str, ...]
@@ -233,9 +233,9 @@ def tabulate(
 ) -> Table:
     """Sum rows, in any order, by factors, arm, source, day and salience, and drop sums of no rewards.
 
-    `sources`, sorted, defaults to the rows' own. `factor_index` (m,) points into `weight_factors` for each row, 0 by
-    default; rows with other factors stay separate, ordered by that index first. Raises KeyError for a row of an arm
-    that is not in `names`.
+    `sources`, sorted, defaults to the rows' own. `factor_index` (m,) is the index of each row's factors in
+    `weight_factors`, 0 by default. Only rows with the same index are summed, and the table is ordered by it first.
+    Raises KeyError for a row of an arm that is not in `names`.
     """
     rows = RewardRows.from_rows(rows)
     sources = tuple(sorted({kind.source for kind in rows.kinds})) if sources is None else sources
@@ -294,10 +294,10 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def sum_by_key(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
-    """The distinct `keys` (m, k), sorted, with the sums of their `columns`; keys whose first sum is 0 are dropped."""
+    """The distinct `keys` (m, k), sorted, and the sums of their `columns` (m, c); without keys whose first sum is 0."""
     if not len(keys):
         return keys, columns
-    code = _codes(keys)
+    code = _sortable_codes(keys)
     if code is None:
         order = np.lexsort(keys[:, ::-1].T)
         ordered = keys[order]
@@ -306,22 +306,26 @@ def sum_by_key(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
         order = np.argsort(code, kind="stable")  # fast, as rows are almost in order
         code = code[order]
         is_new = code[1:] != code[:-1]
-    sums, starts = columns.take(order, axis=0), np.flatnonzero(np.append(True, is_new))
-    if len(starts) < len(order):
+    sums = columns.take(order, axis=0)
+    starts = np.flatnonzero(np.append(True, is_new))
+    if len(starts) < len(order):  # some keys are equal: sum each run of them
         sums, order = np.add.reduceat(sums, starts, axis=0), order[starts]
     has_rewards = sums[:, 0] != 0
     return keys.take(order[has_rewards], axis=0), sums[has_rewards]
 
 
-def _codes(keys: Ints) -> Ints | None:
-    """One integer for each of the keys (m, k), m > 0, in the same order; None if they don't fit into an int64."""
+def _sortable_codes(keys: Ints) -> Ints | None:
+    """An integer for each of the keys (m, k), m > 0: equal keys have equal ones, and they sort as the keys do, by first
+    column first. None if the keys' ranges don't fit into an int64.
+    """
     columns = [np.ascontiguousarray(column) for column in keys.T]  # NumPy is ten times as fast on contiguous columns
-    ranges = [(int(column.min()), int(column.max())) for column in columns]
-    spans = [high - low + 1 for low, high in ranges]
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
     if math.prod(spans) > MAX_CODES:
         return None
+    # Each column is a digit of the code, in the base of its span.
     code: Ints = np.zeros(len(keys), dtype=np.int64)
-    for column, (low, _high), span in zip(columns, ranges, spans, strict=True):
+    for column, low, span in zip(columns, lows, spans, strict=True):
         if span > 1:
             code = code * span + (column - low)
     return code

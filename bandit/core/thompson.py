@@ -58,7 +58,10 @@ class Feedback:
 
 
 def feedback(n: int, average: float, sizes: FeedbackSizes) -> Feedback | None:
-    """The factor on a consumption arm's chance, given `n` rewards with this average in [0, 1]; None for no change."""
+    """The factor on a consumption arm's chance, given its `n` rewards with this `average` in [0, 1] in the window.
+
+    None for no change: without rewards, with an average in between, or with too few rewards for a penalty.
+    """
     if n and average >= MIN_BOOSTED_AVERAGE:
         factor, verdict = sizes.boost, f"at least {MIN_BOOSTED_AVERAGE:g}: boosted"
     elif n >= sizes.min_samples and average < MAX_PENALISED_AVERAGE:

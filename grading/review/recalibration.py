@@ -26,7 +26,7 @@ from django.contrib.auth.models import User
 
 from bandit import versions
 from bandit.core.calibration import CalibrationLine, Key, find_line
-from bandit.core.evidence import lines_of
+from bandit.core.evidence import calibration_lines
 from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
 from bandit.core.table import ABSTAINED, MICRO, RewardRows, RowKind
@@ -49,7 +49,7 @@ class AsRead:
 
     def __init__(self, held: EffectivePolicy, today: date) -> None:
         policy, names = held.policy, tuple(sorted(arm.name for arm in held.arms))
-        self._lines = {line.key: line for line in lines_of(held.rows(today), names, policy, today)}
+        self._lines = {line.key: line for line in calibration_lines(held.rows(today), names, policy, today)}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
 
     def maps(self, source: str) -> bool:

@@ -20,8 +20,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "the least slope is 0",
         ),
         (
-            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole",
-            "x, y = arms.x - trust @ arms.x / whole, arms.y + trust @ arms.y / whole",
+            "y = arms.y - trust @ arms.y / total_trust",
+            "y = arms.y + trust @ arms.y / total_trust",
             "y is only multiplied by x, which sums to nothing: where its middle is makes no difference",
         ),
         (
@@ -51,8 +51,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "where ry is 0, so is its square",
         ),
         (
-            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole",
-            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y * whole",
+            "y = arms.y - trust @ arms.y / total_trust",
+            "y = arms.y - trust @ arms.y * total_trust",
             "the same as with its sign: where the middle of y is makes no difference",
         ),
         (
