@@ -110,7 +110,7 @@ def gate(environ: Environ) -> EarlyReply | None:
 
 
 def run_worker(sock: socket.socket) -> None:
-    """Run a Celery worker until a stop signal, without the web server's socket. Runs in a forked process, like `serve`."""
+    """Run a Celery worker, without the web server's socket, until a stop signal. Called like `serve`."""
     from gradingsite import celery
 
     sock.close()
