@@ -83,7 +83,7 @@ def load_code() -> None:
 
 
 def serve(process: int, application: Callable[..., Any], sock: socket.socket, counts: SharedCounts) -> None:
-    """Serve until a stop signal. Runs in a forked process, in which `keep_running` has left the signals blocked."""
+    """Serve until a stop signal. Runs in a forked process, where `keep_running` has left these signals blocked."""
     from grading import monitoring
     from grading.health.liveness import Component
     from gradingsite import telemetry
@@ -173,7 +173,7 @@ def fork(run: Callable[[], None]) -> int:
     status = 1
     try:
         die_with_parent()
-        if os.getppid() == parent:
+        if os.getppid() == parent:  # otherwise it died before that took effect
             run()
             status = 0
     except BaseException as error:  # noqa: BLE001  the child must not return into the parent's code
