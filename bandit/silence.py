@@ -68,6 +68,6 @@ def heard_arms(
         effective_day__range=days,
         **until_known,
     )
-    graded_after_abstaining = graded.filter(Exists(abstained)).exclude(Exists(reversal))
-    heard = Arm.objects.filter(Exists(graded_after_abstaining), bandit=bandit, name__in=arms)
+    graded_abstentions = graded.filter(Exists(abstained)).exclude(Exists(reversal))
+    heard = Arm.objects.filter(Exists(graded_abstentions), bandit=bandit, name__in=arms)
     return set(heard.values_list("name", flat=True))
