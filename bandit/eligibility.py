@@ -44,8 +44,8 @@ class Circumstances:
     """What eligibility depends on: the caller's `supply` and `context`, the policy, and what happened so far.
 
     `rewarded` counts each arm's rewards by its name. `own` is the asking agent's use today, `fleet` that of all agents.
-    `substitutes` maps the ids of arms that the agent cannot run today, it seems, to the name of the arm that ran last
-    instead: each of the arm's last MIN_SUBSTITUTED sessions was run by another arm.
+    `substitutes` has the arms that the agent seems unable to run today, because other arms ran in each of its last
+    MIN_SUBSTITUTED sessions with them. It maps the arm's id to the name of the arm that ran last instead.
     """
 
     version: PolicyVersion
@@ -228,7 +228,10 @@ def _count_rewards(buckets: QuerySet[Bucket]) -> int:
 
 
 def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
-    """The day's decisions whose arm (the one that ran or, before that, the chosen one) reads, without a live reward."""
+    """The day's decisions for a consumption arm that have no live reward.
+
+    The arm is the one that ran or, until one ran, the chosen one.
+    """
     is_consumption = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
     return _decisions_on(bandit, today).filter(is_consumption).exclude(Exists(live))

@@ -264,7 +264,7 @@ def _credits_by_arm(
 
 
 def _agrees(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
-    """Whether the entry already records this credit on this day.
+    """Whether the live entry already records this credit on this day, so that it can stay.
 
     An old entry, whose key lacks the fields added later, is compared without them unless `renew` is set. Otherwise
     every old session that is flagged, corrected or settled anew would be reversed and applied again for nothing.
@@ -368,7 +368,7 @@ def policy_text_id(text: str) -> int | None:
 
 
 def _graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    """The rows of these keys, created if new."""
+    """The stored graders with these keys, created if new."""
     graders = _stored_graders(keys)
     missing = sorted((key for key in keys if key not in graders), key=lambda key: tuple(_fields(key).values()))
     if missing:

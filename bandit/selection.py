@@ -328,8 +328,8 @@ def _explain(choice: Choice) -> dict[str, Any]:
             f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
         )
     sentences = [why, *choice.remarks]
-    sentences += [f"{other}: {feedback.sentence}." for other, feedback in sorted(choice.feedback.items())]
-    sentences += [f"{other} was left out: {reason}." for other, reason in sorted(choice.left_out.items())]
+    sentences += [f"{arm_name}: {feedback.sentence}." for arm_name, feedback in sorted(choice.feedback.items())]
+    sentences += [f"{arm_name} was left out: {reason}." for arm_name, reason in sorted(choice.left_out.items())]
     numbers = {}
     for eligible in sorted(odds):
         posterior = choice.posterior.arms[eligible]

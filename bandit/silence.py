@@ -29,9 +29,9 @@ def unheard_arms(
     for arm, observation in abstained.order_by("pk").values_list("arm__name", "observation"):
         if arm in choosable and observation not in excluded:
             observations[arm].append(observation)
-    many = {arm for arm, own in observations.items() if len(own) >= MIN_ABSTENTIONS}
-    heard = heard_arms(row, days, sources, arms=many)
-    return {arm: observations[arm] for arm in sorted(many - heard)}
+    candidates = {arm for arm, own in observations.items() if len(own) >= MIN_ABSTENTIONS}
+    heard = heard_arms(row, days, sources, arms=candidates)
+    return {arm: observations[arm] for arm in sorted(candidates - heard)}
 
 
 def heard_arms(

@@ -135,7 +135,7 @@ def prepare(directory: Path) -> Broker:
 
 
 def command(broker: Broker, directory: Path) -> list[str]:
-    """Write the server's configuration. Returns the command that starts it in the foreground."""
+    """Write the server's configuration. Returns the command that starts it in the foreground. Raises BrokerMissing."""
     binary = server_binary()
     config = CONFIG.format(
         host=HOST,
