@@ -103,7 +103,7 @@ def _choice_bandits() -> Iterable[Bandit]:
 
 
 def _doubled(bandit: Bandit) -> Iterator[DoubledReward]:
-    """The bandit's observations with several live rewards, in order."""
+    """The bandit's observations with several live rewards, in the order of their names."""
     entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
     live = entries.values_list("observation").annotate(live=Sum(entry_sign())).filter(live__gt=1)
     rewards = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])

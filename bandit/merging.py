@@ -59,7 +59,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
     were merged into `arm` move, too. Raises ValueError for the same arm, arms of two bandits, or a merged arm.
     """
     with locked_arm(arm) as current:
-        target = _mergeable(current, into)
+        target = _load_target(current, into)
         moving, doubles = _entries_to_move(current, target)
         settlement = _settlement(current)
         copies = [ledger.copy_to(target, entry, settlement) for entry in moving]
@@ -111,7 +111,7 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     """What `merge` would do; nothing is stored. Raises ValueError as `merge`."""
-    target = _mergeable(arm, into)
+    target = _load_target(arm, into)
     moving, doubles = _entries_to_move(arm, target)
     row, today = Bandit.objects.get(pk=arm.bandit_id), site_day(now)
     current = effective_policy(row)
@@ -134,7 +134,7 @@ def _settlement(arm: Arm) -> str:
     return f"{MERGE}{arm.pk}"
 
 
-def _mergeable(arm: Arm, into: Arm) -> Arm:
+def _load_target(arm: Arm, into: Arm) -> Arm:
     """`into`, freshly loaded. Raises ValueError if `arm` cannot be merged into it."""
     target = Arm.objects.select_related("merged_into").get(pk=into.pk)
     if arm.bandit_id != target.bandit_id:

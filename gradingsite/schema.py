@@ -200,7 +200,10 @@ def _refuse_newer(executor: MigrationExecutor) -> None:
 
 
 def _unknown(loader: MigrationLoader, names: Iterable[Migration]) -> list[Migration]:
-    """As `unknown`, sorted. Migrations that this code has replaced by others (squashed) count as known."""
+    """The migrations of our apps among `names` that the code of `loader` does not know, sorted.
+
+    Migrations that this code has replaced by others (squashed) count as known.
+    """
     known_names = {*loader.disk_migrations}
     for migration in loader.disk_migrations.values():
         known_names.update(migration.replaces)
