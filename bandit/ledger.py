@@ -303,6 +303,7 @@ def _reversal(entry: LedgerEntry, **origin: Any) -> LedgerEntry:
 
 
 def _copy(entry: LedgerEntry, **fields: Any) -> LedgerEntry:
+    """An unsaved entry with the observation, value, cost, grader and day of this one; `fields` are the others."""
     return LedgerEntry(
         bandit=entry.bandit,
         observation=entry.observation,
