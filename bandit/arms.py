@@ -109,7 +109,7 @@ def end_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
 
 
 def decide_break(arm: Arm, day: date, *, kept: bool, by: str, why: str = "") -> BreakDecision:
-    """Confirm that the arm broke before `day`, or reject that; takes effect at once.
+    """Confirm (`kept`) or reject a break of the arm; takes effect at once. `day` is the first day after the break.
 
     Raises ValueError if no break is detected on that day, unless somebody decided on it before.
     """
@@ -139,7 +139,10 @@ def locked_arm(arm: Arm) -> Iterator[Arm]:
 
 
 def record_event(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = None, **fields: Any) -> Arm:
-    """Set the arm's fields and store an event that says who did what to it, and why."""
+    """Set and save the arm's `fields`, and store an event that says who did what to it, and why.
+
+    `why` is cut to MAX_WHY characters. Invalidates cached readings of the arm's bandit. Returns the arm.
+    """
     for name, value in fields.items():
         setattr(arm, name, value)
     if fields:
@@ -149,9 +152,10 @@ def record_event(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = N
     return arm
 
 
-def _require(holds: bool, arm: Arm, otherwise: str) -> None:  # noqa: FBT001 - what is required
-    if not holds:
-        raise ValueError(f"{arm.name} is {otherwise}; nothing was changed")
+def _require(is_allowed: bool, arm: Arm, state: str) -> None:  # noqa: FBT001 - what is required
+    """Raise ValueError with the arm's `state` unless the change is allowed, or if the arm was merged."""
+    if not is_allowed:
+        raise ValueError(f"{arm.name} is {state}; nothing was changed")
     if arm.merged_into is not None:
         raise ValueError(f"{arm.name} was merged into {arm.merged_into.name}; part the two first")
 

@@ -81,15 +81,15 @@ class DoubledReward:
 def doubled() -> list[DoubledReward]:
     """Every observation with several live rewards in a bandit that chooses one arm. The database refuses new ones."""
     doubled_rewards: list[DoubledReward] = []
-    for bandit in _choosing():
+    for bandit in _choice_bandits():
         doubled_rewards += _doubled(bandit)
     return doubled_rewards
 
 
 def undouble() -> int:
-    """Reverse all but the latest live reward of each such observation. Returns how many were reversed."""
+    """Reverse all but the latest live reward of each `doubled` observation. Returns how many were reversed."""
     reversed_count = 0
-    for bandit in _choosing():
+    for bandit in _choice_bandits():
         with transaction.atomic():
             locked = Bandit.objects.locked(bandit.name)
             extra = [entry for each in _doubled(locked) for entry in each.entries[:-1]]
@@ -98,11 +98,12 @@ def undouble() -> int:
     return reversed_count
 
 
-def _choosing() -> Iterable[Bandit]:
+def _choice_bandits() -> Iterable[Bandit]:
     return Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name")
 
 
 def _doubled(bandit: Bandit) -> Iterator[DoubledReward]:
+    """The bandit's observations with several live rewards, in the order of their names."""
     entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
     live = entries.values_list("observation").annotate(live=Sum(entry_sign())).filter(live__gt=1)
     rewards = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
@@ -121,35 +122,36 @@ def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
     `step` is called with each number of rows summed. Safe while rewards come in; starts again if an erasure deletes
     rows meanwhile. One pass over the ledger: some two seconds for a million rows.
     """
-    erasures, upto = _last(Erasure), _last(LedgerEntry)
+    last_erasure, last_entry = _last_pk(Erasure), _last_pk(LedgerEntry)
     bandits = list(Bandit.objects.order_by("name"))
     for bandit in bandits:
         with transaction.atomic():
-            Bandit.objects.locked(bandit.name)  # once we hold the lock, all rows up to `upto` are committed
+            Bandit.objects.locked(bandit.name)  # once we hold the lock, all rows up to `last_entry` are committed
     sums: SumsByBandit = {bandit.pk: {} for bandit in bandits}
     rows = 0
-    for start in range(0, upto, SUMMED_ROWS):
-        rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + SUMMED_ROWS, upto)), sums, step)
+    for start in range(0, last_entry, SUMMED_ROWS):
+        end = min(start + SUMMED_ROWS, last_entry)
+        rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=end), sums, step)
     differences: list[BucketMismatch] = []
     buckets = 0
     for bandit in bandits:
         with transaction.atomic():
             Bandit.objects.locked(bandit.name)
-            if _last(Erasure) != erasures:
+            if _last_pk(Erasure) != last_erasure:
                 return replay(write=write, step=step)
-            rows += _add_up(LedgerEntry.objects.filter(pk__gt=upto, bandit=bandit), sums, step)
+            rows += _add_up(LedgerEntry.objects.filter(pk__gt=last_entry, bandit=bandit), sums, step)
             expected = sums.pop(bandit.pk)
             differences += _compare(bandit, expected, write=write)
             buckets += sum(bucket != NOTHING for bucket in expected.values())
     return Replay(rows=rows, buckets=buckets, differences=tuple(differences))
 
 
-def _last(model: type[LedgerEntry | Erasure]) -> int:
+def _last_pk(model: type[LedgerEntry | Erasure]) -> int:
     return model.objects.aggregate(last=Max("pk"))["last"] or 0
 
 
 def _add_up(entries: LedgerEntryQuerySet, sums: SumsByBandit, step: Step) -> int:
-    """Add these rows to `sums`. Returns how many rows there were."""
+    """Add these rows to `sums` and call `step` with their number. Returns that number."""
     total = 0
     grouped = entries.values_list("bandit", *KEY).annotate(rows=Count("pk"), **signed_sums()).order_by()
     for bandit, arm, grader, day, rows, *moments in grouped.iterator():
@@ -161,6 +163,10 @@ def _add_up(entries: LedgerEntryQuerySet, sums: SumsByBandit, step: Step) -> int
 
 
 def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[BucketMismatch]:
+    """The bandit's buckets that differ from the `expected` ones, as they were; with `write`, they are replaced.
+
+    A missing bucket counts as one whose sums are all 0. The caller has locked the bandit.
+    """
     ids: dict[Key, int] = {}
     stored: dict[Key, Sums] = {}
     for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *SUMS):
@@ -175,13 +181,13 @@ def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[
     graders = Grader.objects.in_bulk({grader for _, grader, _ in wrong})
     return [
         BucketMismatch(
-            arm=arms[key[0]],
-            grader=graders[key[1]],
-            day=key[2],
-            expected=expected.get(key, NOTHING),
-            stored=stored.get(key, NOTHING),
+            arm=arms[arm],
+            grader=graders[grader],
+            day=day,
+            expected=expected.get((arm, grader, day), NOTHING),
+            stored=stored.get((arm, grader, day), NOTHING),
         )
-        for key in wrong
+        for arm, grader, day in wrong
     ]
 
 

@@ -30,7 +30,7 @@ class RewardSums:
 
     @classmethod
     def from_values(cls, bandit: Bandit, values: Iterable[Sequence[Any]]) -> "RewardSums":
-        """From tuples of the KEY and the SUMS.
+        """Build it from a tuple (*KEY, *SUMS) for each arm, grader and day of the bandit. Two queries.
 
         Sums may be decimals: PostgreSQL returns one for a sum of 64-bit integers.
         """
@@ -42,22 +42,22 @@ class RewardSums:
         return cls(keys=keys, sums=sums, arms=arms, graders=graders)
 
     def rows(self, *, with_abstentions: bool) -> RewardRows:
-        """The rows that a policy reads."""
+        """The rows that a policy reads: one for each of `keys`, with its kind and MOMENTS."""
         keys, sums = self.keys, self.sums[:, : len(MOMENTS)]
         if not with_abstentions:
             is_reward = ~self._is_abstention
             keys, sums = keys[is_reward], sums[is_reward]
-        # One code for each pair of arm and grader, whose kind is then computed once.
+        # One code for each pair of arm and grader, so that a pair's kind is computed once. Several may have one kind.
         size = 1 + max(self.graders, default=0)
         codes, code_index = distinct(keys[:, 0] * size + keys[:, 1])
-        number_of: dict[RowKind, int] = {}
-        kind_numbers = []
+        number_by_kind: dict[RowKind, int] = {}
+        kind_numbers = []  # of the kind of each code
         for code in codes.tolist():
             arm, grader = divmod(code, size)
             kind = kind_of(self.arms[arm], self.graders[grader])
-            kind_numbers.append(number_of.setdefault(kind, len(number_of)))
+            kind_numbers.append(number_by_kind.setdefault(kind, len(number_by_kind)))
         kind_index = np.array(kind_numbers, dtype=np.int64)[code_index]
-        return RewardRows(tuple(number_of), kind_index, keys[:, 2], sums)
+        return RewardRows(tuple(number_by_kind), kind_index, keys[:, 2], sums)
 
     @property
     def productive(self) -> dict[str, int]:
@@ -75,6 +75,7 @@ class RewardSums:
         return np.isin(self.keys[:, 1], graders)
 
     def _by_arm(self, counts: Ints) -> dict[str, int]:
+        """The sum of `counts`, one for each of `keys`, for each arm, by its name; arms with a sum of 0 are left out."""
         arms, position = np.unique(self.keys[:, 0], return_inverse=True)
         totals = np.zeros(len(arms), dtype=np.int64)
         np.add.at(totals, position, counts)
@@ -99,12 +100,12 @@ def entry_sign() -> Case:
 
 
 def signed_sums() -> dict[str, Sum]:
-    """The SUMS as aggregates of ledger entries, applies minus reverses."""
+    """The SUMS as aggregates of ledger entries, applies minus reverses, under the names "total_n", "total_s", …."""
     sign = entry_sign()
     value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
     costed = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
     productive = Case(When(value_micro__gt=PRODUCTIVE, then=sign), default=0, output_field=BigIntegerField())
-    sums = (sign, sign * value, sign * value * value, sign * cost, costed, productive)
+    sums = (sign, sign * value, sign * value * value, sign * cost, costed, productive)  # in the order of SUMS
     return {f"total_{name}": Sum(each) for name, each in zip(SUMS, sums, strict=True)}
 
 

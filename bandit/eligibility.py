@@ -30,8 +30,9 @@ DRAWN = Q(override__isnull=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayUse:
-    """What counts against a day's limits: `consumption` sessions, and decisions by the id of the arm that ran, or that
-    was chosen if none ran yet.
+    """What counts against a day's limits: the number of `consumption` sessions, and of decisions for each arm.
+
+    `decided` is by the id of the arm that ran; before one ran, the chosen arm.
     """
 
     consumption: int = 0
@@ -43,8 +44,8 @@ class Circumstances:
     """What eligibility depends on: the caller's `supply` and `context`, the policy, and what happened so far.
 
     `rewarded` counts each arm's rewards by its name. `own` is the asking agent's use today, `fleet` that of all agents.
-    `substitutes` names, by an arm's id, the arm that ran last instead of it, if others ran in all of the agent's last
-    sessions with it today.
+    `substitutes` has the arms that the agent seems unable to run today, because other arms ran in each of its last
+    MIN_SUBSTITUTED sessions with them. It maps the arm's id to the name of the arm that ran last instead.
     """
 
     version: PolicyVersion
@@ -84,17 +85,17 @@ def context_of(bandit: Bandit, text: str) -> Arm | None:
 
 
 def reason_against(arm: Arm, now: Circumstances) -> str:
-    """Why the arm may not be chosen now; empty if it may."""
+    """Why the arm may not be chosen in the circumstances `now`; empty if it may."""
     if reason := out_of_use(arm):
         return reason
     if now.supply is not None and not now.supply.get(arm.name):
         return NO_WORK if arm.name in now.supply else NOT_OFFERED
     version, own, fleet = now.version, now.own, now.fleet
-    if arm.is_consumption and (
-        reason := used_up(own.consumption, version.consumption_per_agent, "consumption sessions")
-        or used_up(fleet.consumption, version.consumption_per_day, "consumption sessions of all agents")
-    ):
-        return reason
+    if arm.is_consumption:
+        reason = used_up(own.consumption, version.consumption_per_agent, "consumption sessions")
+        reason = reason or used_up(fleet.consumption, version.consumption_per_day, "consumption sessions of all agents")
+        if reason:
+            return reason
     if arm.pk in now.substitutes:
         return f"substituted: its last {MIN_SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
     if not now.is_on_probation(arm):
@@ -123,53 +124,57 @@ def circumstances(
 ) -> Circumstances:
     """The circumstances for this agent on the day `today`: at most seven queries.
 
-    Decisions of `exempt_agents`, and overrides, do not count against limits that all agents share. A decision counts
-    for the arm that ran, and for the chosen one until then.
+    Decisions of `exempt_agents`, and overrides, do not count against limits that all agents share. Overrides count
+    against the agent's own limits. A decision counts for the arm that ran, and for the chosen one until then.
     """
     bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
     decisions = _decisions_on(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
-    own: Counter[int] = Counter()
-    fleet: Counter[int] = Counter()
-    runs: dict[int, list[int]] = {}
+    own_decided: Counter[int] = Counter()
+    fleet_decided: Counter[int] = Counter()
+    # By the chosen arm: the arms that ran in the agent's sessions, oldest first.
+    executed_by_chosen: dict[int, list[int]] = {}
     for chosen, executed, decided_for, is_drawn in decisions.values_list("arm", "ran", "agent", "is_drawn"):
         arm = chosen if executed is None else executed
         if is_drawn and decided_for not in exempt_agents:
-            fleet[arm] += 1
+            fleet_decided[arm] += 1
         if decided_for == agent:
-            own[arm] += 1
+            own_decided[arm] += 1
             if executed is not None:
-                runs.setdefault(chosen, []).append(executed)
+                executed_by_chosen.setdefault(chosen, []).append(executed)
     # Only if every one of the last sessions ran another arm: one that ran the chosen arm shows that it can run.
     substitutes: dict[int, int] = {}
-    for arm, executed_arms in runs.items():
+    for arm, executed_arms in executed_by_chosen.items():
         last = executed_arms[-MIN_SUBSTITUTED:]
         if len(last) == MIN_SUBSTITUTED and arm not in last:
             substitutes[arm] = last[-1]
     names: dict[int, str] = {}
     if substitutes:
         names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
-    read_own = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
-    read_all = consumption_of_all(bandit, today, exempt_agents) if version.consumption_per_day is not None else 0
+    # Counted only if there is a limit, to save the queries.
+    own_consumption = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
+    fleet_consumption = 0
+    if version.consumption_per_day is not None:
+        fleet_consumption = consumption_of_all(bandit, today, exempt_agents)
     return Circumstances(
         version=version,
         supply=supply,
         context=context,
         rewarded=rewarded,
-        own=DayUse(consumption=read_own, decided=own),
-        fleet=DayUse(consumption=read_all, decided=fleet),
+        own=DayUse(consumption=own_consumption, decided=own_decided),
+        fleet=DayUse(consumption=fleet_consumption, decided=fleet_decided),
         substitutes={arm: names[substitute] for arm, substitute in substitutes.items()},
     )
 
 
 def is_unfinished(arm: Arm) -> bool:
-    """Whether none of the arm's latest decisions led to a finished session."""
+    """Whether none of the arm's latest MIN_UNFINISHED decisions led to a finished session. False if it has fewer."""
     latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:MIN_UNFINISHED])
     return len(latest) == MIN_UNFINISHED and not any(latest)
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """`arms_without_work` of the latest SUPPLY_DECISIONS decisions: better odds wouldn't help these arms."""
+    """`arms_without_work` in the bandit's latest SUPPLY_DECISIONS decisions. Better odds wouldn't help these arms."""
     return arms_without_work(bandit.selections.values_list("eligible", flat=True)[:SUPPLY_DECISIONS])
 
 
@@ -199,17 +204,18 @@ def consumption_of(bandit: Bandit, today: date, agent: str) -> int:
 
 
 def consumption_of_all(bandit: Bandit, today: date, exempt_agents: Collection[str] = ()) -> int:
-    """The consumption sessions of all agents on this site-local day, counted like those of one in `consumption_of`.
+    """The consumption sessions of all agents on this site-local day, counted as `consumption_of` counts one agent's.
 
-    Those of exempt agents, and those that an override asked for, are left out.
+    Sessions of exempt agents, and those that an override asked for, are left out.
     """
-    decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=exempt_agents)
+    unrewarded = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=exempt_agents)
     consumption = _consumption_filter(bandit, today)
     rewarded = Bucket.objects.rewards().filter(**consumption).exclude(grader__agent__in=exempt_agents)
+    # Buckets don't tell which rewards followed an override: these are counted in the ledger and subtracted.
     overrides = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=exempt_agents)
     rewards = LedgerEntry.objects.rewards().filter(**consumption).live()
     overridden = rewards.filter(observation__in=overrides.values("observation"))
-    return _count_rewards(rewarded) - overridden.count() + decisions.count()
+    return _count_rewards(rewarded) - overridden.count() + unrewarded.count()
 
 
 def _consumption_filter(bandit: Bandit, today: date) -> dict[str, Any]:
@@ -222,7 +228,10 @@ def _count_rewards(buckets: QuerySet[Bucket]) -> int:
 
 
 def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
-    """The day's decisions for a consumption session that have no reward."""
+    """The day's decisions for a consumption arm that have no live reward.
+
+    The arm is the one that ran or, until one ran, the chosen one.
+    """
     is_consumption = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
     return _decisions_on(bandit, today).filter(is_consumption).exclude(Exists(live))
@@ -235,7 +244,11 @@ def consumption_feedback(
     today: date,
     caps: AgentCaps | None = None,
 ) -> dict[str, Feedback]:
-    """The boost or penalty of consumption arms, by name, from their recent rewards weighted by their agents' caps."""
+    """The boost or penalty of each consumption arm in `names`, by its name; arms without either are left out.
+
+    It depends on the mean of the arm's rewards in the policy's window of days, from sources with any weight. Rewards
+    beyond an agent's cap count less in the mean.
+    """
     sizes = FeedbackSizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,
@@ -249,8 +262,11 @@ def consumption_feedback(
     factors = (caps or AgentCaps()).factors(recent)
     for name in names:
         own = recent.mask(lambda kind: kind.arm == name)  # noqa: B023 - called at once
-        n, total = (math.fsum(factors[own] * each) for each in recent.sums[own, :2].T)
-        own_feedback = feedback(int(recent.n[own].sum()), total / n / MICRO if n else 0.0, sizes)
+        counts, values = recent.sums[own, :2].T  # the number of rewards in each row, and their sum in micro-units
+        weighted_count = math.fsum(factors[own] * counts)
+        weighted_sum = math.fsum(factors[own] * values)
+        mean = weighted_sum / weighted_count / MICRO if weighted_count else 0.0
+        own_feedback = feedback(int(recent.n[own].sum()), mean, sizes)
         if own_feedback:
             feedback_by_arm[name] = own_feedback
     return feedback_by_arm

@@ -49,9 +49,11 @@ def assign(
 
     The chance of being taken is 1 − holdout, or 1 − holdout_decided for arms with a verdict, named in `decided`. The
     same agent with the same `decision_id` gets the same rows again, even if policy or arms changed since; arms that are
-    new to the decision are drawn and added. `context` names an arm of the bandit's baseline. Raises UnknownBandit,
-    UnknownArm (for an arm or the context; nothing is written), Taken, TooManyOpen, or ValueError for an invalid
-    `decision_id` or a bandit that chooses one arm.
+    new to the decision are drawn and added. Arms that are retired or paused are not drawn. `context` names an arm of
+    the bandit's baseline.
+
+    Raises UnknownBandit, UnknownArm (for an arm or the context; nothing is written), Taken if arms would be drawn after
+    the decision's session, TooManyOpen, or ValueError for an invalid `decision_id` or a bandit not of kind MANY.
     """
     require_decision_id(decision_id)
     with transaction.atomic():
@@ -59,8 +61,8 @@ def assign(
         if row.kind != BanditKind.MANY:
             raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
         arm_by_text = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
-        earlier = list(draws_for(bandit, decision_id, agent))
-        new_arms = set(arm_by_text.values()) - {each.arm.current for each in earlier}
+        earlier_draws = list(draws_for(bandit, decision_id, agent))
+        new_arms = set(arm_by_text.values()) - {each.arm.current for each in earlier_draws}
         left_out = {}
         to_draw = []
         for arm in sorted(new_arms, key=lambda arm: arm.name):
@@ -70,10 +72,10 @@ def assign(
                 to_draw.append(arm)
         context_arm = context_of(row, context)
         version = version_of(row)
-        observations = [each.observation for each in earlier if each.observation]
+        observations = [each.observation for each in earlier_draws if each.observation]
         if to_draw and observations:
             raise Taken(f"decision {decision_id!r} is over: {observations[0]} came of it; draw before the work begins")
-        if to_draw and not earlier:
+        if to_draw and not earlier_draws:
             _require_room(row, version, agent, now)
         assignments = []
         for arm in to_draw:

@@ -7,7 +7,7 @@ same integers in the same transaction. So any order of verdicts, corrections and
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
@@ -73,8 +73,8 @@ class GraderKey:
 class Credit:
     """A reward in [0, 1], who gave it, and what the session cost in dollars, None if unknown.
 
-    An abstention, of the source ABSTAINED, has the value 0, which is never read. Raises ValueError for other values,
-    including NaN.
+    An abstention (its source is ABSTAINED) has the value 0, which is never read. Raises ValueError for a value out of
+    range or NaN, another value of an abstention, or a cost outside 0 to MAX_COST_USD.
     """
 
     value: float
@@ -141,16 +141,17 @@ class ObservationHistory:
 def set_rewards(
     learners: Iterable[Learner], credit: Credit | None, *, always: Iterable[str] = (), **details: Any
 ) -> LedgerChange:
-    """`set_credits` with the same credit for each learner, with its own context and salience; none without a credit.
+    """`set_credits` with the same credit for each learner, but with the learner's context and salience.
 
-    In the bandits `always` no other reward of the observation stays live, even if none of their arms learns.
+    In the learners' bandits, and in those named in `always`, all other live rewards of the observation are reversed. If
+    `credit` is None, nothing is applied in their place. `details` are the other arguments of `set_credits`.
     """
     credits: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}  # noqa: A001 - the domain's word
     for learner in learners:
-        own = credits.setdefault(learner.bandit, {})
+        credit_by_arm = credits.setdefault(learner.bandit, {})
         if credit is not None:
             grader = replace(credit.grader, context=learner.context, salience=learner.salience)
-            own[learner.arm.name] = replace(credit, grader=grader)
+            credit_by_arm[learner.arm.name] = replace(credit, grader=grader)
     return set_credits(credits, **details)
 
 
@@ -169,12 +170,13 @@ def set_credits(
     provisional: bool = False,
     renew: bool = False,
 ) -> LedgerChange:
-    """Make these, by the bandit's and the arm's name, the live rewards of the observation in these bandits.
+    """Make these credits the only live rewards of the observation in the bandits that are keys of `credits`.
 
-    A live entry that differs in arm, value, cost, grader or day is reversed on its own day, and the new one applied as
-    the next revision. If nothing differs, nothing is recorded. `settlement`, `policy_version` and `provisional` only
-    describe new rows and are no reason for one. Neither are fields of the grader key that were added after the live
-    entry was written, unless `renew` is set.
+    `credits` maps a bandit's name to its arms' credits, by the arm's name. A live entry that differs in arm, value,
+    cost, grader or day is reversed on its own day, and the new one applied as the next revision. If nothing differs,
+    nothing is recorded. `settlement`, `policy_version` and `provisional` only describe new rows: if one of them is all
+    that differs, nothing is recorded. Unless `renew` is set, that is also true of fields of the grader key that were
+    added after the live entry was written.
 
     Must run in the caller's transaction, so that a grade and its reward commit together. The bandits stay locked until
     it ends: writers of one bandit take turns and don't deadlock on its buckets. Raises UnknownBandit, UnknownArm,
@@ -187,20 +189,20 @@ def set_credits(
     if not credits:
         return LedgerChange()
     bandits = _lock_bandits(credits)
-    wanted = _credits_by_arm(bandits, credits, observation)
+    credit_by_arm = _credits_by_arm(bandits, credits, observation)
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits)
     past = past.select_related("bandit", "arm", "grader").order_by("bandit_id", "arm_id", "pk")
     history = ObservationHistory(past)
     stale = [
         entry
         for entry in history.live
-        if entry.arm not in wanted or not _agrees(entry, wanted[entry.arm], effective_day, renew=renew)
+        if entry.arm not in credit_by_arm or not _agrees(entry, credit_by_arm[entry.arm], effective_day, renew=renew)
     ]
-    settled = {entry.arm for entry in history.live} - {entry.arm for entry in stale}
-    new = {arm: credit for arm, credit in wanted.items() if arm not in settled}
+    unchanged_arms = {entry.arm for entry in history.live} - {entry.arm for entry in stale}
+    new = {arm: credit for arm, credit in credit_by_arm.items() if arm not in unchanged_arms}
     if not stale and not new:
         return LedgerChange()
-    context = {"settlement": settlement, "policy_id": policy_text_id(policy_version), "provisional": provisional}
+    origin = {"settlement": settlement, "policy_id": policy_text_id(policy_version), "provisional": provisional}
     graders = _graders({credit.grader for credit in new.values()})
     applies = [
         LedgerEntry(
@@ -213,21 +215,22 @@ def set_credits(
             cost_micro=credit.cost_micro,
             grader=graders[credit.grader],
             effective_day=effective_day,
-            **context,
+            **origin,
         )
         for arm, credit in new.items()
     ]
-    return _append([_reversal(entry, **context) for entry in stale], applies)
+    return _append([_reversal(entry, **origin) for entry in stale], applies)
 
 
-def _lock_bandits(names: Iterable[str]) -> list[Bandit]:
+def _lock_bandits(names: Collection[str]) -> list[Bandit]:
     """The bandits of these names, locked until the transaction ends, in the order of their keys, so that two writers
     don't deadlock. Raises UnknownBandit.
     """
     bandits = list(Bandit.objects.locked_each([name for name in names if name.isprintable()]))
-    missing = [name for name in names if name not in {bandit.name for bandit in bandits}]
-    if missing:
-        raise UnknownBandit(missing[0])
+    existing_names = {bandit.name for bandit in bandits}
+    for name in names:
+        if name not in existing_names:
+            raise UnknownBandit(name)
     return bandits
 
 
@@ -236,11 +239,15 @@ def _credits_by_arm(
     credits: Mapping[str, Mapping[str, Credit]],  # noqa: A002 - the domain's word
     observation: str,
 ) -> dict[Arm, Credit]:
-    """The credits by the arms that they name. The caller has locked the bandits, so that no arm is merged meanwhile."""
+    """The credits by the arms that they name, in all bandits.
+
+    The caller has locked the bandits, so that no arm is merged meanwhile. Raises UnknownArm, or ValueError for two
+    names of one arm, or two arms of a bandit that chooses one.
+    """
     arms, unknown = Arm.objects.resolve_all((bandit, name) for bandit, own in credits.items() for name in own)
     if unknown:
         raise Arm.objects.unknown(*unknown[0])
-    wanted: dict[Arm, Credit] = {}
+    credit_by_arm: dict[Arm, Credit] = {}
     for bandit in bandits:
         own: dict[Arm, Credit] = {}
         for name in sorted(credits[bandit.name]):
@@ -252,12 +259,12 @@ def _credits_by_arm(
         if bandit.kind == BanditKind.CHOICE and len(own) > 1:
             names = " and ".join(sorted(arm.name for arm in own))
             raise ValueError(f"{bandit.name} chooses one arm, and one is rewarded for {observation}; got {names}")
-        wanted |= own
-    return wanted
+        credit_by_arm |= own
+    return credit_by_arm
 
 
 def _agrees(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
-    """Whether the entry already records this credit on this day.
+    """Whether the live entry already records this credit on this day, so that it can stay.
 
     An old entry, whose key lacks the fields added later, is compared without them unless `renew` is set. Otherwise
     every old session that is flagged, corrected or settled anew would be reversed and applied again for nothing.
@@ -274,8 +281,8 @@ def rewrite(
 ) -> LedgerChange:
     """Reverse the live entries `reversing`, then apply the unsaved entries `applying` as their arms' next revisions.
 
-    For moving rewards from one arm to another. The reverses have `settlement` as their reason. The caller has locked
-    the bandit in its transaction.
+    For moving rewards from one arm to another. The reverses get this `settlement`; the applies have their own already.
+    The caller has locked the bandit in its transaction.
     """
     past = LedgerEntry.objects.filter(bandit=bandit, arm__in={entry.arm_id for entry in applying}).order_by()
     latest = past.values_list("arm", "observation").annotate(last=Max("revision"))
@@ -291,11 +298,12 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
     return _copy(entry, arm=arm, op=APPLY, **_origin(entry, settlement))
 
 
-def _reversal(entry: LedgerEntry, **context: Any) -> LedgerEntry:
-    return _copy(entry, arm=entry.arm, revision=entry.revision, op=REVERSE, **context)
+def _reversal(entry: LedgerEntry, **origin: Any) -> LedgerEntry:
+    return _copy(entry, arm=entry.arm, revision=entry.revision, op=REVERSE, **origin)
 
 
 def _copy(entry: LedgerEntry, **fields: Any) -> LedgerEntry:
+    """An unsaved entry with the observation, value, cost, grader and day of this one; `fields` are the others."""
     return LedgerEntry(
         bandit=entry.bandit,
         observation=entry.observation,
@@ -340,8 +348,8 @@ def history(observation: str) -> LedgerEntryQuerySet:
 def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     """Delete these observations from the ledger and take their rewards out of the buckets.
 
-    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
-    draws stay, without the observation that they led to.
+    For use inside `bandit.erasure.permit`, which yields `counts`; elsewhere the database refuses. `counts` gets the
+    number of rows of each kind. Decisions and draws stay, but don't name the observation any more.
     """
     observations = sorted(set(observations))
     # All bandits are locked in one order, as by every other writer: two of them then never wait for each other.
@@ -364,7 +372,7 @@ def policy_text_id(text: str) -> int | None:
 
 
 def _graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    """The rows of these keys, created if new."""
+    """The stored graders with these keys, created if new."""
     graders = _stored_graders(keys)
     missing = sorted((key for key in keys if key not in graders), key=lambda key: tuple(_fields(key).values()))
     if missing:
@@ -396,19 +404,20 @@ def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> 
 
 def _move_buckets(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
     """Add each entry to its bucket (1), or take it out (−1). The caller has locked the buckets' bandits."""
-    steps: dict[BucketKey, list[int]] = {}
+    steps: dict[BucketKey, list[int]] = {}  # what to add to each of a bucket's SUMS, in their order
     for entry, sign in moves:
         key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
         value = sign * entry.value_micro
         cost, costed = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
         productive = sign * (entry.value_micro > PRODUCTIVE)
-        own_sums = (sign, value, value * entry.value_micro, cost, costed, productive)
-        steps[key] = list(map(add, steps.get(key, [0] * len(SUMS)), own_sums))
+        entry_steps = (sign, value, value * entry.value_micro, cost, costed, productive)
+        steps[key] = list(map(add, steps.get(key, [0] * len(SUMS)), entry_steps))
     for key in sorted(steps):
-        where = dict(zip(BUCKET_KEY, key, strict=True))
+        key_fields = dict(zip(BUCKET_KEY, key, strict=True))
         sums = dict(zip(SUMS, steps[key], strict=True))
-        if not any(sums.values()):
+        if not any(sums.values()):  # a reverse and an apply that cancel out
             continue
         increments = {name: F(name) + step for name, step in sums.items() if step}
-        if not Bucket.objects.filter(**where).update(**increments):
-            Bucket.objects.create(**where, **sums)
+        is_updated = Bucket.objects.filter(**key_fields).update(**increments)
+        if not is_updated:
+            Bucket.objects.create(**key_fields, **sums)

@@ -24,7 +24,7 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm; `kept` observations already had one there, which did not change.
+    """`moved` rewards went to the other arm. For `kept` observations it already had a reward, which did not change.
 
     Abstentions move too, but aren't counted.
     """
@@ -35,8 +35,8 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. Those of the observations `to_settle` did not, as they changed after the merge: the
-    caller must settle them again.
+    """`moved` rewards came back. The rewards of the observations `to_settle` did not, because they changed after the
+    merge: the caller must settle these observations again.
     """
 
     moved: int
@@ -59,7 +59,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
     were merged into `arm` move, too. Raises ValueError for the same arm, arms of two bandits, or a merged arm.
     """
     with locked_arm(arm) as current:
-        target = _mergeable(current, into)
+        target = _load_target(current, into)
         moving, doubles = _entries_to_move(current, target)
         settlement = _settlement(current)
         copies = [ledger.copy_to(target, entry, settlement) for entry in moving]
@@ -72,55 +72,59 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     """Undo the arm's merge: the rewards that it moved come back as they were, except those changed after the merge.
 
-    Merges are undone latest first. Raises ValueError for an arm that is not merged, or that a later merge of another
-    arm moved again.
+    Merges are undone latest first. Raises ValueError for an arm that is not merged, or whose target was merged into
+    another arm later and took this arm along.
     """
     with locked_arm(arm) as current:
         into, settlement = current.merged_into, _settlement(current)
         if into is None:
             raise ValueError(f"{current.name} is not merged into another arm; nothing was changed")
-        last = _last_merge(current)
-        if last is not None and last != into:
+        own_target = _last_merge(current)
+        if own_target is not None and own_target != into:
             raise ValueError(
-                f"{current.name} came to {into.name} along with {last.name}, which was merged later; part that first"
+                f"{current.name} came to {into.name} along with {own_target.name}, which was merged later; "
+                "part that first"
             )
         copies_there = list(_live(into).filter(settlement=settlement))
         observations_there = {entry.observation for entry in copies_there}
-        merged_away = _reversed_by(current, settlement)
-        # A bandit that chooses one arm has one reward per observation: without a copy there, it is on another arm.
-        has_many = current.bandit.kind != BanditKind.CHOICE
-        back = [
-            entry
-            for entry, reverse_pk in merged_away
-            if entry.observation in observations_there
-            or (has_many and not _changed_since(entry, reverse_pk, settlement))
-        ]
-        copies = [ledger.copy_to(current, entry, entry.settlement) for entry in back]
-        ledger.rewrite(current.bandit, reversing=copies_there, applying=copies, settlement=settlement)
+        is_choice = current.bandit.kind == BanditKind.CHOICE
+        to_restore: list[LedgerEntry] = []
+        to_settle: list[str] = []
+        for entry, reverse_pk in _entries_merged_away(current, settlement):
+            if entry.observation in observations_there:
+                is_changed = False
+            else:
+                # A bandit that chooses one arm has one reward per observation: without a copy, it is on another arm.
+                is_changed = is_choice or _changed_since(entry, reverse_pk, settlement)
+            if is_changed:
+                to_settle.append(entry.observation)
+            else:
+                to_restore.append(entry)
+        restored = [ledger.copy_to(current, entry, entry.settlement) for entry in to_restore]
+        ledger.rewrite(current.bandit, reversing=copies_there, applying=restored, settlement=settlement)
         # Arms that had been merged into this one before move back with it.
         came_with = [each.pk for each in into.merged.exclude(pk=current.pk) if _last_merge(each) == current]
         Arm.objects.filter(pk__in=came_with).update(merged_into=current)
         record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
-    restored = {entry.observation for entry in back}
-    to_settle = tuple(entry.observation for entry, _ in merged_away if entry.observation not in restored)
-    return Unmerged(moved=_count_rewards(back), to_settle=to_settle)
+    return Unmerged(moved=_count_rewards(to_restore), to_settle=tuple(to_settle))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     """What `merge` would do; nothing is stored. Raises ValueError as `merge`."""
-    target = _mergeable(arm, into)
+    target = _load_target(arm, into)
     moving, doubles = _entries_to_move(arm, target)
     row, today = Bandit.objects.get(pk=arm.bandit_id), site_day(now)
     current = effective_policy(row)
     policy, rows = current.policy_on(today), current.rows(today)
-    without = rows.plus(row_of(entry, sign=-1) for entry in doubles)
-    kinds = tuple(each._replace(arm=target.name) if each.arm == arm.name else each for each in without.kinds)
-    rows_after = replace(without, kinds=kinds)
+    # The rows after the merge: without the doubles, and with the target as the arm of the others.
+    rows_without_doubles = rows.plus(row_of(entry, sign=-1) for entry in doubles)
+    kinds = [kind._replace(arm=target.name) if kind.arm == arm.name else kind for kind in rows_without_doubles.kinds]
+    rows_after = replace(rows_without_doubles, kinds=tuple(kinds))
     _, before = current.outlook(today)
     if policy.parts:
         policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))
     posterior = outlook(row, policy, rows_after, today).posterior
-    after = outlook_on(posterior, before.chances.keys() - {arm.name})
+    after = outlook_on(posterior, before.chances.keys() - {arm.name})  # the merged arm cannot be chosen any more
     merged = Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
     return MergePreview(merged=merged, before=before, after=after)
 
@@ -130,7 +134,7 @@ def _settlement(arm: Arm) -> str:
     return f"{MERGE}{arm.pk}"
 
 
-def _mergeable(arm: Arm, into: Arm) -> Arm:
+def _load_target(arm: Arm, into: Arm) -> Arm:
     """`into`, freshly loaded. Raises ValueError if `arm` cannot be merged into it."""
     target = Arm.objects.select_related("merged_into").get(pk=into.pk)
     if arm.bandit_id != target.bandit_id:
@@ -147,7 +151,8 @@ def _mergeable(arm: Arm, into: Arm) -> Arm:
 def _entries_to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
     """The arm's live entries: those to move, and those whose observation has a live entry on the target already.
 
-    In a bandit that chooses one arm, a live entry on any other arm counts too: earlier versions could write such.
+    In a bandit that chooses one arm, an observation with a live entry on any other arm is not moved either. Earlier
+    versions could write several.
     """
     own = _live(arm)
     others = LedgerEntry.objects.filter(bandit=arm.bandit_id).exclude(arm=arm).live()
@@ -157,7 +162,8 @@ def _entries_to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[Led
     taken = set(others.values_list("observation", flat=True))
     entries = list(own)
     moving = [entry for entry in entries if entry.observation not in taken]
-    return moving, [entry for entry in entries if entry.observation in taken]
+    doubles = [entry for entry in entries if entry.observation in taken]
+    return moving, doubles
 
 
 def _count_rewards(entries: Iterable[LedgerEntry]) -> int:
@@ -170,38 +176,43 @@ def _live(arm: Arm) -> LedgerEntryQuerySet:
     return rows.select_related("bandit", "arm", "grader").order_by("pk")
 
 
-def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
-    """The arm's entries that the merge reversed and nothing has replaced since, each with the key of its reverse."""
+def _entries_merged_away(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
+    """The arm's last entry for each observation if the merge reversed it, with the key of the row that reversed it.
+
+    An apply and its reverse have the same revision. A later reward of the arm would have a higher one.
+    """
     own = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
     last_revisions = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
     reverses = own.filter(op=ledger.REVERSE, settlement=settlement).values_list("observation", "revision", "pk")
     reverse_pks = {observation: pk for observation, revision, pk in reverses if last_revisions[observation] == revision}
     applies = own.filter(op=ledger.APPLY, observation__in=own.filter(settlement=settlement).values("observation"))
-    rows = applies.select_related("bandit", "arm", "grader").order_by("pk")
-    return [
-        (entry, reverse_pks[entry.observation])
-        for entry in rows
-        if entry.observation in reverse_pks and entry.revision == last_revisions[entry.observation]
-    ]
+    entries: list[tuple[LedgerEntry, int]] = []
+    for entry in applies.select_related("bandit", "arm", "grader").order_by("pk"):
+        reverse_pk = reverse_pks.get(entry.observation)
+        if reverse_pk is not None and entry.revision == last_revisions[entry.observation]:
+            entries.append((entry, reverse_pk))
+    return entries
 
 
-def _changed_since(entry: LedgerEntry, reverse_pk: int, settlement: str) -> bool:
-    """Whether the observation's reward changed after the merge reversed `entry`, in the row `reverse_pk`.
+def _changed_since(entry: LedgerEntry, reverse_pk: int, merge_settlement: str) -> bool:
+    """Whether the observation's reward changed after the merge reversed `entry` (in the row with the key `reverse_pk`).
 
-    The other arm must have no live reward that the merge wrote for it. So if the merge had moved it there, something
-    has reversed it since, and it changed. If the merge only reversed it, because the other arm had a reward of its own,
-    it changed unless all later rows cancel out, as those of moves between arms do.
+    The caller has checked that no copy by the merge (an apply with `merge_settlement`) is live on the other arm.
+
+    - If the merge wrote a copy, something has reversed that copy since, so the reward changed.
+    - If the merge wrote none, because the other arm had a reward of its own, the reward changed unless all later rows
+      cancel out. The rows of moves between arms do.
     """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=reverse_pk)
-    if rows.filter(op=ledger.APPLY, settlement=settlement).exists():
+    if rows.filter(op=ledger.APPLY, settlement=merge_settlement).exists():
         return True
-    balance: Counter[tuple[object, ...]] = Counter()
+    balance: Counter[tuple[object, ...]] = Counter()  # applies minus reverses of each reward
     for op, *reward in rows.values_list("op", *REWARD):
         balance[tuple(reward)] += 1 if op == ledger.APPLY else -1
     return any(balance.values())
 
 
 def _last_merge(arm: Arm) -> Arm | None:
-    """The arm that this one was last merged into by itself; None if it never was."""
+    """The target of the last merge of this arm itself, not of an arm that it was merged into. None if it had none."""
     event = arm.events.filter(act=Act.MERGED).select_related("other").first()
     return None if event is None else event.other

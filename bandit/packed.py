@@ -37,7 +37,7 @@ def pack_text(text: str) -> bytes:
     plain = text.encode()
     packed = _compress(plain)
     if plain[:1] in MARKS:
-        plain = bytes([PLAIN]) + plain  # or it would be read as compressed, or lose its first character
+        plain = bytes([PLAIN]) + plain  # otherwise `unpack_text` would take its first character for a mark
     return packed if len(packed) < len(plain) else plain
 
 

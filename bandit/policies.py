@@ -32,7 +32,7 @@ HOLDOUTS = frozenset({"holdout", "holdout_decided"})
 # The floor never carries evidence.
 WEIGHTLESS = "floor"
 MAX_NUMBER = 1_000_000.0
-# The traffic of a day is the mean over this many days before today.
+# The days before today that a bandit's recent traffic is measured over.
 TRAFFIC_DAYS = 28
 
 
@@ -58,9 +58,10 @@ POOLED_BANDIT = "harness"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCost:
-    """The cost of an arm's `n` rewarded sessions: known for `costed`, `usd` in total; `each` is the mean of those.
+    """The cost of an arm's `n` rewarded sessions: `costed` of them have a known cost, in total `usd`.
 
-    `at_least` is a lower bound of the mean over all `n`, with unknown costs as 0.
+    `coverage` is the share of sessions with a known cost, and `each` the mean of the known costs. `at_least` is a lower
+    bound of the mean over all `n`, with unknown costs as 0. Both are None if no cost is known.
     """
 
     n: int
@@ -109,7 +110,7 @@ def build_version(
     values = {**numbers_of(current), **numbers}
     # NaN and numbers so large that arithmetic overflows are refused here, before the columns' own validators.
     for name, value in values.items():
-        if name in SHARES or value is None:
+        if name in SHARES or value is None:  # SHARES are checked below, None by the columns
             continue
         if name in SWITCHES:
             if not isinstance(value, bool):
@@ -195,7 +196,10 @@ def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
 
 
 def memory_of(version: PolicyVersion, now: datetime) -> Memory:
-    """How far back the bandit remembers under this version, at the recent traffic of its busiest arm."""
+    """How far back the bandit remembers under this version, at the recent traffic of its busiest arm.
+
+    That traffic is the arm's weighted rewards a day over TRAFFIC_DAYS before today, or since the first reward in them.
+    """
     half_life, cap = version.half_life_days, version.evidence_cap
     if cap is None:
         return memory(half_life)
@@ -203,21 +207,24 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     rows = rows_of(version.bandit, policy, today)
     posterior = outlook(version.bandit, policy, rows, today).posterior
     source_weights = EvidenceTable.read(rows, posterior.names, policy, today).source_weights
-    # The weighted rewards a day of the busiest arm: over TRAFFIC_DAYS before today, or since the first reward in them.
     day = today.toordinal()
     recent = rows.select((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
-    sums: dict[str, float] = {}
+    weighted_rewards: dict[str, float] = {}
     for kind, (n, *_) in recent.totals():
-        sums[kind.arm] = sums.get(kind.arm, 0.0) + source_weights.get(kind.source, 0.0) * n
-    busiest = max(sums.values()) / (day - int(recent.day.min())) if len(recent) else 0.0
-    return memory(half_life, cap=cap, pseudo_a_day=posterior.evidence_scale * busiest)
+        weight = source_weights.get(kind.source, 0.0)
+        weighted_rewards[kind.arm] = weighted_rewards.get(kind.arm, 0.0) + weight * n
+    busiest_per_day = 0.0
+    if len(recent):
+        days_since_first = day - int(recent.day.min())
+        busiest_per_day = max(weighted_rewards.values()) / days_since_first
+    return memory(half_life, cap=cap, pseudo_a_day=posterior.evidence_scale * busiest_per_day)
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
     """Raise ValidationError if the bandit would remember less than three days of its traffic."""
     half_life, cap = version.half_life_days, version.evidence_cap
     if remembered.by_decay < MIN_DAYS:
-        shortest: float = math.ceil(100 * MIN_HALF_LIFE) / 100
+        shortest: float = math.ceil(100 * MIN_HALF_LIFE) / 100  # rounded up to two decimals
         message = (
             f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its "
             f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {MIN_DAYS:g} are expected: "
@@ -225,17 +232,17 @@ def require_memory(remembered: Memory, version: PolicyVersion) -> None:
         )
         raise ValidationError({"half_life_days": message})
     if cap is not None and remembered.by_cap is not None and remembered.by_cap < MIN_DAYS:
-        a_day = cap / remembered.by_cap
+        pseudo_a_day = cap / remembered.by_cap
         message = (
             f"A cap of {cap:g} pseudo-observations holds {remembered.by_cap:.1f} days of the busiest arm's traffic, "
-            f"{a_day:.1f} a day. At least {MIN_DAYS:g} days are expected: a cap from "
-            f"{math.ceil(MIN_DAYS * a_day)} on, or none."
+            f"{pseudo_a_day:.1f} a day. At least {MIN_DAYS:g} days are expected: a cap from "
+            f"{math.ceil(MIN_DAYS * pseudo_a_day)} on, or none."
         )
         raise ValidationError({"evidence_cap": message})
 
 
 def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
-    """The cost of each arm's rewarded sessions, by the arm's name."""
+    """The cost of each arm's rewarded sessions, by the arm's name; abstentions are left out."""
     sums: dict[str, tuple[int, int, int]] = {}
     for kind, (own, _, _, own_cost, own_costed) in rows.totals():
         if kind.source == ABSTAINED:
@@ -246,9 +253,10 @@ def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
 
 
 def _validate_by_source(values: Any, name: str, expected: str, is_valid: Callable[[float], bool]) -> dict[str, float]:
-    """The numbers by source, as floats, in order of source.
+    """`values`, which maps sources to numbers, with floats and sorted by source.
 
-    Raises ValidationError under `name` for an unknown source or a number that is not valid, which is not as `expected`.
+    Raises ValidationError under `name` for anything but a mapping, an unknown source, or a value that is no number or
+    for which `is_valid` is false. `expected` says in the message which numbers are valid.
     """
     sources = sorted(settings.EVIDENCE_WEIGHTS.keys() - {WEIGHTLESS})
     if not isinstance(values, Mapping):

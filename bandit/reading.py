@@ -72,16 +72,19 @@ class BanditReading:
 
     @cached_property
     def rewarded(self) -> dict[str, int]:
-        """The number of each arm's rewards."""
+        """The number of each arm's rewards, without abstentions: 0 for an arm that has only those."""
         counts = Counter[str]()
         for kind, (n, *_) in self.rows.totals():
-            counts[kind.arm] += n * (kind.source != ABSTAINED)
+            counts[kind.arm] += 0 if kind.source == ABSTAINED else n
         return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CacheKey:
-    """What a reading depends on. The bandit's contents are represented by its key and revision."""
+    """What a reading depends on: policy, arms, day and, for the bandit's contents, `key`: its primary key and revision.
+
+    The `policy` is compared but not hashed, because it contains mappings.
+    """
 
     bandit: Bandit = field(compare=False)
     key: tuple[int, int]
@@ -114,6 +117,7 @@ def _read(key: _CacheKey) -> BanditReading:
 
 
 def _fold(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date, known_by: datetime | None) -> BanditReading:
+    """The reading of these arms on the day `today`, from the rows recorded until `known_by`; not cached."""
     sums = _sums_of(bandit, policy, today, known_by)
     rows = sums.rows(with_abstentions=policy.reads_abstentions)
     posterior = fold(rows, arms=arms, policy=policy, today=today)
@@ -167,7 +171,7 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EffectivePolicy:
-    """All that determines how a bandit is read, now or as it was `known_by` a moment; loaded once for many readings.
+    """All that determines how a bandit is read, now or as recorded until `known_by`; loaded once for many readings.
 
     `bandit` is freshly loaded. `rectifier` and `calibration` are the latest versions, enabled or not; the `policy`
     takes account of those that are enabled, but not of the baseline, which depends on the day. `break_decisions` is
@@ -200,7 +204,7 @@ class EffectivePolicy:
     def rows(self, today: date) -> RewardRows:
         """The bandit's rewards on the day `today`, as `rows_of` returns them."""
         if self.known_by is None:
-            return self.outlook(today)[0].rows
+            return self.outlook(today)[0].rows  # of a cached reading
         return rows_of(self.bandit, self.policy, today, self.known_by)
 
     def outlook(self, today: date, policy: Policy | None = None) -> tuple[BanditReading, Outlook]:
@@ -215,7 +219,7 @@ class EffectivePolicy:
 
 
 def effective_policy(bandit: Bandit, known_by: datetime | None = None) -> EffectivePolicy:
-    """What this freshly loaded bandit is read by, now or `known_by` a moment. Four queries at most."""
+    """How this freshly loaded bandit is read now, or was as recorded until `known_by`. Four queries at most."""
     return _effective(version_of(bandit, known_by), known_by)
 
 
@@ -230,13 +234,18 @@ def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Pol
 
 
 def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePolicy:
+    """The effective policy with this version, saved or not, and with the latest rectifier, calibration and decisions
+    on breaks that were recorded until `known_by`.
+    """
     bandit = version.bandit
     rectifier = versions.latest(Rectifier, bandit, known_by)
     calibration = versions.latest(CalibrationVersion, bandit, known_by)
     break_decisions: list[BreakDecision] = []
     if version.follows_change:
-        made = BreakDecision.objects.filter(bandit=bandit).select_related("arm").order_by("created_at", "pk")
-        break_decisions = list(made if known_by is None else made.filter(created_at__lte=known_by))
+        decisions = BreakDecision.objects.filter(bandit=bandit).select_related("arm").order_by("created_at", "pk")
+        if known_by is not None:
+            decisions = decisions.filter(created_at__lte=known_by)
+        break_decisions = list(decisions)
     policy = policy_from(version, versions.if_enabled(rectifier), versions.if_enabled(calibration), break_decisions)
     return EffectivePolicy(
         bandit=bandit,
@@ -255,23 +264,25 @@ def policy_from(
     calibration: CalibrationVersion | None = None,
     break_decisions: Iterable[BreakDecision] = (),
 ) -> Policy:
-    """The `Policy` of this version, saved or not. One query if its arms share evidence by their parts.
+    """The `Policy` of this version, saved or not, without a baseline. One query if its arms share evidence by parts.
 
-    `break_decisions` are in the order in which they were made; the last one for each arm and day counts.
+    `rectifier` and `calibration` are None if none is in effect. `break_decisions` are in the order in which they were
+    made; the last one for each arm and day counts.
     """
     latest_decisions = {(each.arm.name, each.day): each for each in break_decisions}
     decisions = tuple(
         DecidedBreak(arm=arm, day=day, is_confirmed=each.kept, decided=site_day(each.created_at))
         for (arm, day), each in sorted(latest_decisions.items())
     )
-    names = [str(version)]
+    # The name of the resulting policy. Decisions on breaks have no version number, so a hash stands for them.
+    version_names = [str(version)]
     if rectifier is not None:
-        names.append(f"rectifier/{rectifier.version}")
+        version_names.append(f"rectifier/{rectifier.version}")
     if calibration is not None:
-        names.append(f"calibration/{calibration.version}")
+        version_names.append(f"calibration/{calibration.version}")
     if decisions:
         text = "\n".join(repr(each) for each in decisions)
-        names.append(f"breaks/{hashlib.sha256(text.encode()).hexdigest()[:8]}")
+        version_names.append(f"breaks/{hashlib.sha256(text.encode()).hexdigest()[:8]}")
     return Policy(
         half_life=version.half_life_days,
         long_run_half_life=version.long_run_half_life_days,
@@ -279,7 +290,7 @@ def policy_from(
         evidence_scale=version.evidence_scale,
         floor=version.floor,
         weights=weights_of(version),
-        version=" ".join(names),
+        version=" ".join(version_names),
         rectifier={} if rectifier is None else versions.effective_offsets(rectifier, calibration),
         salience_floor=version.salience_floor,
         caps=version.caps,
@@ -297,12 +308,13 @@ def policy_from(
     )
 
 
-def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) -> dict[str, tuple[str, str]]:
-    """The two parts of each arm, by its name "first/second"; the second is "" for an arm that is only a first part.
+def parts_of(bandit: Bandit, preview_merges: Mapping[str, str] = MappingProxyType({})) -> dict[str, tuple[str, str]]:
+    """Maps the name of each arm with parts to them: "first/second" to ("first", "second").
 
-    Arms without parts are left out. A merged part counts as the one that it was merged into; first parts are arms of
-    this bandit, second parts arms of a bandit of names. `merging` maps first parts to those that a preview would merge
-    them into. One query.
+    An arm "first", if other arms have that as their first part, is mapped to ("first", ""). All other arms are left
+    out. A merged part counts as the one that it was merged into: first parts are arms of this bandit, second parts arms
+    of a bandit of kind NAMES. `preview_merges` maps first parts to those that a preview would merge them into. One
+    query.
     """
     arms = Arm.objects.filter(Q(bandit=bandit) | Q(bandit__kind=BanditKind.NAMES)).order_by("pk")
     names: list[str] = []
@@ -318,9 +330,9 @@ def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) 
     for name in names:
         first, _, second = name.partition(PART)
         first = merged_firsts.get(first, first)
-        parts[name] = merging.get(first, first), merged_seconds.get(second, second)
+        parts[name] = preview_merges.get(first, first), merged_seconds.get(second, second)
     firsts_of_pairs = {first for first, second in parts.values() if second}
-    return {name: both for name, both in parts.items() if both[0] in firsts_of_pairs}
+    return {name: (first, second) for name, (first, second) in parts.items() if first in firsts_of_pairs}
 
 
 # --- baselines and outlooks ------------------------------------------------------------------------------------------
@@ -349,6 +361,7 @@ def baseline_of(bandit: Bandit, today: date) -> Baseline | None:
 
 
 def _baseline(bandit_id: int, today: date, known_by: datetime | None, extra_rows: Sequence[RewardRow]) -> Baseline:
+    """The means of this bandit's arms, as the baseline of another one; a merged arm has the mean of its target."""
     bandit = Bandit.objects.get(pk=bandit_id)  # freshly loaded: its revision is the cache key
     policy = policy_of(bandit, known_by)
     merged_into = dict(bandit.arms.values_list("name", "merged_into__name"))
@@ -360,7 +373,7 @@ def _baseline(bandit_id: int, today: date, known_by: datetime | None, extra_rows
 
 
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
-    """The bandit's outlook at `now`, as far as it was `known_by` a moment. Raises UnknownBandit."""
+    """The bandit's outlook at `now`, from what was recorded until `known_by` if given. Raises UnknownBandit."""
     return effective_policy(Bandit.objects.named(bandit), known_by).outlook(site_day(now))[1]
 
 

@@ -208,9 +208,9 @@ def _require_choice(bandit: Bandit) -> None:
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
     """Close a decision with the session that it led to and the arm that ran, which may not be the chosen one.
 
-    The reward goes to the arm that ran. Closing it again with the same changes nothing. Raises UnknownArm, ValueError
-    for a blank observation, or AlreadyCompleted if another session closed the decision, or the session closed another
-    decision.
+    The reward goes to the arm that ran. Closing it again with the same session and arm changes nothing. Raises
+    UnknownArm, ValueError for a blank observation, or AlreadyCompleted if the decision was closed with another session
+    or arm, or the session closed another decision.
     """
     with transaction.atomic():
         decision = (
@@ -262,12 +262,13 @@ def _choose(
 ) -> Choice:
     """Compute the odds of every eligible arm and draw one by `u` in [0, 1), or take the override.
 
-    With an override the draw is still made, for the explanation. Raises NothingEligible only without one.
+    With an override the draw is still made, for the explanation. Without one, raises NothingEligible if no arm is
+    eligible.
     """
     bandit = version.bandit
     all_arms = {arm.name: arm for arm in bandit.arms.all()}
     arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
-    forced = Arm.objects.resolve(bandit.name, override) if override else None
+    override_arm = Arm.objects.resolve(bandit.name, override) if override else None
     policy = with_baseline(bandit, policy_with(version), today)
     reading = read(bandit, policy, all_arms, today)
     situation = circumstances(
@@ -280,13 +281,15 @@ def _choose(
     factors = {name: each.factor for name, each in feedback.items()}
     best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy, factors)
-    if not odds and not forced:
-        raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, u) if odds else None
-    arm = forced or arms[str(drawn)]
-    overridden = None
-    if forced is not None:
-        overridden = {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")}
+    overridden: dict[str, Any] | None = None
+    if override_arm is not None:
+        arm = override_arm
+        overridden = {"arm": arm.name, "drawn": drawn, "left_out": left_out.get(arm.name, "")}
+    elif drawn is not None:
+        arm = arms[drawn]
+    else:
+        raise NothingEligible(bandit.name, left_out)
     return Choice(
         arm=arm,
         best=best,
@@ -300,7 +303,7 @@ def _choose(
 
 
 def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterator[str]:
-    """Sentences on what a reader of the decision should know of the chosen arm."""
+    """Sentences about the chosen arm: its probation, a break of its level, and decisions without a finished session."""
     if situation.is_on_probation(arm):
         had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
         yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
@@ -325,17 +328,17 @@ def _explain(choice: Choice) -> dict[str, Any]:
             f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
         )
     sentences = [why, *choice.remarks]
-    sentences += [f"{each}: {feedback.sentence}." for each, feedback in sorted(choice.feedback.items())]
-    sentences += [f"{each} was left out: {reason}." for each, reason in sorted(choice.left_out.items())]
+    sentences += [f"{arm_name}: {feedback.sentence}." for arm_name, feedback in sorted(choice.feedback.items())]
+    sentences += [f"{arm_name} was left out: {reason}." for arm_name, reason in sorted(choice.left_out.items())]
     numbers = {}
-    for each in sorted(odds):
-        posterior = choice.posterior.arms[each]
-        numbers[each] = {
+    for eligible in sorted(odds):
+        posterior = choice.posterior.arms[eligible]
+        numbers[eligible] = {
             "mean": round(posterior.mean, 6),
             "low": round(posterior.low, 6),
             "high": round(posterior.high, 6),
-            "p_best": choice.best[each],
-            "factor": choice.feedback[each].factor if each in choice.feedback else 1.0,
-            "propensity": odds[each],
+            "p_best": choice.best[eligible],
+            "factor": choice.feedback[eligible].factor if eligible in choice.feedback else 1.0,
+            "propensity": odds[eligible],
         }
     return {"chosen": name, "sentences": sentences, "arms": numbers, "policy": choice.posterior.policy.version}

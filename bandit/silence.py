@@ -16,9 +16,10 @@ MIN_ABSTENTIONS, WINDOW_DAYS = 5, 28
 def unheard_arms(
     bandit: str, now: datetime, *, sources: Collection[str], excluded: Collection[str]
 ) -> dict[str, list[str]]:
-    """The choosable arms with MIN_ABSTENTIONS of which none of `sources` has graded any, with these observations.
+    """The choosable arms with at least MIN_ABSTENTIONS live abstentions in WINDOW_DAYS days that aren't `heard_arms`.
 
-    `excluded` observations don't count. Four queries at most. Raises UnknownBandit.
+    Maps each arm's name to the observations that abstained, oldest first. `excluded` observations don't count as
+    abstentions. Four queries at most. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     days = (today - timedelta(days=WINDOW_DAYS - 1), today)
@@ -28,9 +29,9 @@ def unheard_arms(
     for arm, observation in abstained.order_by("pk").values_list("arm__name", "observation"):
         if arm in choosable and observation not in excluded:
             observations[arm].append(observation)
-    many = {arm for arm, own in observations.items() if len(own) >= MIN_ABSTENTIONS}
-    heard = heard_arms(row, days, sources, arms=many)
-    return {arm: observations[arm] for arm in sorted(many - heard)}
+    candidates = {arm for arm, own in observations.items() if len(own) >= MIN_ABSTENTIONS}
+    heard = heard_arms(row, days, sources, arms=candidates)
+    return {arm: observations[arm] for arm in sorted(candidates - heard)}
 
 
 def heard_arms(
@@ -41,16 +42,16 @@ def heard_arms(
     *,
     arms: Collection[str],
 ) -> set[str]:
-    """Those of the `arms` of which one of `sources` has graded an observation that had abstained.
+    """The names among `arms` that have a live grade by one of `sources` for an observation that had abstained.
 
-    The grade is of one of these days, the last included, and was not reversed; entries recorded after `known_by` don't
-    count. One query, or none without arms.
+    Only grades with an effective day from the first to the last of `days` count, and only entries recorded until
+    `known_by`. One query, or none without arms.
     """
     if not arms:
         return set()
-    recorded = {} if known_by is None else {"recorded_at__lte": known_by}
+    until_known = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
-        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **recorded
+        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **until_known
     )
     reversal = LedgerEntry.objects.filter(
         bandit=OuterRef("bandit"),
@@ -58,15 +59,15 @@ def heard_arms(
         observation=OuterRef("observation"),
         revision=OuterRef("revision"),
         op=LedgerEntry.Op.REVERSE,
-        **recorded,
+        **until_known,
     )
     graded = LedgerEntry.objects.filter(
         arm=OuterRef("pk"),
         grader__source__in=sources,
         op=LedgerEntry.Op.APPLY,
         effective_day__range=days,
-        **recorded,
+        **until_known,
     )
-    graded_after_abstaining = graded.filter(Exists(abstained)).exclude(Exists(reversal))
-    heard = Arm.objects.filter(Exists(graded_after_abstaining), bandit=bandit, name__in=arms)
+    graded_abstentions = graded.filter(Exists(abstained)).exclude(Exists(reversal))
+    heard = Arm.objects.filter(Exists(graded_abstentions), bandit=bandit, name__in=arms)
     return set(heard.values_list("name", flat=True))

@@ -115,9 +115,9 @@ def accepted_base(version: CalibrationVersion | None) -> int | None:
 def set_rectifier(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
     """Store these offsets as `version`, the next one, which takes effect at once.
 
-    The offsets were fitted under the current calibration; the last version that a person accepted is recorded with
-    them. Raises UnknownBandit, StaleVersion if `version` is not the next, or ValueError for no offsets, one out of
-    range or one of human grades.
+    The offsets must have been fitted under the current calibration. The last calibration that a person accepted is
+    stored with them (`effective_offsets` says why). Raises UnknownBandit, StaleVersion if `version` is not the next, or
+    ValueError for no offsets, one out of range or one of human grades.
     """
     if not offsets:
         raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
@@ -133,15 +133,21 @@ def switch_off_rectifier(bandit: str, *, version: int, by: str, note: str = "") 
 
 
 def effective_offsets(rectifier: Rectifier, calibration: CalibrationVersion | None) -> dict[Stratum, float]:
-    """The rectifier's offsets that apply under this calibration, or without any.
+    """The rectifier's offsets that apply under this calibration; None means that no calibration is in effect.
 
-    The offset of a source that a calibration maps is how far people's grades were from the mapped ones. It is suspended
-    while that calibration is off, or if a person has accepted another one since.
+    An offset is how far people's grades were from the source's grades, as the calibration of that time mapped them. If
+    a person has accepted another calibration since, or switched it off, offsets of sources that either of the two maps
+    are left out.
     """
     offsets = rectifier.offset_by_stratum
     if rectifier.calibration == accepted_base(calibration):
         return offsets
     calibrations = [] if calibration is None else [calibration]
     calibrations += rectifier.bandit.calibrations.filter(version=rectifier.calibration or 0)
-    mapped = {source for each in calibrations if each.enabled for source in each.scale["sources"]}
-    return {key: offset for key, offset in offsets.items() if key[1] not in mapped}
+    mapped_sources: set[str] = set()
+    for each in calibrations:
+        if each.enabled:
+            mapped_sources.update(each.scale["sources"])
+    return {
+        (arm, source, name): offset for (arm, source, name), offset in offsets.items() if source not in mapped_sources
+    }

@@ -53,16 +53,16 @@ def what_if_many(
     *,
     other_changes: Mapping[str, Sequence[HypotheticalReward]] | None = None,
 ) -> tuple[Outlook, Outlook]:
-    """The outlook (now, after all of `changes`).
+    """The bandit's outlook (now, after all of `changes`).
 
-    `other_changes` happen at the same time in other bandits, by name: this bandit's rewards are adjusted by the means
-    of its baseline. About ten queries, and one for each arm named. Raises as `rows_moved`.
+    `other_changes` are changes in other bandits at the same time, by the bandit's name. They matter for this bandit's
+    baseline. About ten queries, and one for each arm named. Raises as `rows_moved`.
     """
     return what_if_moved(bandit, rows_moved({**(other_changes or {}), bandit: changes}), now)
 
 
 def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
-    """The rows that these changes would add and remove, by bandit.
+    """The rows that these changes would add and remove (`n` is −1), by bandit; `changes` is by bandit, too.
 
     Like a correction, a change removes whatever is live for its observation, on every arm. One query for each bandit
     and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or two changes of one
@@ -85,9 +85,9 @@ def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str,
 
 
 def what_if_moved(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
-    """The outlook (now, with these rows added), rows by bandit; a row with `n` of −1 removes a reward.
+    """The bandit's outlook (now, with these rows added). A row with `n` of −1 removes a reward.
 
-    Raises UnknownBandit.
+    `extra_rows` is by bandit: the rows of this bandit and those of its baseline are used. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     current = effective_policy(row)

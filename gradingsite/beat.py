@@ -25,6 +25,7 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
     _beat_at = _synced_at = float("-inf")
 
     def tick(self, *args: Any, **options: Any) -> float:
+        """Send a heartbeat and compare with the rows if it is time, then send due messages. Returns seconds to wait."""
         now = time.monotonic()
         try:
             if settings.HEARTBEAT_SECONDS and now - self._beat_at >= settings.HEARTBEAT_SECONDS:
@@ -40,21 +41,22 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         return min(wait, settings.HEARTBEAT_SECONDS or wait)
 
     def sync_with_rows(self) -> None:
-        """Make jobs due that are due according to their rows, even if a message was sent.
+        """Set when each job last ran (`last_run_at`, when Celery sent its message) from its row.
 
-        Times in the future are replaced by now: after the clock was set back, no job would be due until then.
+        So a job that is due according to its row is due here, even if a message was sent. Times in the future are
+        replaced by now: after the clock was set back, no job would be due until then.
         """
         rows = {row.name: row for row in PeriodicJob.objects.all()}
         now = timezone.now()
         for name, entry in self.schedule.items():
             row = rows.get(name)
-            sent = min(entry.last_run_at, now)
-            if row is None or row.started_at is None:
-                entry.last_run_at = sent
+            sent_at = min(entry.last_run_at, now)
+            if row is None or row.started_at is None:  # it never ran
+                entry.last_run_at = sent_at
             elif not periodic.is_due(entry.schedule, row, now):
-                entry.last_run_at = max(sent, min(row.started_at, now))
-            elif row.started_at > now:
+                entry.last_run_at = max(sent_at, min(row.started_at, now))
+            elif row.started_at > now:  # so far ahead that it is not believed: due now
                 entry.last_run_at = now - periodic.interval(entry.schedule)
             else:
                 entry.last_run_at = row.started_at
-        self._heap = None
+        self._heap = None  # Celery sorts the jobs anew

@@ -121,7 +121,10 @@ def saved(directory: Path) -> Broker | None:
 
 
 def prepare(directory: Path) -> Broker:
-    """Configure the directory's broker, on its previous port if that is free. Ends a server that is still running."""
+    """The directory's broker: the saved one if its port is free, otherwise a new one, which is saved.
+
+    Ends the broker's server if it is still running.
+    """
     broker = saved(directory)
     if broker is not None:
         broker.end()
@@ -132,7 +135,7 @@ def prepare(directory: Path) -> Broker:
 
 
 def command(broker: Broker, directory: Path) -> list[str]:
-    """Write the server's configuration. Returns the command that starts it in the foreground."""
+    """Write the server's configuration. Returns the command that starts it in the foreground. Raises BrokerMissing."""
     binary = server_binary()
     config = CONFIG.format(
         host=HOST,

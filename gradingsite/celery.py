@@ -31,6 +31,7 @@ Channel.do_restore = False
 @worker_init.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 @beat_init.connect  # type: ignore[untyped-decorator]
 def begin(**_kwargs: Any) -> None:
+    """Check, when a worker or a scheduler starts, that it can work on the database (`begin_program`)."""
     from gradingsite.schema import begin_program
 
     begin_program()
@@ -59,6 +60,7 @@ class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery sh
         self.thread.join(2 * STOP_CHECK_SECONDS)
 
     def _run(self) -> None:
+        """Run the scheduler until `stop`; if it fails, end the worker's process."""
         try:
             self.service.start()
         except Exception:

@@ -13,6 +13,8 @@ def client_address(environ: Mapping[str, Any]) -> str:
     X-Forwarded-For is read from its end, as far as TRUSTED_PROXIES wrote it. Anybody may have written the rest.
     """
     address = normalize_address(environ.get("REMOTE_ADDR", ""))
+    # Each proxy appends the address that called it. So the last part was written by the proxy at REMOTE_ADDR, the part
+    # before by the proxy whose address is the last part, and so on.
     for part in reversed(str(environ.get("HTTP_X_FORWARDED_FOR", "")).split(",")):
         previous = normalize_address(part)
         if not (address and previous and is_proxy(address)):

@@ -61,7 +61,10 @@ class UnavailableMiddleware:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The handler of status 500. Answers 503 for these errors outside of views, such as in a middleware that writes."""
+    """The handler of status 500. Answers 503 instead if the database or disk is unavailable.
+
+    For errors outside of views, such as in a middleware that writes, which UnavailableMiddleware doesn't get.
+    """
     error = sys.exc_info()[1]
     problem = trouble(error)
     if error is None or problem is None:
@@ -70,6 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _unavailable(request: HttpRequest, error: BaseException, problem: Unavailable) -> HttpResponse:
+    """The reply with status 503: JSON from the API, otherwise a page. Logs a warning."""
     logger.warning("%s %s: %s (%s)", request.method, request.path, problem.title, error)
     if request.path.startswith("/api/"):
         return reply(request, error)

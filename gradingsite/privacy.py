@@ -47,7 +47,7 @@ def _site_files(folder: Path) -> Iterator[Path]:
     """The site's files in the folder, with the content of each subfolder that others may access."""
     for name in SITE_FILES:
         for path in folder.glob(name):
-            is_open = _is_open(path)
+            is_open = _is_open(path)  # before the caller makes it private
             yield path
             if is_open and path.is_dir() and not path.is_symlink():
                 yield from path.rglob("*")

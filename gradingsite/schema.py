@@ -150,9 +150,10 @@ def unknown(names: Iterable[Migration]) -> list[Migration]:
 
 
 def require_upgradable(applied: Collection[Migration]) -> None:
-    """Raise SchemaMismatch if these are only some of the migrations that the first ones of this code replace.
+    """Raise SchemaMismatch if the database has some, but not all, of the migrations that one of this code replaces.
 
-    Django would drop the app from its plan without a word and migrate the others.
+    `applied` are the database's migrations. Django would drop the app from its plan without a word and migrate the
+    others.
     """
     for migration in MigrationLoader(None).disk_migrations.values():
         if migration.app_label not in OUR_APPS:
@@ -172,10 +173,15 @@ def missing() -> list[Migration]:
 
 
 def _missing(executor: MigrationExecutor) -> list[Migration]:
-    return [(each.app_label, each.name) for each, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [(migration.app_label, migration.name) for migration, _ in plan]
 
 
 def _executor() -> MigrationExecutor | None:
+    """An executor for the database, or None, with a warning in the log, if it does not answer.
+
+    Raises SchemaMismatch if the database is too old (`require_upgradable`).
+    """
     try:
         require_upgradable(MigrationRecorder(connection).applied_migrations())
         return MigrationExecutor(connection)
@@ -185,6 +191,7 @@ def _executor() -> MigrationExecutor | None:
 
 
 def _refuse_newer(executor: MigrationExecutor) -> None:
+    """Raise SchemaMismatch if the database has migrations that this code does not know."""
     if newer := _unknown(executor.loader, executor.loader.applied_migrations):
         raise SchemaMismatch(
             f"This code is older than the database, which has {_list_names(newer)}. Run the version that the database "
@@ -193,13 +200,19 @@ def _refuse_newer(executor: MigrationExecutor) -> None:
 
 
 def _unknown(loader: MigrationLoader, names: Iterable[Migration]) -> list[Migration]:
-    current = {*loader.disk_migrations}
+    """The migrations of our apps among `names` that the code of `loader` does not know, sorted.
+
+    Migrations that this code has replaced by others (squashed) count as known.
+    """
+    known_names = {*loader.disk_migrations}
     for migration in loader.disk_migrations.values():
-        current.update(migration.replaces)
-    return sorted(name for name in names if name[0] in OUR_APPS and name not in current)
+        known_names.update(migration.replaces)
+    return sorted((app, name) for app, name in names if app in OUR_APPS and (app, name) not in known_names)
 
 
 def _list_names(migrations: Sequence[Migration]) -> str:
     names = ", ".join(f"{app}.{name}" for app, name in migrations[:MAX_NAMES])
     more = len(migrations) - MAX_NAMES
-    return f"{names} and {more} more migrations" if more > 0 else f"the migration{'s' * (len(migrations) > 1)} {names}"
+    if more > 0:
+        return f"{names} and {more} more migrations"
+    return f"the migration {names}" if len(migrations) == 1 else f"the migrations {names}"

@@ -97,6 +97,7 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
 
     @property
     def awaits_gate(self) -> bool:
+        """Whether the headers are complete and the gate has yet to decide on the body, if there is one."""
         has_body = self.chunked or self.content_length > 0
         return self.headers_finished and has_body and not self.admitted and self.error is None
 
@@ -147,13 +148,21 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
     # --- reading, mostly in the server's thread
 
     def received(self, data: bytes) -> bool:
+        """Parse `data` and what is pending, up to the end of a request or the point where it awaits the gate.
+
+        The request then goes to a thread (`service`), and the rest stays pending. Returns False if the connection is
+        about to close. Called with b"" to go on with what is pending.
+        """
         with self.requests_lock:
             if self.will_close or self.close_when_flushed:
                 return False
             self.pending += data
             while self.pending and not self.requests:
-                request = self.request = self.request or self.parser_class(self.adj)
-                self.pending = self.pending[request.received(self.pending) :]
+                if self.request is None:
+                    self.request = self.parser_class(self.adj)
+                request = self.request
+                parsed_bytes = request.received(self.pending)
+                self.pending = self.pending[parsed_bytes:]
                 if request.completed or request.awaits_gate:
                     self.request = None
                     if not request.empty:
@@ -180,10 +189,11 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         self.received(b"")
 
     def _read_body(self, request: RequestParser) -> None:
+        """Let the server's thread receive the body of this request, which the gate has admitted."""
         with self.requests_lock:
             self.requests.pop(0)
             self.request, request.admitted = request, True
-            self.is_authenticated |= request.path.startswith(API)
+            self.is_authenticated |= request.path.startswith(API)  # the gate has checked its token
             self._begin_phase()
             if request.expect_continue and not self.pending:
                 with self.outbuf_lock:
@@ -214,7 +224,7 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         """Whether the client is too slow in the current phase. Called every TICK."""
         phase = self.current_phase()
         if phase is not self.phase:
-            if self.phase is not None:
+            if self.phase is not None:  # otherwise `since` is the start already (`_begin_phase`)
                 self.since = now
             self.phase, self.transferred = phase, 0
         waited = now - self.since
@@ -250,9 +260,10 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
     # --- closing
 
     def handle_write(self) -> None:
-        """Send. To a refused client, shut down only this direction once the reply is sent.
+        """Send what is buffered. For a refused client, shut down only this direction once the reply is sent.
 
-        The client may still be sending: closing would reset the connection, and the reply would be lost.
+        The client may still be sending: closing would reset the connection, and the reply would be lost. The connection
+        lingers: what comes is thrown away, up to LINGER_BYTES for LINGER_SECONDS.
         """
         if not (self.was_refused and self.close_when_flushed):
             super().handle_write()
@@ -261,7 +272,9 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         if self.will_close:
             self.handle_close()
         elif self.connected and not self.total_outbufs_len:
-            self.close_when_flushed, self.is_lingering, self.transferred = False, True, 0
+            self.close_when_flushed = False
+            self.is_lingering = True
+            self.transferred = 0
             try:
                 self.socket.shutdown(socket.SHUT_WR)
             except OSError:
@@ -326,10 +339,10 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
         self.counts, self.process = counts, process
         self.stop_deadline: float | None = None
         self.checked_at = time.monotonic()
-        self.pools = {}
-        for pool in (True, False):
-            self.pools[pool] = ThreadedTaskDispatcher()
-            self.pools[pool].set_thread_count(THREADS // 2)
+        self.pools = {}  # the threads, by whether they serve the API
+        for is_api in (True, False):
+            self.pools[is_api] = ThreadedTaskDispatcher()
+            self.pools[is_api].set_thread_count(THREADS // 2)
         adjustments = Adjustments(
             sockets=[sock],
             ident=None,
@@ -357,11 +370,15 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
     # --- who may connect
 
     def readable(self) -> bool:
+        """Whether to accept connections. At the limit, closes one without a request to make room for the next."""
         if len(self.active_channels) < self.adj.connection_limit:
             return bool(self.accepting)
         return bool(self.accepting) and self.make_room(self.active_channels.values())
 
     def handle_accept(self) -> None:
+        """Accept a connection and count it. At its address's limit, first closes one of that address without a request,
+        or refuses the new one if all have requests.
+        """
         try:
             accepted = self.accept()
             if accepted is None:  # another process was faster

@@ -37,6 +37,7 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
 
 
 def env_bool(name: str, *, default: bool) -> bool:
+    """Whether the variable says yes. Raises ImproperlyConfigured for anything but yes, no and the like."""
     text = env(name, "yes" if default else "no").lower()
     if text not in {"yes", "no", "true", "false", "1", "0", "on", "off"}:
         raise ImproperlyConfigured(f"Unexpected value {name}={text!r}, use yes or no")
@@ -185,6 +186,7 @@ SQLITE_OPTIONS: dict[str, Any] = {
 
 
 def database() -> dict[str, Any]:
+    """Django's settings of the database that DATABASE_URL names. Raises ImproperlyConfigured for other kinds."""
     url = env("DATABASE_URL", f"sqlite:///{STATE_DIR / 'db.sqlite3'}")
     config: dict[str, Any] = dict(dj_database_url.parse(url))
     if config["ENGINE"].endswith("sqlite3"):
@@ -313,7 +315,7 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 
 
 def daily(hour: int, minute: int) -> Any:
-    """A Celery schedule, lazy so that most programs don't import Celery."""
+    """A Celery schedule for each day at this time (UTC), lazy so that most programs don't import Celery."""
 
     def schedule() -> Any:
         from celery.schedules import crontab

@@ -34,9 +34,10 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no type
 
     def add_file_to_dictionary(self, url: str, path: str, stat_cache: dict[str, os.stat_result] | None = None) -> None:
         super().add_file_to_dictionary(url, path, stat_cache)
-        hashed = self.static_prefix + hashed_name(url.removeprefix(self.static_prefix))
-        if hashed != url:
-            super().add_file_to_dictionary(hashed, compressed_copy(path) if Path(path).suffix in TEXT else path)
+        hashed_url = self.static_prefix + hashed_name(url.removeprefix(self.static_prefix))
+        if hashed_url != url:
+            is_text = Path(path).suffix in TEXT
+            super().add_file_to_dictionary(hashed_url, compressed_copy(path) if is_text else path)
 
 
 @cache
@@ -55,7 +56,7 @@ def digest(path: str) -> str:
 
 
 def compressed_copy(path: str) -> str:
-    """The path of a copy of the file that has its compressed forms beside it."""
+    """The path of a copy of the file in STATIC_CACHE that has its compressed forms (.br, .gz) beside it."""
     source = Path(path)
     copy = Path(settings.STATIC_CACHE) / f"{digest(path)}{source.suffix}"
     if not copy.exists():

@@ -73,6 +73,7 @@ class Child:
         self.unfinished_line = b""
 
     def start(self, selector: selectors.BaseSelector) -> None:
+        """Start the program in a process group of its own, and watch its output, errors included, with `selector`."""
         self.started, self.due = time.monotonic(), None
         self.process = subprocess.Popen(  # noqa: S603  the commands are our own
             self.program.command,
@@ -160,6 +161,7 @@ class Supervisor:
         self.signals += 1
 
     def step(self) -> None:
+        """Start the programs that are due, print output for up to .1 s, and plan the restart of those that ended."""
         for child in self.children:
             if child.due is not None and child.due <= time.monotonic():
                 child.start(self.selector)
@@ -169,6 +171,7 @@ class Supervisor:
                 child.plan_restart(child.reap(self.selector))
 
     def show_output(self, seconds: float = 0.1) -> None:
+        """Wait up to so many seconds for output of any program, and print it."""
         for key, _ in self.selector.select(seconds):
             if not key.data.show_output():
                 time.sleep(0.01)  # it has closed its output and is about to end
@@ -195,10 +198,10 @@ class Supervisor:
 
 
 def make_was_interrupted() -> bool:
-    """Whether only make got a SIGINT or SIGHUP (a Ctrl-C reaches this process too).
+    """Whether this process was started by make, and make alone got a SIGINT or SIGHUP. Always False except on Linux.
 
-    Make then waits for this process without passing the signal on. It waits inside its signal handler, so the signal is
-    blocked in the meantime, which Linux shows in /proc.
+    (A Ctrl-C reaches this process too.) Make then waits for this process without passing the signal on. It waits inside
+    its signal handler, so the signal is blocked in make in the meantime, which /proc shows.
     """
     if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
         return False

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from gradingsite.ports import port_taken
 from gradingsite.server import STOP_SECONDS, EarlyReply, Environ, SharedCounts, WebServer
@@ -30,7 +31,11 @@ PAUSE_SECONDS = 1.0  # before a process that died is started again
 
 
 def main() -> None:
-    """Serve until a signal. If the site can't start or the port is taken, exits with 1 and a line that says why."""
+    """Serve until a signal.
+
+    If the site can't start or the port is taken, `schema.begin_program` or `listen` exits with 1 and a line that says
+    why.
+    """
     parser = argparse.ArgumentParser(prog="python -m gradingsite.web", description="Serves the site.")
     parser.add_argument("--with-worker", action="store_true", help="run a worker with the scheduler, too")
     with_worker = parser.parse_args().with_worker
@@ -38,22 +43,11 @@ def main() -> None:
     from django.conf import settings
     from django.db import connections
 
-    from gradingsite import celery, schema, telemetry
+    from gradingsite import celery, schema
     from gradingsite.sqlite.base import use_durable_commits
-    from gradingsite.wsgi import application
+    from gradingsite.wsgi import application  # sets up Django, without which models cannot be imported
 
     load_code()
-    from grading import monitoring
-    from grading.api.gate import refusal_of
-    from grading.health.liveness import Component
-
-    def gate(environ: Environ) -> EarlyReply | None:
-        response = refusal_of(environ)
-        if response is None:
-            return None
-        status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
-        return EarlyReply(status=status, headers=list(response.items()), body=response.content)
-
     schema.begin_program()
     use_durable_commits()
     celery.app.finalize()  # requests send messages to workers
@@ -66,31 +60,13 @@ def main() -> None:
     print(f"serving http://{host}:{settings.PORT}/", flush=True)  # noqa: T201  the supervisor's log reads it
     counts = SharedCounts(settings.WEB_CONCURRENCY)
     gc.freeze()
-
-    def serve(process: int) -> None:
-        counts.clear(process)
-        server = WebServer(application, gate, sock, counts=counts, process=process)
-        for number in STOP_SIGNALS:
-            signal.signal(number, lambda *_: server.stop())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
-        telemetry.start("web")
-        monitoring.attend(Component.WEB)
-        server.run()
-
-    def work() -> None:
-        sock.close()
-        for number in (*STOP_SIGNALS, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
-        # As root: the warning is for brokers that others can reach.
-        warnings.filterwarnings("ignore", "You're running the worker")
-        options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
-        worker = celery.app.Worker(loglevel=logging.WARNING, quiet=True, with_scheduler=True, **options)
-        worker.start()
-        sys.exit(worker.exitcode)
-
-    programs = {f"web process {process}": partial(serve, process) for process in range(settings.WEB_CONCURRENCY)}
-    keep_running(programs | ({"worker": work} if with_worker else {}))
+    programs = {
+        f"web process {process}": partial(serve, process, application, sock, counts)
+        for process in range(settings.WEB_CONCURRENCY)
+    }
+    if with_worker:
+        programs["worker"] = partial(run_worker, sock)
+    keep_running(programs)
 
 
 def load_code() -> None:
@@ -102,6 +78,51 @@ def load_code() -> None:
     from django.urls import get_resolver
 
     _ = get_resolver().url_patterns
+    import grading.api.gate
+    import grading.monitoring  # noqa: F401
+
+
+def serve(process: int, application: Callable[..., Any], sock: socket.socket, counts: SharedCounts) -> None:
+    """Serve until a stop signal. Runs in a forked process, where `keep_running` has left these signals blocked."""
+    from grading import monitoring
+    from grading.health.liveness import Component
+    from gradingsite import telemetry
+
+    counts.clear(process)
+    server = WebServer(application, gate, sock, counts=counts, process=process)
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: server.stop())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
+    telemetry.start("web")
+    monitoring.attend(Component.WEB)
+    server.run()
+
+
+def gate(environ: Environ) -> EarlyReply | None:
+    """The reply to a request whose body must not be read; None to read it. The web server calls it (`server.Gate`)."""
+    from grading.api.gate import refusal_of
+
+    response = refusal_of(environ)
+    if response is None:
+        return None
+    status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
+    return EarlyReply(status=status, headers=list(response.items()), body=response.content)
+
+
+def run_worker(sock: socket.socket) -> None:
+    """Run a Celery worker, without the web server's socket, until a stop signal. Called like `serve`."""
+    from gradingsite import celery
+
+    sock.close()
+    for number in (*STOP_SIGNALS, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
+    # As root: the warning is for brokers that others can reach.
+    warnings.filterwarnings("ignore", "You're running the worker")
+    options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+    worker = celery.app.Worker(loglevel=logging.WARNING, quiet=True, with_scheduler=True, **options)
+    worker.start()
+    sys.exit(worker.exitcode)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -117,10 +138,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def keep_running(programs: Mapping[str, Callable[[], None]]) -> None:
-    """Fork a process for each program, by name. Restart those that end, and end all at a signal."""
+    """Fork a process for each program, by name. Restart those that end, and end all at one of STOP_SIGNALS.
+
+    A process that hasn't ended a second after STOP_SECONDS is killed.
+    """
     signal.signal(signal.SIGCHLD, lambda *_: None)  # on some systems sigwait misses a signal that is ignored
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
-    running = {fork(run): name for name, run in programs.items()}
+    running = {fork(run): name for name, run in programs.items()}  # names by process id
     while signal.sigwait({*STOP_SIGNALS, signal.SIGCHLD}) == signal.SIGCHLD:
         for process, status in reap_children():
             name = running.pop(process)
@@ -149,7 +173,7 @@ def fork(run: Callable[[], None]) -> int:
     status = 1
     try:
         die_with_parent()
-        if os.getppid() == parent:
+        if os.getppid() == parent:  # otherwise it died before that took effect
             run()
             status = 0
     except BaseException as error:  # noqa: BLE001  the child must not return into the parent's code

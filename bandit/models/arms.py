@@ -43,19 +43,23 @@ class ArmQuerySet(models.QuerySet["Arm"]):
     def resolve_all(
         self, names: Iterable[tuple[str, str]]
     ) -> "tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]":
-        """Resolve several (bandit, text) pairs in one query: the arms by pair, and the pairs that name no arm."""
-        keys = {(bandit, text): (bandit, canonical(text)) for bandit, text in names}
-        if not keys:
+        """The arms of these (bandit, text) pairs, as `resolve` returns them, and the pairs that name no arm.
+
+        One query.
+        """
+        canonical_by_pair = {(bandit, text): (bandit, canonical(text)) for bandit, text in names}
+        if not canonical_by_pair:
             return {}, []
-        spellings = {spelling for _bandit, spelling in keys.values()}
-        rows = Arm.objects.filter(bandit__name__in={bandit for bandit, _spelling in keys.values()})
+        spellings = {spelling for _bandit, spelling in canonical_by_pair.values()}
+        rows = Arm.objects.filter(bandit__name__in={bandit for bandit, _spelling in canonical_by_pair.values()})
         rows = rows.filter(Q(name__in=spellings) | Q(aliases__alias__in=spellings))
-        by_spelling: dict[tuple[str, str], Arm] = {}
+        # By the names of bandit and arm, and by each alias; a name has precedence over an alias.
+        arm_by_name: dict[tuple[str, str], Arm] = {}
         for arm in rows.select_related("bandit", "merged_into").order_by().annotate(alias=F("aliases__alias")):
-            by_spelling[arm.bandit.name, arm.name] = arm
-            by_spelling.setdefault((arm.bandit.name, arm.alias), arm)  # type: ignore[attr-defined]  # annotated
-        arms = {key: by_spelling[spelling].current for key, spelling in keys.items() if spelling in by_spelling}
-        return arms, [key for key in keys if key not in arms]
+            arm_by_name[arm.bandit.name, arm.name] = arm
+            arm_by_name.setdefault((arm.bandit.name, arm.alias), arm)  # type: ignore[attr-defined]  # annotated
+        arms = {pair: arm_by_name[name].current for pair, name in canonical_by_pair.items() if name in arm_by_name}
+        return arms, [pair for pair in canonical_by_pair if pair not in arms]
 
     def unknown(self, bandit: str, text: str) -> UnknownArm:
         """The exception for a text that names no arm of this bandit."""
@@ -101,6 +105,7 @@ class Arm(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
+        """Raise ValidationError if the name is an alias already, or the arm both looks and reads."""
         self.name = canonical(self.name)
         if self.is_looking and self.is_consumption:
             raise ValidationError({"is_looking": "A category either reads or looks; choose one of the two."})
@@ -180,6 +185,7 @@ class ArmAlias(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
+        """Raise ValidationError if another arm of the bandit has this name or alias."""
         self.alias, self.bandit_id = canonical(self.alias), self.arm.bandit_id
         if Arm.objects.filter(bandit_id=self.bandit_id, name=self.alias).exists():
             raise ValidationError({"alias": f"{self.alias!r} is an arm of its own; choose another alias."})

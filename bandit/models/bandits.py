@@ -24,11 +24,14 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
         return bandit
 
     def that_learn(self) -> Self:
-        """Those with posteriors, oldest first: not those whose arms are only names."""
+        """Bandits with posteriors, oldest first: all but those whose arms are only names."""
         return self.exclude(kind=BanditKind.NAMES).order_by("pk")
 
     def locked(self, name: str) -> "Bandit":
-        """As `named`, locked for other writers until the transaction ends. Rows that refer to it can be inserted."""
+        """The bandit of that name, locked until the transaction ends. Others may insert rows that refer to it.
+
+        Raises UnknownBandit.
+        """
         return self.select_for_update(no_key=True, of=("self",)).named(name)
 
     def locked_each(self, names: Collection[str]) -> Self:

@@ -182,9 +182,11 @@ class PolicyVersion(models.Model):
         return f"{self.bandit.name}/{self.version}"
 
     def chance_of_taking(self, *, is_decided: bool) -> float:
-        """The chance that a matched lesson is given, in [0.5, 1]; a decided lesson never has a lower one."""
-        decided = self.holdout if self.holdout_decided is None else min(self.holdout_decided, self.holdout)
-        return 1 - (decided if is_decided else self.holdout)
+        """The chance that a matched lesson is taken, in [0.5, 1]. That of a decided lesson is never lower."""
+        holdout = self.holdout
+        if is_decided and self.holdout_decided is not None:
+            holdout = min(self.holdout_decided, self.holdout)
+        return 1 - holdout
 
 
 class PolicyText(models.Model):

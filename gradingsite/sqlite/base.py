@@ -55,7 +55,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @contextmanager
     def write_gate(self) -> Iterator[None]:
-        """Hold the gate outside of a transaction."""
+        """Hold the gate in this block, for a write outside of a transaction."""
         turn = None if self.gate is None else self.gate.enter(self.gate_seconds)
         try:
             yield
@@ -64,6 +64,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self.gate.leave(turn)
 
     def _start_transaction_under_autocommit(self) -> None:
+        """Begin a transaction once the gate is acquired. It is released when the transaction or the connection ends."""
         if self._turn is None and self.gate is not None:
             self._turn = self.gate.enter(self.gate_seconds)
         try:

@@ -52,11 +52,11 @@ class WriteGate:
         """
         until, turn = time.monotonic() + seconds, Turn()
         with self._mutex:
-            waiting = len(self._turns) - self._is_locked
+            waiting = len(self._turns) - self._is_locked  # without the turn that has the lock
             if waiting >= MAX_WAITING:
                 raise WriteGateBusy(f"expected at most {MAX_WAITING} waiting to write; try again in some seconds")
             self._turns.append(turn)
-            self._turns[0].set()
+            self._turns[0].set()  # perhaps this one
         try:
             if not turn.is_set():
                 if not turn.wait(seconds):
