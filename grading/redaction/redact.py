@@ -95,14 +95,16 @@ def _redact(text: str) -> str:
 def redact_line(text: str) -> str:
     """Redact a one-line text, such as a title, also if it was cut within a key or its lines were joined within one."""
     redacted = redact(text)
-    previous = None
+    previous = None  # a replaced run may be followed by another run of the same key
     while previous != redacted:
         previous = redacted
         redacted = _JOINED.sub(_redact_joined, redacted)
-    end = CUT_TOKEN.search(redacted) or _CUT_RUN.search(redacted)
-    if end is None or (end.re is _CUT_RUN and (UUID.search(end[0]) or not is_random(end["v"]))):
-        return redacted
-    return f"{redacted[: end.start('v')]}[redacted secret]{redacted[end.end('v') :]}"
+    cut = CUT_TOKEN.search(redacted)
+    if cut is None:
+        cut = _CUT_RUN.search(redacted)
+        if cut is None or UUID.search(cut[0]) or not is_random(cut["v"]):
+            return redacted
+    return f"{redacted[: cut.start('v')]}[redacted secret]{redacted[cut.end('v') :]}"
 
 
 def _redact_joined(match: re.Match[str]) -> str:
@@ -233,15 +235,21 @@ def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
     for offset, piece in _pieces(text) if patterns else ():
         for kind, pattern in patterns:
             for match in pattern.finditer(piece):
-                # The longest group, if the pattern also captures other things than the key; else the whole match.
+                # The key is the longest group, since a pattern may capture other things too. It is the whole match (0)
+                # if no group is long enough.
                 groups = range(1, len(match.groups()) + 1)
                 longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
-                start, end = match.span(longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0)
+                key_group = longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0
+                start, end = match.span(key_group)
                 yield offset + start, offset + end, kind
 
 
 def _find_wrapped_lines(text: str, span: Span) -> Iterator[Span]:
-    """The following lines of a value that a terminal wrapped, one span per line."""
+    """The following lines of a value that a terminal wrapped, one span per line.
+
+    The value must end at the end of a line as wide as a terminal. Each next line is part of it if it begins with a run
+    that isn't a word or an assignment. A run that is shorter than the line is the last.
+    """
     _start, end, kind = span
     width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
     if width < MIN_TERMINAL_WIDTH:
