@@ -146,8 +146,8 @@ def hits(text: str) -> list[Hit]:
     """Words of outcome in the journal's own prose, with their lines (from 1) and whether they count; at most 100."""
     all_hits: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        own = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
-        for part in CLAUSES.split(own):
+        own_text = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
+        for part in CLAUSES.split(own_text):
             if not part:
                 continue
             for clause in COMMA.split(part):

@@ -86,8 +86,8 @@ def next_reading(session: Session) -> NextReading | None:
     rubric = Rubric.objects.filter(sha256=first.rubric).first()
     jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
     jobs = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
-    # An earlier first verdict may have read the same evidence: its further readings count too, so that asking for a new
-    # verdict gives no new readings.
+    # The further readings requested for this state of the evidence. If an earlier first verdict on it had any, this one
+    # gets none, so that asking for another verdict doesn't lead to more readings.
     earlier = [job for job in jobs if job.sample_of is not None and _read_state(job.sample_of) == _read_state(first)]
     all_done = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in earlier)
     if rubric is None or not all_done or len(earlier) >= MAX_READINGS - 1:

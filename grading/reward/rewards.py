@@ -204,7 +204,7 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         resolution = _carried_by(parent, resolution)
     if not session.is_sample:
         ensure_engine_arm(session)
-    settlement = _append(session, resolution)
+    settlement = _append_settlement(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
     _record(session, settlement, credit, renew=renew)
     state.write(session, settlement, first_reading(grades), len(flags))
@@ -299,7 +299,7 @@ def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
     return days
 
 
-def _append(session: Session, resolution: Resolution) -> Settlement:
+def _append_settlement(session: Session, resolution: Resolution) -> Settlement:
     """Store the resolution as the session's next settlement; return the current one if it says the same."""
     last = live(session)
     settlement = Settlement(

@@ -101,7 +101,7 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
         signals_version="" if log is None or signals is None else _signals_version(log),
         root=str(log_reading.report.get("cwd", "")),
     )
-    found_artifacts = {}
+    found_artifacts: dict[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = {}
     is_patch_unreadable = patch_row is not None and changes is None
     if not is_patch_unreadable:
         try:
