@@ -44,8 +44,11 @@ def grade(
 
     Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts: in a reading
     category (`is_consumption`), since that doesn't show how well the session read; in another, since the weight of
-    showing up would lift an honest low grade of its production. That weight is only added to other terms.
+    showing up would lift an honest low grade of its production by `max`. That weight is only added to other terms.
     """
+    if not readable:
+        detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"
+        return unscored(Source.CONSUMPTION, Reason.UNREADABLE, version=VERSION, detail=detail)
     artifacts = list(artifacts)
     counts = Counter(artifact.kind for artifact in artifacts if not artifact.left_out)
     left_out = [artifact for artifact in artifacts if artifact.left_out]
@@ -54,9 +57,6 @@ def grade(
         rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:MAX_NAMED]]
         evidence = {"left_out": rows, "left_out_count": len(left_out)}
     left_out_note = f"; {len(left_out):,} left out for want of substance" if left_out else ""
-    if not readable:
-        detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"
-        return unscored(Source.CONSUMPTION, Reason.UNREADABLE, version=VERSION, detail=detail)
     if not any(counts[rule.kind] for rule in rules):
         reason = Reason.NO_ARTIFACTS if is_consumption else Reason.NOT_CONSUMPTION
         what = "Read" if is_consumption else "Not a reading category"
