@@ -230,7 +230,7 @@ def read_again(session: Session) -> JudgeJob | None:
     One reading after the other, behind everything else that waits. Runs in the caller's transaction, which settles
     afterwards where there is a job.
     """
-    coming = rereading.due(session)
+    coming = rereading.next_reading(session)
     if coming is None:
         return None
     return add(
@@ -281,7 +281,7 @@ def catch_up(limit: int = CAUGHT_UP_AT_ONCE) -> int:
     if not quota.is_configured():
         return 0
     count = 0
-    for session in rereading.missed(clock.now())[:limit]:
+    for session in rereading.contested_without_reading(clock.now())[:limit]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
             if read_again(locked) is not None:

@@ -48,6 +48,7 @@ def _body_end(text: str, start: int) -> int:
     end = start
     for line in _LINE.finditer(text, start, start + MAX_KEY_LENGTH):
         if not (_BODY.fullmatch(line[0]) or _FIELD.fullmatch(line[0]) or _EMPTY.fullmatch(line[0])):
+            # Before other text, a short run is part of the key only if it can't be a word.
             last = _SHORT.match(line[0])
             if last is not None and (_SHORT_LINE.fullmatch(line[0]) or re.search(r"[\d+/=]", last[0])):
                 return line.start() + last.end()

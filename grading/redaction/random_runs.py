@@ -81,7 +81,8 @@ def _is_encoded_line(text: str, start: int, end: int) -> bool:
 def is_random(run: str) -> bool:
     """Whether a run was randomly generated, by how often it switches between lower case, upper case and digits.
 
-    False for runs of fewer than eight characters, which can't be judged, and for hexadecimal runs.
+    Words, numbers and hexadecimal parts are taken out first; if they are most of it, it isn't random. Nor is a run of
+    fewer than eight characters, which can't be judged.
     """
     remainder = _WORDS.sub("", UUID.sub("", run))
     kinds = remainder.translate(_KINDS)
@@ -90,7 +91,8 @@ def is_random(run: str) -> bool:
     if len(run) < _MIN_LENGTH_TO_JUDGE or count < _MIN_UNSPELT * len(run):
         return False
     changes = sum(map(kinds.count, _KIND_CHANGES))
-    change_rate = changes / max(count - len(parts), 1)
+    neighbouring_pairs = count - len(parts)
+    change_rate = changes / max(neighbouring_pairs, 1)
     has_digits = "0" in kinds
     if "a" not in kinds or "A" not in kinds:
         return has_digits and change_rate >= _MIN_CHANGES_ONE_CASE and not _SEPARATOR.search(run)

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from grading.redaction import private_keys, random_runs
 from grading.redaction.random_runs import UUID, is_random
@@ -95,14 +95,16 @@ def _redact(text: str) -> str:
 def redact_line(text: str) -> str:
     """Redact a one-line text, such as a title, also if it was cut within a key or its lines were joined within one."""
     redacted = redact(text)
-    previous = None
+    previous = None  # a replaced run may be followed by another run of the same key
     while previous != redacted:
         previous = redacted
         redacted = _JOINED.sub(_redact_joined, redacted)
-    end = CUT_TOKEN.search(redacted) or _CUT_RUN.search(redacted)
-    if end is None or (end.re is _CUT_RUN and (UUID.search(end[0]) or not is_random(end["v"]))):
-        return redacted
-    return f"{redacted[: end.start('v')]}[redacted secret]{redacted[end.end('v') :]}"
+    cut = CUT_TOKEN.search(redacted)
+    if cut is None:
+        cut = _CUT_RUN.search(redacted)
+        if cut is None or UUID.search(cut[0]) or not is_random(cut["v"]):
+            return redacted
+    return f"{redacted[: cut.start('v')]}[redacted secret]{redacted[cut.end('v') :]}"
 
 
 def _redact_joined(match: re.Match[str]) -> str:
@@ -139,16 +141,40 @@ def mark_at(text: str, number: int) -> str | None:
 def find_secrets(text: str) -> list[HiddenSpan]:
     """The secrets of a text, in order and without overlaps.
 
-    They are searched in a copy without noise (colour codes, line continuations, invisible characters) and escapes of
-    letters, and the spans are mapped back to the text.
+    They are searched in a copy of the text without noise, and the spans are mapped back to the text.
     """
     is_escaped = "\\u" in text and _ESCAPED.search(text) is not None
     is_noisy = any(noise in text for noise in _NOISY) or (not text.isascii() and _UNSEEN.search(text) is not None)
     if not is_escaped and not is_noisy:
         return [HiddenSpan(start=start, end=end, kind=kind) for start, end, kind in _merge(_find_all(text))]
-    # The clean copy consists of runs. For each: where it begins in the copy and in the text, and how many characters of
-    # the text each of its characters has: 1, or the escape's length for a run of one unescaped letter.
-    pieces, copy_starts, text_starts, widths = [], [0], [0], [1]
+    copy, runs = _without_noise(text)
+    copy_starts = [run.copy_start for run in runs]
+    secrets: list[HiddenSpan] = []
+    for start, end, kind in _merge(_find_all(copy)):
+        first = runs[bisect_right(copy_starts, start) - 1]
+        last = runs[bisect_right(copy_starts, end - 1) - 1]
+        text_start = first.text_start + start - first.copy_start
+        last_character = last.text_start + end - 1 - last.copy_start
+        secrets.append(HiddenSpan(start=text_start, end=last_character + last.width, kind=kind))
+    return secrets
+
+
+class CopiedRun(NamedTuple):
+    """Consecutive characters of a copy that are consecutive in the text too: where they begin in the copy and in the
+    text. `width` is how many characters of the text each of them stands for: 1, or an escape's length if the run is one
+    letter that was escaped.
+    """
+
+    copy_start: int
+    text_start: int
+    width: int
+
+
+def _without_noise(text: str) -> tuple[str, list[CopiedRun]]:
+    """A copy of the text without colour codes, line continuations and invisible characters, and with letters instead of
+    their escapes; and the runs that it consists of, in order.
+    """
+    pieces, runs = [], [CopiedRun(0, 0, 1)]
     text_end = copy_length = 0
     for match in _NOISE.finditer(text):
         letter = chr(int(match["letter"], 16)) if match["letter"] else ""
@@ -156,21 +182,10 @@ def find_secrets(text: str) -> list[HiddenSpan]:
         copy_length += match.start() - text_end
         text_end = match.end()
         if letter:
-            copy_starts.append(copy_length)
-            text_starts.append(match.start())
-            widths.append(text_end - match.start())
+            runs.append(CopiedRun(copy_length, match.start(), text_end - match.start()))
             copy_length += 1
-        copy_starts.append(copy_length)
-        text_starts.append(text_end)
-        widths.append(1)
-    secrets: list[HiddenSpan] = []
-    for start, end, kind in _merge(_find_all("".join([*pieces, text[text_end:]]))):
-        first_run = bisect_right(copy_starts, start) - 1
-        last_run = bisect_right(copy_starts, end - 1) - 1
-        text_start = text_starts[first_run] + start - copy_starts[first_run]
-        last_character = text_starts[last_run] + end - 1 - copy_starts[last_run]
-        secrets.append(HiddenSpan(start=text_start, end=last_character + widths[last_run], kind=kind))
-    return secrets
+        runs.append(CopiedRun(copy_length, text_end, 1))
+    return "".join([*pieces, text[text_end:]]), runs
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
@@ -220,15 +235,21 @@ def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
     for offset, piece in _pieces(text) if patterns else ():
         for kind, pattern in patterns:
             for match in pattern.finditer(piece):
-                # The longest group, if the pattern also captures other things than the key; else the whole match.
+                # The key is the longest group, since a pattern may capture other things too. It is the whole match (0)
+                # if no group is long enough.
                 groups = range(1, len(match.groups()) + 1)
                 longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
-                start, end = match.span(longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0)
+                key_group = longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0
+                start, end = match.span(key_group)
                 yield offset + start, offset + end, kind
 
 
 def _find_wrapped_lines(text: str, span: Span) -> Iterator[Span]:
-    """The following lines of a value that a terminal wrapped, one span per line."""
+    """The following lines of a value that a terminal wrapped, one span per line.
+
+    The value must end at the end of a line as wide as a terminal. Each next line is part of it if it begins with a run
+    that isn't a word or an assignment. A run that is shorter than the line is the last.
+    """
     _start, end, kind = span
     width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
     if width < MIN_TERMINAL_WIDTH:

@@ -140,6 +140,7 @@ PASSWORDS = re.compile(r"pass|pw|contrase|kennwort|mdp|senha|парол|密|口�
 CHINESE = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 SEVERAL_WORDS = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+)+\.?")
 MIN_WEAK_LENGTH = 16
+MIN_LETTERS_LENGTH = 20  # of a key in a sentence that has no digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +198,11 @@ MARK_START = "[redacted "
 
 
 def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """The spans (start, end) of values whose names say that they are secrets.
+    """The spans (start, end) of values that are assigned to the name of a secret, as in `API_KEY=…` and `"token": "…"`.
 
-    In JSON, YAML and settings files the syntax marks a value, so it counts whatever it looks like (`is_explicit`).
-    Elsewhere it may be code or prose, so it must look like a secret.
+    `lowered` is the text in lower case, with the same length.
     """
-    previous_end = 0
+    previous_end = 0  # of the last span: names within it are part of its value
     for match in _find_assignments(lowered):
         after_sign = match.end()
         if after_sign < previous_end or NON_SECRET_ENDING.search(match["rest"]):
@@ -212,25 +212,8 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         if match["short"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
             continue
         before = lowered[max(match.start() - 160, 0) : match.start()]
-        is_setting = LINE_START.search(before) is not None
         quote = OPENING.match(text, after_sign)
-        start, end = after_sign, -1
-        if quote is not None:
-            start, end = quote.end(), _closing_quote(text, quote[0], quote.end())
-        is_quoted = end > start
-        is_explicit = False
-        if quote is not None and is_quoted:
-            is_json_field = bool(match["key"].strip("`\\")) and match["sign"] in ":="
-            is_explicit = "`" not in quote[0] and (is_setting or is_json_field)
-        elif is_setting and _is_setting(text, match):
-            line_rest = TO_THE_END.match(text, start)
-            end = start if line_rest is None else line_rest.end()
-            is_explicit = (
-                text[start : start + 1] != "(" and not CALL.search(text, start, end) and _is_all(text, match, end)
-            )
-        if not is_quoted and not is_explicit:
-            bare_value = BARE.match(text, start)
-            end = start if bare_value is None else bare_value.end()
+        start, end, is_quoted, is_explicit = _locate_value(text, match, quote, before)
         value = text[start:end]
         is_code = (not is_quoted and ANGLED.match(text, start)) or (quote and "`" in quote[0] and " " in value)
         if len(value) < 4 or PLACEHOLDER.fullmatch(value) or TERMS.fullmatch(value) or is_code:  # noqa: PLR2004 - too short
@@ -241,7 +224,11 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_assignments(lowered: str) -> list[re.Match[str]]:
-    """The matches of ASSIGNED, in order; it is only tried at the words it can begin with, which is much faster."""
+    """The matches of ASSIGNED, in order. They may overlap.
+
+    Each begins with one of NAME_WORDS or is a word followed by "key". The pattern is only tried at these, which is much
+    faster than a search.
+    """
     starts: set[int] = set()
     for word in NAME_WORDS:
         starts.update(find_offsets(lowered, word))
@@ -250,6 +237,34 @@ def _find_assignments(lowered: str) -> list[re.Match[str]]:
         starts.add(offset if before is None else before.start())
     matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
     return [match for match in matches if match is not None]
+
+
+def _locate_value(
+    text: str, match: re.Match[str], quote: re.Match[str] | None, before: str
+) -> tuple[int, int, bool, bool]:
+    """Where the value of an ASSIGNED match is, as (start, end, is_quoted, is_explicit); start == end without a value.
+
+    An explicit value is marked as such by the syntax of JSON, YAML or a settings file, so it counts whatever it looks
+    like. Any other may be code or prose, so it has to look like a secret. `quote` is the opening quote after the sign,
+    if there is one, and `before` is the text before the name.
+    """
+    is_setting = LINE_START.search(before) is not None
+    start = match.end()
+    if quote is not None:
+        start = quote.end()
+        end = _closing_quote(text, quote[0], start)
+        if end > start:
+            is_json_field = bool(match["key"].strip("`\\")) and match["sign"] in ":="
+            return start, end, True, "`" not in quote[0] and (is_setting or is_json_field)
+    if is_setting and _is_setting(text, match):
+        without_spaces = TO_THE_END.match(text, start)
+        end = start if without_spaces is None else without_spaces.end()
+        is_call = text[start : start + 1] == "(" or CALL.search(text, start, end) is not None
+        if not is_call and _ends_line(text, match, end):
+            return start, end, False, True
+    bare_value = BARE.match(text, start)
+    end = start if bare_value is None else bare_value.end()
+    return start, end, False, False
 
 
 def _begins_word(text: str, start: int) -> bool:
@@ -263,7 +278,8 @@ def _closing_quote(text: str, quote: str, at: int) -> int:
     """The offset of the quote that closes the one before `at`, on the same line; -1 if there is none."""
     limit = min(at + MAX_VALUE_LENGTH, len(text))
     newline = text.find("\n", at, limit)
-    limit = limit if newline < 0 else newline
+    if newline >= 0:
+        limit = newline
     end = text.find(quote, at, limit)
     while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":  # escaped, so part of the value
         end = text.find(quote, end + 1, limit)
@@ -272,13 +288,16 @@ def _closing_quote(text: str, quote: str, at: int) -> int:
 
 def _is_setting(text: str, match: re.Match[str]) -> bool:
     """Whether an assignment is written like a shell's NAME=value or YAML's name: value."""
-    if match["sign"] == "=":
-        return not match["space"] and text[match.start() : match.end("rest")].isupper()
-    return match["sign"] in ":：" and (match["sign"] == "：" or match["space"] != "") and "\n" not in match["space"]
+    sign, space = match["sign"], match["space"]
+    if sign == "=":
+        return not space and text[match.start() : match.end("rest")].isupper()
+    if "\n" in space:
+        return False
+    return sign == "：" or (sign == ":" and space != "")
 
 
-def _is_all(text: str, match: re.Match[str], end: int) -> bool:
-    """Whether only a comment follows the value on its line, unlike in code; after NAME=value anything may follow."""
+def _ends_line(text: str, match: re.Match[str], end: int) -> bool:
+    """Whether nothing but a comment follows the value on its line, unlike in code. True for every NAME=value."""
     if match["sign"] == "=":
         return True
     is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
@@ -286,7 +305,7 @@ def _is_all(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
-    """Whether the value of an ASSIGNED match is a secret."""
+    """Whether the value of an ASSIGNED match is a secret. `is_explicit` and `is_quoted` as in `_locate_value`."""
     if not is_quoted and CHINESE.search(value) and not any(map(str.isdigit, value)):
         return False
     if match["short"]:
@@ -300,65 +319,76 @@ def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_
         return _is_token(match, value, is_explicit=is_explicit, is_quoted=is_quoted)
     if is_explicit:
         return is_quoted or not DOTTED.fullmatch(value)
-    if is_random(value):
-        return True
-    is_plain_word = WORDS.fullmatch(value) is not None
-    if PASSWORDS.search(match["name"]):
-        if value.isalpha():  # short words, and titles of types, are plain; other letters may be a password
-            is_title = value.istitle() or TITLED.fullmatch(value) or not value.isascii()
-            is_plain_word = len(value) < 8 or bool(is_title)  # noqa: PLR2004
-        is_plain_word = is_plain_word and not is_quoted
-    return not (REFERENCE.search(value) or is_plain_word)
+    is_password = PASSWORDS.search(match["name"]) is not None
+    if is_password and is_quoted:
+        is_plain_word = False
+    elif is_password and value.isalpha():  # short words and titles, as of types, are plain; other letters may be secret
+        is_title = value.istitle() or TITLED.fullmatch(value) or not value.isascii()
+        is_plain_word = len(value) < 8 or bool(is_title)  # noqa: PLR2004
+    else:
+        is_plain_word = WORDS.fullmatch(value) is not None
+    return is_random(value) or not (is_plain_word or REFERENCE.search(value))
 
 
 def _is_short_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
-    """The same for the names `pass`, `pw` and `clave`, which may also be a test result or an ordinary word."""
+    """Whether the value after `pass`, `pw` or `clave` is a secret.
+
+    These may also be ordinary words, or the label of a test's result ("PASS: test_login").
+    """
     is_label = match["sign"] == ":"
     if is_label and TEST_RESULT.fullmatch(value):
         return False
     if not is_explicit:
         return looks_like_password(value, min_length=6 if is_label else 4)
+    if looks_like_password(value):
+        return True
     is_code = REFERENCE.search(value) or SECRET_NAME.fullmatch(value) or (is_quoted and " " in value)
-    return looks_like_password(value) or not (is_label or len(value) < 6 or is_code)  # noqa: PLR2004 - a word
+    return not (is_label or len(value) < 6 or is_code)  # noqa: PLR2004 - a word
 
 
 def _is_token(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
-    """The same for the names in SETTING_NAMES, whose values are often something else."""
+    """Whether the value of one of SETTING_NAMES is a secret. It may also be a number, a name of code or a folder."""
     if match["rest"] and not TOKEN_VALUE.fullmatch(match["rest"]):
         return False
     if is_explicit:
-        is_code = (is_quoted and SEVERAL_WORDS.fullmatch(value)) or (not is_quoted and DOTTED.fullmatch(value))
+        is_code = SEVERAL_WORDS.fullmatch(value) if is_quoted else DOTTED.fullmatch(value)
         is_path = match["name"] == "pwd" and REFERENCE.search(value)
-        return not (is_code or is_path or value.replace(".", "").isdigit())
-    is_password = PASSWORDS.search(match["name"]) is not None
-    return (is_password and looks_like_password(value)) or (len(value) >= MIN_WEAK_LENGTH and _is_mixed(match, value))
+        is_number = value.replace(".", "").isdigit()
+        return not (is_code or is_path or is_number)
+    if PASSWORDS.search(match["name"]) and looks_like_password(value):
+        return True
+    return len(value) >= MIN_WEAK_LENGTH and _is_mixed(match, value)
 
 
 def _is_mixed(_: re.Match[str], value: str) -> bool:
-    """Letters and digits, and neither a reference nor words."""
+    """Whether a value without spaces is random, or has letters and digits and is no variable, path or URL."""
     has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
     return " " not in value and (is_random(value) or (has_both and not REFERENCE.search(value)))
 
 
 def _is_stated_key(_: re.Match[str], value: str) -> bool:
-    """Whether the value in a sentence on a key or token is one, not a plain word; ASSIGNED handles assignments."""
+    """Whether the value of a PROSE match ("the token is …") is a key, not a word or an assignment."""
     value = value.strip(".,;:!?*")
-    has_digits = DIGITS_INSIDE.match(value) is not None
     if "=" in value.rstrip("=") or len(value) < 6 or PLACEHOLDER.fullmatch(value):  # noqa: PLR2004 - a word
         return False
-    is_code = WORDS.fullmatch(value) or len(value) < (MIN_WEAK_LENGTH if has_digits else 20) or not value.isalnum()
-    return is_random(value) or not is_code
+    if is_random(value):
+        return True
+    min_length = MIN_WEAK_LENGTH if DIGITS_INSIDE.match(value) else MIN_LETTERS_LENGTH
+    return len(value) >= min_length and value.isalnum() and not WORDS.fullmatch(value)
 
 
 def _is_header(match: re.Match[str], value: str) -> bool:
-    """The value of an Authorization header, and not the next word of a sentence or of code.
+    """Whether `value` is that of an Authorization header, not the next word of a sentence or of code.
 
-    A long value behind its scheme ("Bearer …") is one even where a draw of letters alone could be read as a name.
+    Letters alone may be a word or a name. After a scheme ("Bearer …"), a long run of them counts as a value even so.
     """
     value = value.rstrip(",;.)")
-    is_code = "(" in value or value.startswith("$") or LOWER_WORDS.fullmatch(value) or PLACEHOLDER.fullmatch(value)
-    is_long = match["scheme"] is not None and len(value) >= MIN_WEAK_LENGTH and "." not in value
-    return is_random(value) or not (is_code or (WORDS.fullmatch(value) and not is_long))
+    if is_random(value):
+        return True
+    if "(" in value or value.startswith("$") or LOWER_WORDS.fullmatch(value) or PLACEHOLDER.fullmatch(value):
+        return False  # code or prose
+    is_long_after_scheme = match["scheme"] is not None and len(value) >= MIN_WEAK_LENGTH and "." not in value
+    return is_long_after_scheme or not WORDS.fullmatch(value)
 
 
 def _is_option(match: re.Match[str], value: str) -> bool:

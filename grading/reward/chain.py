@@ -63,8 +63,8 @@ def resolve(
 ) -> Resolution:
     """The reward of a session from all its grade rows, in any order.
 
-    `judge_open`: a judge job can still succeed; `reading_open`: one that reads the session once more. `vetoes`: the
-    names of the mandatory checks that failed.
+    `judge_open`: a job for a verdict can still succeed; `reading_open`: a job for a further reading of a judged session
+    can. `outcome` and `outcome_reason`: how the session ended, and why. `vetoes`: the failed mandatory checks' names.
     """
     decision = decide(
         grades,

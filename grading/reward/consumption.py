@@ -24,6 +24,8 @@ NOUNS = {
 def diminishing(count: int, scale: float = 1.0) -> float:
     """`min(1, log1p(count·scale) / log1p(3·scale))`, in [0, 1]; three of a kind give 1.
 
+    With a larger `scale`, the first of a kind gives more of that.
+
     >>> [round(diminishing(count), 3) for count in (0, 1, 2, 3, 10)]
     [0.0, 0.5, 0.792, 1.0, 1.0]
     """
@@ -38,13 +40,15 @@ def grade(
     rules: Sequence[ArtifactDefinition] = DEFAULT_RULES,
     why_unreadable: str = "",
 ) -> SourceGrade:
-    """The weighted sum over kinds, in [0, 1]; unscored if the session left no artifact that counts.
+    """The weighted sum over the kinds of artifacts that count, in [0, 1]; the evidence names those that don't, and why.
 
-    The weight of showing up is only added to another term. A reading session without artifacts is unscored, since that
-    doesn't show how well it read; so is any other session, so that `max` never lifts an honest low grade. The evidence
-    names the artifacts that don't count, with the reason. If not `readable`, the session is unscored, and
-    `why_unreadable` says why.
+    Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts: in a reading
+    category (`is_consumption`), since that doesn't show how well the session read; in another, since the weight of
+    showing up would lift an honest low grade of its production by `max`. That weight is only added to other terms.
     """
+    if not readable:
+        detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"
+        return unscored(Source.CONSUMPTION, Reason.UNREADABLE, version=VERSION, detail=detail)
     artifacts = list(artifacts)
     counts = Counter(artifact.kind for artifact in artifacts if not artifact.left_out)
     left_out = [artifact for artifact in artifacts if artifact.left_out]
@@ -52,17 +56,14 @@ def grade(
     if left_out:
         rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:MAX_NAMED]]
         evidence = {"left_out": rows, "left_out_count": len(left_out)}
-    also = f"; {len(left_out):,} left out for want of substance" if left_out else ""
-    if not readable:
-        detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"
-        return unscored(Source.CONSUMPTION, Reason.UNREADABLE, version=VERSION, detail=detail)
+    left_out_note = f"; {len(left_out):,} left out for want of substance" if left_out else ""
     if not any(counts[rule.kind] for rule in rules):
         reason = Reason.NO_ARTIFACTS if is_consumption else Reason.NOT_CONSUMPTION
         what = "Read" if is_consumption else "Not a reading category"
-        detail = f"{what}, and no idea, task, post or note that counts was left behind{also}"
+        detail = f"{what}, and no idea, task, post or note that counts was left behind{left_out_note}"
         return unscored(Source.CONSUMPTION, reason, version=VERSION, detail=detail, **evidence)
     terms: list[dict[str, Any]] = []
-    listed = []
+    counted = []  # texts such as "3 ideas", for the detail
     for rule in rules:
         count = counts[rule.kind]
         share = 1.0 if rule.kind == SHOWED_UP else diminishing(count, rule.scale)
@@ -77,7 +78,8 @@ def grade(
         )
         if count:
             singular, plural = NOUNS.get(rule.kind, (rule.kind, rule.kind))
-            listed.append(f"{count} {singular if count == 1 else plural}")
+            noun = singular if count == 1 else plural
+            counted.append(f"{count} {noun}")
     value = min(1.0, math.fsum(term["adds"] for term in terms))
-    detail = f"Left behind: {', '.join(listed)}{also}"
+    detail = f"Left behind: {', '.join(counted)}{left_out_note}"
     return scored(Source.CONSUMPTION, value, version=VERSION, detail=detail, terms=terms, **evidence)

@@ -154,7 +154,7 @@ class Decision:
 
     @property
     def standing(self) -> str:
-        """The standing of the reward, as in the ledger's keys (`standing.py`)."""
+        """The standing as in the ledger's keys (`standing.py`): contested, else stale, else claimed, else plain."""
         if self.is_contested:
             return standing.contested(self.gap)
         if self.decider is Source.JUDGE and self.stale:
@@ -182,7 +182,10 @@ class Decision:
 
     @property
     def reason(self) -> Reason:
-        """Why this is not a plain final reward; empty if it is one."""
+        """Why the reward is missing, excluded or not final.
+
+        NONE for a final reward, for a contested one, and for a stale verdict if no further one may come.
+        """
         if self.decider is None:
             return Reason.INFRASTRUCTURE
         if self.decider is Source.HUMAN:
@@ -236,7 +239,7 @@ def current(grades: Iterable[GradeView]) -> dict[Source, GradeView]:
             continue
         if grade.source is Source.JUDGE and grade.value is None and value_of(latest, Source.JUDGE) is not None:
             continue
-        if grade.sample_of is None:
+        if grade.sample_of is None:  # else a further reading, which counts below
             latest[grade.source] = grade
     if (first := latest.get(Source.JUDGE)) is not None:
         further = [row for row in rows if row.sample_of == first.id and row.value is not None]
@@ -260,7 +263,9 @@ def decide(
 ) -> Decision:
     """Decide the reward of a session from all its grade rows, in any order.
 
-    `vetoes`: the mandatory checks that failed. With any, no machine's value is above `policy.veto_cap`.
+    A person's grade counts before all others. Otherwise an infrastructure `outcome` gives no reward, and the floor is
+    given if there is no grade. `vetoes`: the mandatory checks that failed; with any, no machine's grade counts for more
+    than `policy.veto_cap`. `judge_open` and `reading_open` (see `Decision`) don't change the value, only its reason.
     """
     current_grades = current(grades)
     production, production_by = _choose_production(current_grades, policy)
@@ -309,13 +314,15 @@ def _choose_production(grades: CurrentGrades, policy: ChainPolicy) -> tuple[floa
     is_confirmed = trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
     if judge is not None and judge.value is not None and not (judge.stale and is_confirmed):
         return judge.value, Source.JUDGE
-    claimed = None if journal is None else journal.value
+    journal_value = None if journal is None else journal.value
     if trajectory is not None and trajectory.value is not None:
         stands = trajectory.value > policy.threshold if trajectory.stands is None else trajectory.stands
-        own = policy.compared(Source.TRAJECTORY, trajectory.value)
-        if stands or claimed is None or policy.compared(Source.JOURNAL, claimed) <= own:
+        if stands or journal_value is None:
             return trajectory.value, Source.TRAJECTORY
-    return (None, None) if claimed is None else (claimed, Source.JOURNAL)
+        compared = policy.compared(Source.TRAJECTORY, trajectory.value)
+        if policy.compared(Source.JOURNAL, journal_value) <= compared:
+            return trajectory.value, Source.TRAJECTORY
+    return (None, None) if journal_value is None else (journal_value, Source.JOURNAL)
 
 
 def _join_consumption(

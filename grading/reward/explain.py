@@ -115,10 +115,11 @@ def sentence(decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
-        return f"{_floor_sentence(decision)}{_veto(decision)}{_what_may_change(decision)}"
+        return f"{_floor_sentence(decision)}{_veto_sentence(decision)}{_what_may_change(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
-    text = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
-    return f"{text}{_stale_sentence(decision)}{_veto(decision)}{_claim(decision)}{_what_may_change(decision)}"
+    text = f"Reward {number(decision.value)}, {finality}. {_decider_sentence(decision, decision.decider)}"
+    limits = f"{_stale_sentence(decision)}{_veto_sentence(decision)}{_claim_sentence(decision)}"
+    return f"{text}{limits}{_what_may_change(decision)}"
 
 
 def _human_sentence(decision: Decision) -> str:
@@ -150,9 +151,10 @@ def _stale_sentence(decision: Decision) -> str:
     return f" The judge's {verdict} does not count: it was given before {decision.stale}."
 
 
-def _decided(decision: Decision, decider: Source) -> str:
+def _decider_sentence(decision: Decision, decider: Source) -> str:
     """Which machine other than the floor decides, and how the number comes about."""
-    used_weight, consumption = weight(decision.weight), value_of(decision.grades, Source.CONSUMPTION)
+    used_weight = weight(decision.weight)
+    consumption = value_of(decision.grades, Source.CONSUMPTION)
     if consumption is None or decision.production is None or _is_claim_left_aside(decision):
         return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
@@ -168,7 +170,8 @@ def _decided(decision: Decision, decider: Source) -> str:
             f"at most {number(MAX_ADDED)} to that, at weight {used_weight}."
         )
     # The grade of what was produced; and the number it is compared as, if that is another one.
-    produced, by = number(decision.production), decision.production_by
+    by = decision.production_by
+    produced = number(decision.production)
     compared_as = decision.production if by is None else decision.policy.compared(by, decision.production)
     if compared_as != decision.production:
         produced += f" taken for {number(compared_as)}"
@@ -183,8 +186,8 @@ def _is_claim_left_aside(decision: Decision) -> bool:
     return is_claimed(decision.grades) and value_of(decision.grades, Source.JUDGE) is not None
 
 
-def _claim(decision: Decision) -> str:
-    """That only the agent vouches for something, and the effect of that; empty if there is none."""
+def _claim_sentence(decision: Decision) -> str:
+    """That the reward, or a higher one that is left aside, rests on the agent's word alone; empty if neither does."""
     if decision.standing == CLAIMED:
         what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
         return f" Only the agent itself vouches for what {what}."
@@ -197,7 +200,7 @@ def _claim(decision: Decision) -> str:
     )
 
 
-def _veto(decision: Decision) -> str:
+def _veto_sentence(decision: Decision) -> str:
     """The effect of failed mandatory checks on the reward; empty without any."""
     if not decision.vetoes:
         return ""
@@ -234,6 +237,7 @@ def _what_may_change(decision: Decision) -> str:
 
 
 def _step(source: Source, decision: Decision) -> ChainStep:
+    """The tile of one source."""
     if source is Source.FLOOR and decision.decider is not Source.FLOOR:
         why = "A source above it has a score" if decision.decider else "This session gets no reward"
         return ChainStep(source=source, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
@@ -281,6 +285,7 @@ def _absent_step(source: Source, decision: Decision) -> ChainStep:
 
 
 def _state(grade: GradeView, decision: Decision) -> StepState:
+    """The role of a source that has a grade row, scored or not."""
     if grade.source is decision.decider:
         return StepState.DECIDES
     if _is_passed_over(grade, decision):
@@ -296,8 +301,9 @@ def _state(grade: GradeView, decision: Decision) -> StepState:
 
 
 def _has_nothing_to_read(grade: GradeView) -> bool:
-    """Whether there was nothing to read. The other sources report evidence that can't be read; to the search for
-    artifacts it is nothing, unless the search itself failed.
+    """Whether the source had nothing to read, as opposed to failing to read it.
+
+    For consumption, unreadable evidence counts as nothing to read, unless the search for artifacts itself failed.
     """
     return grade.reason in NOTHING_THERE or (
         grade.source is Source.CONSUMPTION and grade.status is Status.UNSCORED and grade.reason is Reason.UNREADABLE
@@ -316,6 +322,7 @@ def _is_beaten(grade: GradeView, decision: Decision) -> bool:
 
 
 def _headline(grade: GradeView) -> str:
+    """The text that a tile shows in place of a value."""
     if grade.reason in HEADLINES:
         return HEADLINES[grade.reason]
     if grade.status is Status.SKIPPED:
@@ -362,11 +369,12 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
     if grade.source is Source.CONSUMPTION:
         claim = "Only the agent itself vouches for it, and a claim lifts no verdict"
         return claim if _is_claim_left_aside(decision) else "Not higher, so max leaves it"
-    if grade.source is decision.production_by:
+    if grade.source is decision.production_by:  # beaten by consumption
         contested = f"Lower than consumption by {number(decision.gap)}, which contests it"
         return contested if decision.is_contested else "Lower than consumption, so max takes that"
     if decision.production_by is Source.JUDGE:
         return "Not used: the judge has scored"
     if decision.production_by is Source.TRAJECTORY:
         return "Not used: the trajectory has scored"
+    # A trajectory that doesn't stand by itself, beaten by the journal.
     return "At the floor, and the journal says more"

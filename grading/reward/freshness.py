@@ -62,7 +62,7 @@ class EvidenceState:
 
 
 def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
-    """What came after a verdict that has read `read`, to follow "judged before"; empty if the verdict is fresh.
+    """What evidence `now` has that a verdict on `read` hasn't seen, as text after "judged before"; empty for none.
 
     If either state is None (not known), the verdict counts as fresh.
     """

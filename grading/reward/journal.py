@@ -146,12 +146,12 @@ def hits(text: str) -> list[Hit]:
     """Words of outcome in the journal's own prose, with their lines (from 1) and whether they count; at most 100."""
     all_hits: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        own = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
-        for part in CLAUSES.split(own):
+        own_text = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
+        for part in CLAUSES.split(own_text):
             if not part:
                 continue
             for clause in COMMA.split(part):
-                all_hits += _in_clause(clause, number, is_self=is_self)
+                all_hits += _find_hits(clause, number, is_self=is_self)
                 if len(all_hits) >= MAX_HITS:
                     return all_hits[:MAX_HITS]
     return all_hits
@@ -172,11 +172,13 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     A journal without headings is one assessment. Sections about plans, context and reading are left out.
     """
     lines = text.removeprefix("\ufeff").split("\n")
-    start, fence = 0, ""
-    if lines[0].strip() == "---":  # front matter, to the next such line
-        ends = (at + 1 for at, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "..."))
-        start = next(ends, 0)
-    is_self, is_elsewhere = not any(HEADING.match(line) for line in lines), False
+    start = 0
+    if lines[0].strip() == "---":  # front matter, to the next such line; if there is none, it isn't front matter
+        ends = (index for index, line in enumerate(lines) if index > 0 and line.strip() in ("---", "..."))
+        start = next(ends, -1) + 1
+    fence = ""  # the marks that opened the code block around the line; empty outside of one
+    is_self = not any(HEADING.match(line) for line in lines)
+    is_elsewhere = False
     for number, line in enumerate(lines[start:], start=start + 1):
         mark = FENCE.match(line)
         if mark is not None and (not fence or mark["mark"].startswith(fence)):
@@ -192,13 +194,14 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
             yield number, line, is_self
 
 
-def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
+def _find_hits(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
+    """The words of outcome in a clause, at most one of each kind. `is_self`: it is the session's own assessment."""
     for kind, pattern in OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue
         if kind not in ("blocked", "noop"):
-            why = _unreal(clause, match)
+            why = _why_no_success(clause, match)
         elif is_self:
             why = "negated" if UNBLOCKED.search(clause[: match.start()]) else ""
         else:  # a word of failure counts against a session only in its own assessment
@@ -206,7 +209,7 @@ def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
         yield Hit(kind=kind, line=line, text=clause.strip()[:200], counted=not why, why=why)
 
 
-def _unreal(clause: str, match: re.Match[str]) -> str:
+def _why_no_success(clause: str, match: re.Match[str]) -> str:
     """Why a word of success doesn't claim a success of this session; empty if it does."""
     start = max(0, match.start() - MAX_LEAD)
     before, up_to_match_end = clause[start : match.start()], clause[start : match.end()]

@@ -156,11 +156,11 @@ class Judgements:
 
     def pairs(self, bandit: Bandit) -> list[JudgedSession]:
         """A pair for each judged session and each arm of this bandit that has its reward."""
-        rows = self.data["bandits"].get(bandit.name, {}).get("pairs", ())
-        return [
-            JudgedSession(**{**dict(zip(PAIR_FIELDS, row, strict=True)), "day": dt.date.fromisoformat(row[-1])})
-            for row in rows
-        ]
+        pairs = []
+        for row in self.data["bandits"].get(bandit.name, {}).get("pairs", ()):
+            fields = dict(zip(PAIR_FIELDS, row, strict=True))
+            pairs.append(JudgedSession(**{**fields, "day": dt.date.fromisoformat(fields["day"])}))
+        return pairs
 
     def scale(self, bandit: Bandit) -> Scale:
         """The scale that the pairs of this bandit fit."""
@@ -184,6 +184,7 @@ def store_judgements(now: dt.datetime) -> None:
     rubrics = list(Rubric.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True))
     today = timezone.localdate(now).isoformat()
     last = last_keys(Grade, LedgerEntry)
+    # The judgements are stored again only if this text differs from that of the last time.
     inputs = repr((last, Erasure.objects.count(), rubrics, rewards.policy().version, today))
     StoredReading.objects.renew(STORED_NAME, inputs, partial(_judgements_as_json, now), now)
 
@@ -198,6 +199,10 @@ class _JudgedPair(NamedTuple):
 
 
 def _judgements_as_json(now: dt.datetime) -> dict[str, Any]:
+    """`Judgements.data` as of now: the target, and for each bandit its pairs and the scale that they fit.
+
+    Only verdicts of the target count: of other judges' scales nothing is learnt.
+    """
     judged = _judged_pairs(now)
     target = _target(Counter((each.model, each.rubric) for each in judged))
     if target is not None:
@@ -240,18 +245,20 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
     ended_at = dict(islice(dict(latest).items(), MAX_SESSIONS))
     machines = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
     grades = Grade.objects.chain().filter(session__in=ended_at, source__in=machines).order_by("session", "pk")
-    policy, pairs = rewards.policy(), {}
-    for session, own in groupby(grades.iterator(), key=attrgetter("session_id")):
-        pair = _judged_pair(list(own), timezone.localdate(ended_at[session]), policy)
+    policy = rewards.policy()
+    pairs = {}
+    for session, session_grades in groupby(grades.iterator(), key=attrgetter("session_id")):
+        pair = _judged_pair(list(session_grades), timezone.localdate(ended_at[session]), policy)
         if pair is not None:
             pairs[session] = pair
     return [pairs[session] for session in ended_at if session in pairs]
 
 
 def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _JudgedPair | None:
-    """The pair of the session with these grades; None if no verdict has read all evidence.
+    """The pair of the session with these grades, in the order of their rows; None if no verdict has read all evidence.
 
-    Its verdict is the first that has: later samples were asked for because the first looked wrong.
+    The earliest first reading that has is taken. Further readings never are: they are requested where a verdict looks
+    wrong, and would distort the pairs.
     """
     views = rewards.views(grades)
     fresh = {view.id for view in views if not view.stale}
@@ -261,7 +268,8 @@ def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _Jud
         return None
     row = fallback(views, policy)
     if row is None:
-        source, (version, view) = ABSTAINED, rewards.abstention_key(grades)
+        source = ABSTAINED
+        version, view = rewards.abstention_key(grades)
     else:
         source, version, view = _key(next(grade for grade in grades if grade.pk == row.id))
     pair = JudgedSession(
@@ -281,9 +289,10 @@ def _key(grade: Grade) -> Key:
 
 
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
-    """The current model with the active rubrics, if it gave enough of these verdicts, counted by (model, rubric).
+    """The judge whose scale is learnt. `verdicts` counts the judged sessions by (model, rubric).
 
-    Otherwise the model with the most verdicts, with all its rubrics; None without verdicts.
+    It is the model of the latest verdict with the active rubrics, if that gave MIN_TARGET_VERDICTS of them. Otherwise
+    it is the model with the most, with all its rubrics; None without verdicts.
     """
     latest_verdicts = Grade.objects.chain().verdicts().filter(yours()).order_by("-pk")
     model = latest_verdicts.values_list("model", flat=True).first() or ""
@@ -291,8 +300,8 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     rubrics = [rubric for name, rubric in verdicts if name == model and rubric in active]
     if sum(verdicts[model, rubric] for rubric in rubrics) < MIN_TARGET_VERDICTS:
         by_model = Counter[str]()
-        for (name, _), n in verdicts.items():
-            by_model[name] += n
+        for (name, _rubric), count in verdicts.items():
+            by_model[name] += count
         if not by_model:
             return None
         model = max(by_model, key=lambda name: (by_model[name], name))
@@ -303,9 +312,9 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
 def proposal(
     name: str, now: dt.datetime, judgements: Judgements | None = None, current: EffectivePolicy | None = None
 ) -> ScaleProposal:
-    """What could be put in force on this bandit at `now`. Raises UnknownBandit.
+    """The next calibration of this bandit, fitted to the judgements, and what it would change. Raises UnknownBandit.
 
-    `judgements` and what the bandit is read by (`current`) may be passed in if they were loaded before.
+    `judgements` and the policy that the bandit is read by (`current`) are loaded if they aren't passed in.
     """
     current = current or effective_policy(Bandit.objects.named(name))
     judgements = judgements or latest_judgements(now)
@@ -330,7 +339,10 @@ def proposal(
 def put_in_force(
     proposed: ScaleProposal, by: User, *, version: int, fingerprint: str, note: str = ""
 ) -> CalibrationVersion:
-    """Append the proposed version under the user's name, if it is the one that they saw. Raises StaleVersion."""
+    """Append the proposed version under the user's name.
+
+    `version` and `fingerprint` are of the proposal that the user saw. Raises StaleVersion if it has changed since.
+    """
     if fingerprint != proposed.fingerprint:
         raise StaleVersion(
             "New verdicts have changed this calibration since the page was opened. Nothing was saved. Look at the new "
@@ -345,8 +357,9 @@ def switch_off(name: str, by: User, *, version: int, note: str = "") -> Calibrat
 
 
 def renew(now: dt.datetime) -> list[CalibrationVersion]:
-    """Fit every bandit's calibration again, put in force what needs no person, and return that. Runs at night."""
-    renewed, judgements = [], read_judgements(now)
+    """Fit every bandit's calibration again, put in force those that need no person, and return these. Runs at night."""
+    renewed = []
+    judgements = read_judgements(now)
     for bandit in Bandit.objects.that_learn():
         last = versions.latest(CalibrationVersion, bandit)
         if last is None or not last.enabled:
@@ -388,7 +401,7 @@ class ScaleReader:
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """What a session of each source counts now, before any cap."""
+        """How much a session of each source counts now, before any cap: by the policy, or by a scale that applies."""
         weights = weights_of(version_of(self._row))
         if self.scale is None or (self.scale.is_start and not has_verdicts(self._row)):
             return weights
@@ -406,8 +419,8 @@ class ScaleReader:
         return self.read(session.category.current.name, _key(grade), value)
 
     def read(self, arm: str, key: Key, value: float) -> Calibrated | None:
-        """The grade `value` of (source, version, view) on the judge's scale; None if no line maps it, or the line ranks
-        backwards.
+        """The grade `value` of (source, version, view) on the judge's scale. None if there is no line for these, or if
+        its slope may be 0 or less, so that a higher grade says nothing of the verdict.
         """
         line = None if self.scale is None else self.scale.line(key)
         if line is None or line.backwards:

@@ -17,7 +17,7 @@ MAX_REASON = 300
 
 
 def conclude(session: Session, signals: Signals | None, witness: Witness) -> None:
-    """Set the session's outcome from the evidence that there is; more evidence may change it either way.
+    """Set the session's outcome from today's evidence. Later evidence may change it, for better or worse.
 
     `witness` is that of the log behind the signals. A log or an exit code that only the agent vouches for doesn't take
     a session out.
@@ -25,9 +25,11 @@ def conclude(session: Session, signals: Signals | None, witness: Witness) -> Non
     outcome, reason = Outcome.COMPLETED, ""
     exit_witness = Witness(session.exit_witness)
     exit_code_counts = exit_witness is Witness.UNKNOWN or exit_witness.is_runner
-    cut = cut_by(session.exit_code if exit_code_counts else None, signals if witness is not Witness.CLAIMED else None)
-    if cut:
-        outcome, reason = Outcome.INFRASTRUCTURE, cut
+    infrastructure = cut_by(
+        session.exit_code if exit_code_counts else None, signals if witness is not Witness.CLAIMED else None
+    )
+    if infrastructure:
+        outcome, reason = Outcome.INFRASTRUCTURE, infrastructure
     elif session.outcome_claimed == Outcome.FAILED:
         outcome, reason = Outcome.FAILED, session.claim_reason
     if (session.outcome, session.outcome_reason) != (outcome, reason):
@@ -38,8 +40,9 @@ def conclude(session: Session, signals: Signals | None, witness: Witness) -> Non
 def cut_by(exit_code: int | None, signals: Signals | None) -> str:
     """What part of its infrastructure ended the session before its work was done, as text; empty if none did."""
     if signals is not None and trajectory.was_cut(signals):
-        error = f"The log ends in an API error: {signals.cut}"
-        if not signals.has_model_turn:
+        if signals.has_model_turn:
+            error = f"The log ends in an API error: {signals.cut}"
+        else:
             error = f"No model turn: {', '.join(sorted(signals.api_errors))}"
         return plain_text(error, MAX_REASON)
     if exit_code is not None and exit_code >= KILLED and not (signals and trajectory.has_finished(signals)):

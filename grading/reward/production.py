@@ -153,9 +153,9 @@ def collect(
     """The confirmed things of a session, from the evidence that there is.
 
     `root` is the folder that contains the absolute paths. `artifacts` are globs of files that the consumption grade
-    counts if they have substance (ideas, tasks, posts, notes); they are left out here, so that no file counts twice, or
-    without a look at its text. A thing that two sources show counts once, as in the transcript, which shows what a
-    commit contained.
+    counts if they have substance (ideas, tasks, posts, notes); they are left out here, so that no file counts in both
+    grades, and none without substance. A thing that two sources show counts once, as the transcript shows it, which
+    knows what a commit contained.
     """
     facts, signals = facts or ObservedFacts(), signals or Signals()
     things = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]
@@ -189,6 +189,7 @@ def _is_foreign(sha: str, foreign: Foreign) -> bool:
 
 
 def _pull_requests(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
+    """The opened pull requests: the transcript's, then those that only the facts name, without other sessions'."""
     in_facts = dict.fromkeys(facts.pull_requests)
     opened: dict[str, int] = {}
     for effect in signals.effects:
@@ -229,6 +230,7 @@ def is_bookkeeping(paths: Sequence[str]) -> bool:
 
 
 def _bookkeeping(paths: Sequence[str]) -> set[str]:
+    """Those of the paths that are bookkeeping or scratch files."""
     scratch = {path for path in paths if SCRATCH.fullmatch(path)}
     others = [path for path in paths if path not in scratch]
     return scratch | (matching(others, BOOKKEEPING) if others else set())

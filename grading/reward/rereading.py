@@ -46,6 +46,7 @@ def why_again(decision: Decision, *, without_judge: float | None, flagged: bool)
     that is not known. `flagged`: the rule about disagreements has flagged it.
     """
     judge = decision.grades.get(Source.JUDGE)
+    # There is no fresh verdict, it is the median of three already, or it makes no difference.
     if judge is None or judge.value is None or judge.stale or judge.samples or decision.decider in (Source.HUMAN, None):
         return ""
     if contests(decision.grades):
@@ -55,8 +56,11 @@ def why_again(decision: Decision, *, without_judge: float | None, flagged: bool)
     return f"{DISAGREEMENT} speaks" if flagged else ""
 
 
-def due(session: Session) -> NextReading | None:
-    """The reading to request now; None if none is needed, one is under way, or all were requested before."""
+def next_reading(session: Session) -> NextReading | None:
+    """The further reading to request now; None if none is needed, one is under way, or all were requested before.
+
+    Those requested before are counted for the state of the evidence that the first verdict had read, and its rubric.
+    """
     if session.is_sample or not settings.JUDGE_MODEL:
         return None
     grades = rewards.chain_of(session)
@@ -66,12 +70,13 @@ def due(session: Session) -> NextReading | None:
         return None
     views, policy = rewards.views(grades), rewards.policy()
     decision = decide(views, policy, judge_open=False, outcome=Outcome(session.outcome))
-    # The grade without the judge is compared on the judge's scale, once judged sessions have shown that: a trajectory's
-    # raw grade is on another scale, so that it can't be compared with a verdict.
-    row, without_judge = fallback(views, policy), None
-    if row is not None:
-        grade = next(grade for grade in grades if grade.pk == row.id)
-        calibrated = one_scale.calibrate(session, grade)
+    # The grade without the judge is only known if judged sessions (`pairs`) have shown how to read it on the judge's
+    # scale: raw grades of other sources can't be compared with a verdict.
+    without_judge = None
+    fallback_view = fallback(views, policy)
+    if fallback_view is not None:
+        fallback_grade = next(grade for grade in grades if grade.pk == fallback_view.id)
+        calibrated = one_scale.calibrate(session, fallback_grade)
         without_judge = calibrated.value if calibrated is not None and calibrated.pairs else None
     flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
     why = why_again(decision, without_judge=without_judge, flagged=flagged)
@@ -81,20 +86,22 @@ def due(session: Session) -> NextReading | None:
     rubric = Rubric.objects.filter(sha256=first.rubric).first()
     jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
     jobs = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
-    # The further readings that were requested for this state of the evidence, with this rubric.
-    earlier = [job for job in jobs if job.sample_of is not None and _state(job.sample_of) == _state(first)]
+    # The further readings requested for this state of the evidence. If an earlier first verdict on it had any, this one
+    # gets none, so that asking for another verdict doesn't lead to more readings.
+    earlier = [job for job in jobs if job.sample_of is not None and _read_state(job.sample_of) == _read_state(first)]
     all_done = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in earlier)
     if rubric is None or not all_done or len(earlier) >= MAX_READINGS - 1:
         return None
     return NextReading(number=len(earlier) + 2, first=first, rubric=rubric, why=why)
 
 
-def missed(now: dt.datetime) -> QuerySet[Session]:
-    """Sessions whose verdict was contested in the last week without a further reading or a flag.
+def contested_without_reading(now: dt.datetime) -> QuerySet[Session]:
+    """Sessions whose contested reward was settled in the last week, with neither a further reading nor a flag.
 
-    These are old sessions under new rules, those whose correction was undone, and those that settled without a judge.
+    Settling requests a reading or leads to a flag. It may do neither for old sessions under new rules, after a
+    correction was undone, or while no judge was available.
     """
-    # Of rewards that artifacts decide, only contested ones have less than the weight of their source.
+    # A contested reward shows by its weight: of rewards that artifacts decide, only such ones are below their source's.
     source_weight = rewards.policy().weights[Source.CONSUMPTION]
     contested = Q(reward_source=Source.CONSUMPTION, reward_final=False, reward_weight__lt=source_weight)
     recent = contested & Q(settlement__created_at__gt=now - MAX_MISSED_AGE)
@@ -106,7 +113,7 @@ def missed(now: dt.datetime) -> QuerySet[Session]:
 
 def is_coming(session: Session) -> bool:
     """Whether a further reading is under way, or will be requested."""
-    return session.judge_jobs.open().filter(purpose=Purpose.SAMPLE).exists() or due(session) is not None
+    return session.judge_jobs.open().filter(purpose=Purpose.SAMPLE).exists() or next_reading(session) is not None
 
 
 def is_wanted(job: JudgeJob) -> bool:
@@ -116,7 +123,7 @@ def is_wanted(job: JudgeJob) -> bool:
     return human is None and judge is not None and judge.id == job.sample_of_id and not judge.samples
 
 
-def _state(verdict: Grade) -> str:
-    """The state of the evidence that a verdict has read."""
+def _read_state(verdict: Grade) -> str:
+    """The state of the evidence that a verdict has read; for an old verdict that doesn't say, its inputs' hash."""
     read = EvidenceState.from_dict(verdict.evidence.get("read"))
     return verdict.inputs_sha256 if read is None else read.fingerprint

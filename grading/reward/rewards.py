@@ -63,8 +63,12 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
     """
     grades = list(grades)
     evidence_now = latest_evidence(grades)
-    return [
-        GradeView(
+    grade_views = []
+    for grade in grades:
+        stale = ""
+        if grade.source == Source.JUDGE and grade.value is not None:
+            stale = unread(EvidenceState.from_dict(grade.evidence.get("read")), evidence_now)
+        view = GradeView(
             id=grade.pk,
             source=Source(grade.source),
             status=Status(grade.status),
@@ -74,14 +78,12 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
             view=view_of(grade),
-            stale=unread(EvidenceState.from_dict(grade.evidence.get("read")), evidence_now)
-            if grade.source == Source.JUDGE and grade.value is not None
-            else "",
+            stale=stale,
             witness=witness_of(grade),
             sample_of=grade.sample_of_id,
         )
-        for grade in grades
-    ]
+        grade_views.append(view)
+    return grade_views
 
 
 def current_grades(session: Session) -> CurrentGrades:
@@ -95,11 +97,11 @@ def chain_of(session: Session) -> list[Grade]:
 
 
 def verdict_and_unread(grades: list[Grade]) -> tuple[Grade | None, str]:
-    """The judge's latest first reading among a session's `chain_of` grades, and what it has not read.
-
-    The latter is the fingerprint of the evidence, or "" if the current verdict has read all of it.
+    """The judge's latest first reading among a session's `chain_of` grades; and the fingerprint of today's evidence if
+    the current verdict has not read all of it, else "".
     """
-    judge, evidence_now = current(views(grades)).get(Source.JUDGE), latest_evidence(grades)
+    judge = current(views(grades)).get(Source.JUDGE)
+    evidence_now = latest_evidence(grades)
     unread_evidence = ""
     if judge is not None and judge.stale and evidence_now is not None:
         unread_evidence = evidence_now.fingerprint
@@ -141,7 +143,11 @@ def learners(session: Session) -> tuple[Learner, ...]:
 
 
 def arms_of(session: Session) -> tuple[Learner, ...]:
-    """The arms that ran in a session: its category, its harness with its model, and each of its lessons."""
+    """The arms that ran in a session: its category, its harness with its model, and each lesson that it was given.
+
+    A lesson counts by its salience in percent, 100 if that is not known. Lessons that were merged count once, as the
+    first of them did.
+    """
     category = None if session.category is None else session.category.current
     context = "" if category is None else category.name
     arms = [] if category is None else [Learner(bandit="category", arm=category)]
@@ -177,7 +183,7 @@ def ensure_engine_arm(session: Session) -> None:
 
 
 def settle(session: Session, *, renew: bool = False) -> Settlement:
-    """Resolve the session's grades; append a settlement and move the bandits where the result differs.
+    """Resolve the session's grades. If the result differs from the last, append a settlement and update the bandits.
 
     Runs in the caller's transaction or its own, with the session locked. Settling twice records once. Call it after
     every change of the session's grades, failed checks or open flags. With `renew`, a ledger entry of an earlier
@@ -198,7 +204,7 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         resolution = _carried_by(parent, resolution)
     if not session.is_sample:
         ensure_engine_arm(session)
-    settlement = _append(session, resolution)
+    settlement = _append_settlement(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
     _record(session, settlement, credit, renew=renew)
     state.write(session, settlement, first_reading(grades), len(flags))
@@ -282,7 +288,8 @@ def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
     if not earliest_days:
         return days
     submissions = Submission.objects.filter(session__in=earliest_days).order_by("-pk").values_list("session", "witness")
-    first_witnesses = dict(submissions)  # the first submission of each session is the last to be set
+    # The latest submission comes first, so that the first one of a session is the last to be set and stays.
+    first_witnesses = dict(submissions)
     adopted = Proposal.objects.filter(session__in=earliest_days, field=ProposedField.DATES, adopted=True)
     with_adopted_date = set(adopted.values_list("session", flat=True))
     for session_id, earliest in earliest_days.items():
@@ -292,7 +299,7 @@ def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
     return days
 
 
-def _append(session: Session, resolution: Resolution) -> Settlement:
+def _append_settlement(session: Session, resolution: Resolution) -> Settlement:
     """Store the resolution as the session's next settlement; return the current one if it says the same."""
     last = live(session)
     settlement = Settlement(
@@ -332,7 +339,10 @@ def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> boo
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
-    """Make the settlement the session's only live ledger entry in each bandit."""
+    """Make `credit` the session's only live ledger entry in each bandit; without a credit, reverse those it has.
+
+    An abstention is then drawn, or not, to be judged first.
+    """
     ledger.set_rewards(
         learners(session),
         credit,
@@ -387,7 +397,7 @@ def _credit(
 
 
 def abstention_key(grades: Iterable[Grade]) -> tuple[str, str]:
-    """The version and the reason of the trajectory's abstention, for the ledger's keys."""
+    """The version and the reason of the trajectory's abstention, for a ledger key; ("", NO_EVIDENCE) without one."""
     rows = {grade.pk: grade for grade in grades}
     trajectory = current(views(rows.values())).get(Source.TRAJECTORY)
     if trajectory is None:

@@ -87,7 +87,11 @@ Answer = tuple[SourceGrade, str]
 
 
 def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> ParsedFiles:
-    """Parse what `grade` needs for a session with these files, at most one of each kind. Nothing is written."""
+    """Collect what `grade` would otherwise compute itself for a session with these files, at most one of each kind.
+
+    Signals and the patch come from the files' readings; artifacts are searched here. What failed is left out: `grade`
+    meets the failure again and stores it. Nothing is written.
+    """
     log, log_reading = files.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
     patch_row, patch_reading = files.get(EvidenceKind.PATCH, (None, EvidenceReading()))
     signals, changes = log_reading.signals, patch_reading.changes
@@ -97,16 +101,18 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
         signals_version="" if log is None or signals is None else _signals_version(log),
         root=str(log_reading.report.get("cwd", "")),
     )
-    try:
-        found_artifacts = {
-            search: artifacts.find_artifacts(search.rules, patch=changes, signals=signals, root=search.root)
-        }
-    except Exception:  # noqa: BLE001 - the grader raises it again and stores it
-        found_artifacts = {}
+    found_artifacts: dict[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = {}
+    is_patch_unreadable = patch_row is not None and changes is None
+    if not is_patch_unreadable:
+        try:
+            matches = artifacts.find_artifacts(search.rules, patch=changes, signals=signals, root=search.root)
+            found_artifacts[search] = matches
+        except Exception:  # noqa: BLE001, S110 - the grader raises it again and stores it
+            pass
     return ParsedFiles(
         signals={log.sha256: signals} if log is not None and signals is not None else {},
         patches={patch_row.sha256: changes} if patch_row is not None and changes is not None else {},
-        found_artifacts=found_artifacts if (patch_row is None) == (changes is None) else {},
+        found_artifacts=found_artifacts,
     )
 
 
@@ -167,17 +173,17 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     """Grade the session with every computed source; store the grades that changed, and how the session ended.
 
     The session must be locked and freshly loaded, with its log. A file that is not among the `parsed` is read here, in
-    the caller's transaction: a tenth of a second for a patch of two megabytes. Returns the other sessions that win or
-    lose a text by it and must be graded again.
+    the caller's transaction: a tenth of a second for a patch of two megabytes. Returns other sessions that must be
+    graded again, since a text of an artifact now counts for another session than before.
     """
     try:
         inputs = load_input(session, parsed)
         sketches_before = near_copies.stored_sketches(session)
         matched = _match_artifacts(inputs, parsed, sketches_before)
         answers = [
-            _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(inputs)),
-            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(inputs.material.journal)),
-            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(inputs, matched)),
+            _run_guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _grade_trajectory(inputs)),
+            _run_guarded(Source.JOURNAL, journal.VERSION, lambda: _grade_journal(inputs.material.journal)),
+            _run_guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _grade_consumption(inputs, matched)),
         ]
     except store.Gone:  # the files have expired: the last grades stay current
         return []
@@ -187,7 +193,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted = SessionSignals(session=session, version=inputs.signals_version, data=data)
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
-    _append(session, answers)
+    _store_grades(session, answers)
     return _store_artifacts(session, inputs.material, matched, sketches_before)
 
 
@@ -207,8 +213,8 @@ def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> Gradin
     signals, version, fault = None, "", ""
     if transcript is not None:
         version = _signals_version(transcript, log)
-        signals, fault = _signals(session, transcript, version, log, parsed)
-    changes, patch_fault = _patch(session_material.patch, parsed)
+        signals, fault = _load_signals(session, transcript, version, log, parsed)
+    changes, patch_fault = _load_patch(session_material.patch, parsed)
     return GradingInput(
         session=session,
         material=session_material,
@@ -233,8 +239,8 @@ def production_of(inputs: GradingInput) -> Production:
     )
 
 
-def _patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str]:
-    """The patch, and the fault if it can't be parsed any more; it could when it was received."""
+def _load_patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str]:
+    """The patch, and "" or the fault if it can't be parsed any more; it could when it was received."""
     if row is None:
         return None, ""
     if row.sha256 in parsed.patches:
@@ -248,10 +254,13 @@ def _patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str
         return None, _last_line(error)
 
 
-def _signals(
+def _load_signals(
     session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: ParsedFiles
 ) -> tuple[Signals | None, str]:
-    """The transcript's signals, from the stored row if that is current, and the fault if they can't be extracted."""
+    """The transcript's signals, and the fault if they can't be extracted, else "".
+
+    They are taken from the stored row if it has this `version` and no removed secrets, or else from `parsed`.
+    """
     stored: SessionSignals | None = getattr(session, "extracted", None)
     if stored is not None and stored.data is not None and stored.version == version and HIDDEN not in stored.data:
         return Signals.from_dict(stored.data), ""
@@ -274,8 +283,11 @@ def _signals_version(transcript: Evidence, log: SessionLog | None = None) -> str
     return f"{version} {log.digest[:8]}" if log is not None and log.digest else version
 
 
-def _guarded(source: Source, version: str, grader: Callable[[], Answer]) -> Answer:
-    """The grader's answer. If it raises, the answer is a failed grade with the last line of the error."""
+def _run_guarded(source: Source, version: str, grader: Callable[[], Answer]) -> Answer:
+    """The grader's answer. If it raises, the answer is a failed grade with the last line of the error.
+
+    Only `store.Gone` is passed on: `grade` then keeps the last grades.
+    """
     try:
         return grader()
     except store.Gone:
@@ -292,11 +304,16 @@ def _unreadable(source: Source, version: str, detail: str) -> SourceGrade:
     return unscored(source, Reason.UNREADABLE, version=version, status=Status.FAILED, detail=detail)
 
 
-def _trajectory(inputs: GradingInput) -> Answer:
-    """The trajectory's grade. Its evidence also has the `EvidenceState` that it was computed from, as `shown`."""
-    material, files = inputs.material, [*inputs.logs, *inputs.patches]
+def _grade_trajectory(inputs: GradingInput) -> Answer:
+    """The trajectory's grade. Its evidence also has the `EvidenceState` that it was computed from, as `shown`.
+
+    The digest covers all that the grade depends on, so that a change of any of it stores a new grade.
+    """
+    material = inputs.material
+    files = [*inputs.logs, *inputs.patches]
     if inputs.fault:
         return _unreadable(Source.TRAJECTORY, trajectory.VERSION, inputs.fault), _digest(*files)
+    # Why no transcript is graded, if none is.
     absent, why = material.absent, material.why
     if material.carried:
         absent, why = Reason.CARRIED, material.carried
@@ -320,20 +337,21 @@ def _trajectory(inputs: GradingInput) -> Answer:
         source=_digest(*files, repr(material.facts), repr(material.foreign)),
     )
     answer = replace(answer, evidence={**answer.evidence, "shown": evidence_state.as_dict()})
-    witness = material.beside.alone if answer.evidence.get("view") == EvidenceView.FACTS else material.witness
+    is_without_log = answer.evidence.get("view") == EvidenceView.FACTS
+    witness = material.beside.alone if is_without_log else material.witness
     globs = inputs.rules.globs
-    return _attested(
+    return _with_witness(
         answer, witness, *files, absent, str(looking), repr(material.facts), repr(material.foreign), *globs
     )
 
 
-def _journal(row: Evidence | None) -> Answer:
+def _grade_journal(row: Evidence | None) -> Answer:
     if row is None:
         return journal.grade(None), _digest("")
-    return _attested(journal.grade(store.text_of(row)), Witness(row.witness), row.sha256)
+    return _with_witness(journal.grade(store.text_of(row)), Witness(row.witness), row.sha256)
 
 
-def _attested(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
+def _with_witness(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
     """The answer with the witness of its evidence, if known, and the digest of the parts that it was computed from."""
     if witness is Witness.UNKNOWN:
         return answer, _digest(*parts)
@@ -366,13 +384,13 @@ def _match_artifacts(
         matches, sketches = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
     except store.Gone:
         raise
-    except Exception as error:  # noqa: BLE001 - `_consumption` raises it, and `_guarded` logs it
+    except Exception as error:  # noqa: BLE001 - `_grade_consumption` raises it, and `_run_guarded` logs it
         return MatchedArtifacts(error=error)
     return MatchedArtifacts(items=matches, sketches=sketches)
 
 
-def _consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
-    """The grade by what the session left behind. Raises the error of a search that failed."""
+def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
+    """The grade by what the session left behind. Raises `matched.error`, if the search for artifacts failed."""
     material = inputs.material
     if matched.error is not None:
         raise matched.error
@@ -391,25 +409,27 @@ def _consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
         matched.items, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
     )
     left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
+    # The log's witness vouches for artifacts that the log confirms; for others, only the patch's does.
     witness = material.witness
     if material.patch is not None and not _is_confirmed_by_log(matched.items, inputs.own_signals):
         witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
-    return _attested(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
+    return _with_witness(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
 
 
 def _is_confirmed_by_log(matches: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
     """Whether the session's own log shows a change of each file in its patch that counts."""
-    changed = {change.path for change in signals.files} if signals is not None else set()
-    return all(
-        any(path == item.path or path.endswith(f"/{item.path}") for path in changed)
-        for item in matches
-        if item.origin == Origin.PATCH and not item.left_out
-    )
+    changed_paths = {change.path for change in signals.files} if signals is not None else set()
+    for item in matches:
+        if item.origin != Origin.PATCH or item.left_out:
+            continue
+        if not any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths):
+            return False
+    return True
 
 
 def artifact_rules() -> ArtifactRules:
-    """Load the site's artifact rules. One query."""
+    """Load the site's artifact rules, without their line patterns if one is invalid (`ArtifactRules`). One query."""
     rows = list(ArtifactRule.objects.values(*artifacts.RULE_FIELDS))
     try:
         return ArtifactRules(definitions=artifacts.rules_from(rows))
@@ -422,8 +442,11 @@ def artifact_rules() -> ArtifactRules:
     return ArtifactRules(definitions=without_patterns, error=problem)
 
 
-def _append(session: Session, answers: Iterable[Answer]) -> None:
-    """Store a grade for each answer that differs from the source's last one."""
+def _store_grades(session: Session, answers: Iterable[Answer]) -> None:
+    """Store a grade for each answer that differs from the source's last one.
+
+    `replicate` counts earlier grades of the source by the same version from the same inputs.
+    """
     stored, new = list(session.grades.all()), list[Grade]()
     for answer, inputs_sha256 in answers:
         rows = [row for row in stored if row.source == answer.source]
@@ -456,7 +479,7 @@ def _store_artifacts(
 ) -> list[Session]:
     """Replace the artifacts that rules matched before by those that they match now. Facts and claims stay.
 
-    Returns the other sessions that win or lose a text by it.
+    Returns the other sessions for which a text now counts, or counts no longer.
     """
     current = {
         (item.kind, plain_text(item.key, 500), item.origin): item for item in matched.items if item.kind in KINDS

@@ -106,6 +106,7 @@ def rebuild(*, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]
 
 
 def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[tuple[int, list[StateMismatch]]]:
+    """Compare these sessions in chunks, with `repair` also correct them. Yields as `rebuild` does."""
     after = 0
     while True:
         chunk = sessions.filter(pk__gt=after).order_by("pk")
@@ -127,6 +128,7 @@ def _compare(sessions: QuerySet[Session], *, repair: bool = False) -> Iterator[t
 
 
 def _mismatches(keys: list[int]) -> list[StateMismatch]:
+    """Those of these sessions, by primary key, whose stored columns differ from the computed ones. Four queries."""
     if not keys:
         return []
     rows = Session.objects.filter(pk__in=keys).order_by("pk").values("pk", *COLUMNS)
@@ -140,6 +142,7 @@ def _mismatches(keys: list[int]) -> list[StateMismatch]:
 
 
 def _computed(settlement: Settlement | None, verdict: Grade | None, flags: int) -> Columns:
+    """The reward columns of a session with this current settlement, this verdict and so many open flags."""
     columns: Columns = {
         "settlement_id": None,
         "reward_value": None,

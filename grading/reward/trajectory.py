@@ -156,7 +156,8 @@ def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
         failed = sorted(runner for runner, passed in last_runs.items() if not passed)
         yield f"the last run of {', '.join(failed)} failed"
     if log.undone:
-        yield f"its own {'commit was' if len(log.undone) == 1 else 'commits were'} taken back"
+        commits_were = "commit was" if len(log.undone) == 1 else "commits were"
+        yield f"its own {commits_were} taken back"
     if log.rejected:
         yield f"the user refused {log.rejected} of its calls"
 
@@ -171,7 +172,10 @@ def _score(
 def _scored(
     inputs: TrajectoryInput, view: EvidenceView, failures: list[str], result: TrajectoryScore, detail: str
 ) -> SourceGrade:
-    """The grade, with the evidence that the session's page shows."""
+    """The grade, with the evidence that the session's page shows.
+
+    `stands`: the journal has nothing to add, since there is enough work or a failure.
+    """
     log_problem, _why = _log_problem(inputs)
     graded_log = None if view is EvidenceView.FACTS else inputs.signals
     return scored(

@@ -135,9 +135,10 @@ def score(
 def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
     """The rows of the sum as (name of the weight, description of what was observed, factor)."""
     tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
+    tests_text, tests_factor = tests[observed.last_tests]
     work = (
         ("base", "what every session begins with", 1.0),
-        ("tests", *tests[observed.last_tests]),
+        ("tests", tests_text, tests_factor),
         (
             "units",
             f"{observed.units:.1f} commit-equivalents of confirmed work",
@@ -150,8 +151,8 @@ def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
         ),
     )
     if not observed.has_log:
-        unseen = ("few_turns", "got_going", "errors", "empty_results", "repeats")
-        return (*work, *((kind, "not known without a log", 0.0) for kind in unseen))
+        unknown = ("few_turns", "got_going", "errors", "empty_results", "repeats")
+        return (*work, *((kind, "not known without a log", 0.0) for kind in unknown))
     turns = max(1, observed.user_turns)
     return (
         *work,
@@ -161,11 +162,12 @@ def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
             1 / (1 + (turns - 1) / HALF_TURNS),
         ),
         ("got_going", "dead start" if observed.dead_start else "got going", float(not observed.dead_start)),
-        ("errors", *_share(observed.failed_calls, observed.known_results, "results are failures")),
-        ("empty_results", *_share(observed.empty_results, observed.must_print, "results are empty that cannot be")),
-        ("repeats", *_share(observed.repeats, observed.repeatable, "calls were made again for nothing")),
+        _share_row("errors", observed.failed_calls, observed.known_results, "results are failures"),
+        _share_row("empty_results", observed.empty_results, observed.must_print, "results are empty that cannot be"),
+        _share_row("repeats", observed.repeats, observed.repeatable, "calls were made again for nothing"),
     )
 
 
-def _share(part: int, whole: int, what: str) -> tuple[str, float]:
-    return f"{part} of {whole} {what}", min(1.0, part / whole) if whole > 0 else 0.0
+def _share_row(kind: str, part: int, whole: int, what: str) -> tuple[str, str, float]:
+    share = min(1.0, part / whole) if whole > 0 else 0.0
+    return kind, f"{part} of {whole} {what}", share

@@ -163,7 +163,7 @@ class Lesson:
         """Compute the figures; `closely`: with the effect in each category and among heeded draws."""
         sample = self.sample
         is_rewarded = np.isfinite(sample.outcome)
-        # The sessions of the agents that the lesson matched for, since it first did.
+        # The sessions of the agents that the lesson matched for, since it first did; none if it never did.
         first_day = sample.day[self.at].min(initial=np.iinfo(np.int64).max)
         in_scope = np.isin(sample.agent, sample.agent[self.at]) & (sample.day >= first_day)
         had_lesson = np.zeros(len(sample.outcome), dtype=bool)
@@ -196,6 +196,7 @@ class Lesson:
         return replace(figures, categories=tuple(categories))
 
     def _causal_by_category(self) -> list[InCategory]:
+        """The causal effect in each category that has draws with an outcome."""
         categories = []
         for name in sorted(set(self.context[self.draws.scored].tolist())):
             draws = self.draws.select(self.context == name)
@@ -205,6 +206,7 @@ class Lesson:
 
 
 def _observational_by_category(trials: Trials, contexts: NDArray[np.str_]) -> list[InCategory]:
+    """The observational effect in each category; `contexts` (n,) has that of each trial."""
     categories = []
     for name in sorted(set(contexts.tolist())):
         effect = observational(trials.select(contexts == name))

@@ -48,6 +48,7 @@ class LessonDraws:
 
     @classmethod
     def from_rows(cls, rows: Iterable[DrawRow]) -> Self:
+        """The draws with these rows, of which there is at least one."""
         taken, chance, came, heeded, outcome, least, day, context = map(np.array, zip(*rows, strict=True))
         columns = Draws(taken=taken, chance=chance, came=came, heeded=heeded, outcome=outcome, least=least, day=day)
         return cls(columns=columns, context=context)
@@ -155,7 +156,7 @@ def _load_draws(
     """The draws of each lesson, in the order in which they were made. Two queries.
 
     Left out are draws whose session may still come, draws from after their session, and, for two lessons that were
-    merged since, draws for the same session.
+    merged since, draws for the same session. What is lost counts as heeded, without an outcome.
     """
     randomised = Assignment.objects.filter(bandit=bandit, chance__lt=1)  # what was certain was not drawn
     columns = ("pk", "arm_id", "taken", "chance", "created", "observation")
@@ -172,21 +173,21 @@ def _load_draws(
         if not came and not is_lost:
             continue
         heeded = not came or had_lesson[pk] == taken
-        category, offset, outcome = "", 0.0, np.nan
+        category, least, outcome = "", 0.0, np.nan
         if observation in rewards:
             category = rewards[observation].category
-            offset = offsets.get(category, 0.0)
-            outcome = offset + rewards[observation].value
+            least = offsets.get(category, 0.0)  # the residual of a reward of 0
+            outcome = least + rewards[observation].value
         day = site_day(created).toordinal()
-        rows_by_lesson[lesson].append((taken, chance, came, heeded, outcome, offset, day, category))
+        rows_by_lesson[lesson].append((taken, chance, came, heeded, outcome, least, day, category))
     return {lesson: LessonDraws.from_rows(rows) for lesson, rows in rows_by_lesson.items()}
 
 
 def _load_sample(
     current: Mapping[int, int], rewards: Mapping[str, LiveReward], offsets: Mapping[str, float], now: dt.datetime
 ) -> tuple[LessonSample, dict[int, dict[int, bool]]]:
-    """The recent sessions of agents that tell their lessons; and for each lesson those that it matched, by their index
-    in the sample, with whether the session had it. Two queries.
+    """The recent sessions of agents that report lessons; and for each lesson, whether each session that it matched had
+    it, by the session's index in the sample. Two queries.
     """
     first_day = _first_day(now)
     recent = SessionLesson.objects.filter(yours(), session__ended_at__gte=midnight(first_day)).order_by()
@@ -215,12 +216,15 @@ def _load_sample(
 def _load_credit(
     bandit: Bandit, current: Mapping[int, int], salience_floor: float
 ) -> tuple[Counter[int], dict[int, float]]:
-    """The number of rewards of each lesson, and how many they count as: f + (1 − f)·salience each. One query."""
+    """The number of rewards of each lesson, and how many they count as. One query.
+
+    Each counts as f + (1 − f)·salience, where f is `salience_floor` and salience is in [0, 1], stored in percent.
+    """
     buckets = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by()
     totals = buckets.values_list("arm__name", "arm_id", "grader__salience").annotate(total=Sum("n"))
     counts: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
-    for _name, arm, salience, total in sorted(totals):
+    for _name, arm, salience, total in sorted(totals):  # in a fixed order, so that sums of floats are reproducible
         lesson = current.get(arm, arm)
         counts[lesson] += int(total)
         credit[lesson] += int(total) * (salience_floor + (1 - salience_floor) * salience / 100)

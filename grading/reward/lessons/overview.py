@@ -46,7 +46,10 @@ STORED_FORM = TypeAdapter(Overview)
 
 
 def load_overview(bandit: Bandit, now: dt.datetime, *, closely: Arm | None = None) -> Overview:
-    """The stored overview, or a fresh one of a small site, which has all details of the lesson `closely` only."""
+    """The stored overview; if there is none, as on a small site, one computed now.
+
+    A stored one has the categories and heeded draws of every lesson, a computed one only those of the lesson `closely`.
+    """
     return _stored(bandit) or _compute(bandit, now, closely=[] if closely is None else [closely.pk])
 
 
@@ -69,7 +72,7 @@ def store_overviews(now: dt.datetime) -> None:
     # A site without lessons is never large: then nothing is loaded.
     is_large = any(last[1:]) and sum(last) >= LARGE
     for bandit in Bandit.objects.filter(kind=BanditKind.MANY).select_related("baseline"):
-        if not is_large or _stored(bandit) is None:
+        if not is_large or _stored(bandit) is None:  # one in another form counts as none
             StoredReading.objects.filter(name=_name(bandit)).delete()
         if is_large:
             StoredReading.objects.renew(_name(bandit), _inputs(bandit, last, now), partial(_value, bandit, now), now)
@@ -86,7 +89,7 @@ def _inputs(bandit: Bandit, last: Sequence[int], now: dt.datetime) -> str:
 
 
 def _value(bandit: Bandit, now: dt.datetime) -> dict[str, Any]:
-    """The stored form: every lesson's figures, and the primary keys of the decided ones, which is all a draw needs."""
+    """The value to store: the overview, and the primary keys of the decided lessons, which is all that a draw needs."""
     overview = _compute(bandit, now, closely=list(bandit.arms.values_list("pk", flat=True)))
     return {
         "decided": [lesson for lesson, figures in overview.figures.items() if figures.causal.verdict.decides],
