@@ -77,9 +77,11 @@ def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
 
 
 def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The lines before redaction. A text that will be cut has MARGIN characters more."""
+    """The lines before redaction. Texts are cut to FOLDED + MARGIN characters: `lines` redacts them, then cuts them to
+    FOLDED. `cut` counts the characters beyond FOLDED.
+    """
     calls: OrderedDict[str, int] = OrderedDict()  # the event number of each open call, by its id
-    number_before = 0
+    previous_number = 0
     for event in events:
         if isinstance(event, Usage):
             continue
@@ -99,9 +101,9 @@ def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
             told=text[: FOLDED + MARGIN],
             cut=cut,
             failed=failed,
-            of=call_number if call_number != number_before else None,
+            of=None if call_number == previous_number else call_number,  # the call that a result answers
         )
-        number_before = event.number
+        previous_number = event.number
 
 
 def _content(event: Event) -> tuple[str, str, str, str, bool]:
