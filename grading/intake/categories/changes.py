@@ -60,6 +60,7 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
         raise ChangeRefused(
             f"The rules catch {len(todo)} sessions now, and {expected} when you looked. Nothing was set: look again."
         )
+    # If this repeats an earlier change of the same name, `_begin` returns that one.
     if not todo and not CategoryChange.objects.filter(name=name or uuid.uuid4()).exists():
         raise ChangeRefused("The rules catch no session, so nothing was set.")
     return _begin(CategoryOrigin.RULE, todo, by, name=name)
