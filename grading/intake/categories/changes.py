@@ -166,6 +166,7 @@ def _set_category(change: CategoryChange, pk: int, arm: int, rule: int | None, w
 
 
 def _undo_word(word: CategoryWord) -> bool:
+    """Undo one statement of a change. Returns whether a flag of the session went up or down."""
     session = Session.objects.for_grading().get(pk=word.session_id)
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
     has_changed = provenance.update_category(session, provenance.load_words(session))
@@ -173,6 +174,7 @@ def _undo_word(word: CategoryWord) -> bool:
 
 
 def _reapply_rules(pk: int) -> bool:
+    """Give a session what the list of rules gives it after an undone edit. Returns whether a flag went up or down."""
     session, traits = Session.objects.for_grading().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
     if session is None or traits is None:
         return False
