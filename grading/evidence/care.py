@@ -68,7 +68,8 @@ def recheck_damaged() -> None:
 
 def delete_leftovers() -> int:
     """Delete the temporary files that were not written to for LEFTOVER_SECONDS. Returns their number."""
-    before, removed = time.time() - LEFTOVER_SECONDS, 0
+    before = time.time() - LEFTOVER_SECONDS
+    removed = 0
     for folder in (Path(default_storage.path("incoming")), Path(settings.TEMP_DIR)):
         for path in folder.rglob("*"):
             with suppress(FileNotFoundError):
@@ -83,9 +84,9 @@ def expire(now: dt.datetime) -> int:
     if not settings.RETENTION_DAYS:
         return 0
     cutoff = now - dt.timedelta(days=settings.RETENTION_DAYS)
-    owned = Evidence.objects.order_by().values("sha256").annotate(last=Max("received_at"))
+    last_received = Evidence.objects.order_by().values("sha256").annotate(last=Max("received_at"))
     count = 0
-    for sha256 in list(owned.filter(last__lt=cutoff).values_list("sha256", flat=True)):
+    for sha256 in list(last_received.filter(last__lt=cutoff).values_list("sha256", flat=True)):
         if not store.is_kept(sha256):
             continue
         log = Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="").first()
@@ -96,7 +97,8 @@ def expire(now: dt.datetime) -> int:
             ownership.lock()
             if Evidence.objects.filter(sha256=sha256, received_at__gte=cutoff).exists():
                 continue
-            count += store.expire(sha256, before=time.time() - IN_FLIGHT_SECONDS)
+            if store.expire(sha256, before=time.time() - IN_FLIGHT_SECONDS):
+                count += 1
         transcripts.forget(sha256)
     if count:
         logger.info("retention: the bytes of %d files older than %d days are deleted", count, settings.RETENTION_DAYS)

@@ -17,10 +17,14 @@ def update_summary(
         return None, [], False
     log = before or SessionLog(session=session)
     files = [row.sha256 for row, _records in chosen]
+    # A summary without a receipt is new, or was made when the session became a root without a log of its own.
     if log.receipt and (log.files, log.parent) == (files, parent):
         return log, chosen, False
     log.files, log.parent = files, parent
-    log.size = len(chosen[0][1].ids) if chosen else 0
+    log.size = 0
+    if chosen:
+        _main_log, main_records = chosen[0]
+        log.size = len(main_records.ids)
     log.resumed = any(each.resumed for _row, each in chosen)
     log.receipt = log.receipt or min((row.pk for row, _records in chosen), default=0)
     # `ownership.update` corrects this if another session has some of the records or is part of this one.
@@ -56,11 +60,11 @@ def is_torn(session: Session) -> bool:
 
 
 def _choose(session: Session) -> tuple[list[tuple[Evidence, Records]], str]:
-    """The logs that count with their records, the session's own first; and the id of its parent session if all of them
-    are a subagent's.
+    """The logs that count with their records, the session's own first; and the id of its parent session, or "".
 
     Of its own logs the one that contains the others counts, or else the one with most records; of its subagents' logs
-    all that no other contains. Logs whose records have no ids can't be compared: of those the latest counts.
+    all that no other contains. Logs whose records have no ids can't be compared: of those the latest counts. A session
+    has a parent if all of its logs are those of a subagent that another session started.
     """
     rows = {row.sha256: row for row in store.readable_logs(session) if not store.is_shared(row)}
     own = [sha256 for sha256, row in rows.items() if not parent_of(row)]

@@ -38,7 +38,7 @@ class Material:
 
     @property
     def witness(self) -> Witness:
-        """Whoever sent the log vouches for the material. Without a log, it is only an assertion of `beside`."""
+        """Whoever sent the log vouches for the material; without a log, `beside` without one (`Witness.alone`)."""
         return self.beside.alone if self.transcript is None else Witness(self.transcript.witness)
 
 
@@ -66,7 +66,7 @@ def load_material(session: Session) -> Material:
         absent=absent,
         why=why,
         log=log,
-        facts=_observed(facts),
+        facts=_observed_facts(facts),
         foreign=ownership.foreign(session),
         carried=carried,
         patch=patch,
@@ -110,12 +110,12 @@ def describe_expired(hashes: Mapping[str, str]) -> str:
 
 def facts_of(session: Session) -> ObservedFacts:
     """The facts that the caller observed itself and that this session owns."""
-    return _observed(counted_facts(session, next(iter(graded_logs(session)), None)))
+    return _observed_facts(counted_facts(session, next(iter(graded_logs(session)), None)))
 
 
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
-    """The session's own facts that count for its grades. Those of a weaker witness than its log's don't, except failed
-    checks.
+    """The session's own facts that count for its grades: failed checks, and those whose witness isn't weaker than the
+    transcript's.
     """
     min_strength = 0 if transcript is None else Witness(transcript.witness).strength
     if not any(row.origin == Origin.FACTS for row in session.artifacts.all()):
@@ -126,7 +126,7 @@ def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifac
     ]
 
 
-def _observed(rows: list[Artifact]) -> ObservedFacts:
+def _observed_facts(rows: list[Artifact]) -> ObservedFacts:
     keys = {kind: tuple(row.key for row in rows if row.kind == kind) for kind in ArtifactKind}
     return ObservedFacts(
         commits=keys[ArtifactKind.COMMIT],

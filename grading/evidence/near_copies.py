@@ -64,16 +64,15 @@ def mark_copies(
         if item.sketch:
             received = first_received.get(item.sketch, received_at or session.received_at)
             dated[item.sketch] = DatedSketch(sketch=item.sketch, ended_at=session.ended_at, received_at=received)
-    near = _similar(session, dated.values(), earlier=True)
+    candidates = _similar(session, dated.values(), earlier=True)
     result = []
     for item in artifacts:
-        originals = [
-            row
-            for row in near.get(item.sketch, ())
-            if _precedes(row.session, other := _dated_sketch(row), session, dated[item.sketch])
-            and is_copy(item.sketch, other.sketch)
-        ]
-        result.append(replace(item, left_out=_reason(session, originals)) if originals else item)
+        originals = []
+        for row in candidates.get(item.sketch, ()):
+            other = _dated_sketch(row)
+            if _precedes(row.session, other, session, dated[item.sketch]) and is_copy(item.sketch, other.sketch):
+                originals.append(row)
+        result.append(replace(item, left_out=_describe_copy(session, originals)) if originals else item)
     return result, dated
 
 
@@ -98,14 +97,17 @@ def store_sketches(session: Session, rows: Iterable[tuple[Artifact, DatedSketch]
 
 
 def affected_sessions(session: Session, before: Collection[DatedSketch]) -> list[Session]:
-    """The other sessions that gain or lose a text because this one's sketches aren't those of `before` any more."""
+    """The other sessions with a later near copy of a text that this session gained or lost: they must be graded again.
+
+    `before` are the session's earlier sketches.
+    """
     changed = {*before} ^ {*stored_sketches(session)}
     if not changed:
         return []
     affected: dict[int, Session] = {}
-    near = _similar(session, changed, earlier=False)
+    candidates = _similar(session, changed, earlier=False)
     for own in changed:
-        for row in near.get(own.sketch, ()):
+        for row in candidates.get(own.sketch, ()):
             other = _dated_sketch(row)
             if _precedes(session, own, row.session, other) and is_copy(other.sketch, own.sketch):
                 affected[row.session_id] = row.session
@@ -125,8 +127,11 @@ def _precedes(one: Session, first: DatedSketch, other: Session, second: DatedSke
     return is_earlier and second.received_at - first.received_at <= WINDOW
 
 
-def _reason(session: Session, originals: Iterable[ArtifactSketch]) -> str:
-    """Why an artifact is left out: the earliest original of the same agent. Other agents' sessions are never named."""
+def _describe_copy(session: Session, originals: Iterable[ArtifactSketch]) -> str:
+    """Why an artifact of the session is left out, with the earliest of these originals if it is of the same agent.
+
+    Other agents' sessions are never named.
+    """
     own = [row for row in originals if row.session.agent_id == session.agent_id]
     if not own:
         return "a near copy of what another agent's session left behind"
@@ -135,9 +140,10 @@ def _reason(session: Session, originals: Iterable[ArtifactSketch]) -> str:
 
 
 def _similar(session: Session, own: Collection[DatedSketch], *, earlier: bool) -> dict[Sketch, list[ArtifactSketch]]:
-    """Texts of other sessions that share marks with each of these sketches, in the window before (or after) them.
+    """For each of these sketches, the stored sketches of other sessions that share a mark with it, as near copies do.
 
-    By sketch; those that share most marks come first, at most MAX_COMPARED.
+    They are from at most WINDOW before (`earlier`) or after any of `own`. At most MAX_COMPARED for each, those that
+    share most marks first.
     """
     by_mark: dict[int, set[Sketch]] = defaultdict(set)
     for each in own:
@@ -146,19 +152,20 @@ def _similar(session: Session, own: Collection[DatedSketch], *, earlier: bool) -
     if not by_mark:
         return {}
     before, after = (WINDOW, dt.timedelta()) if earlier else (dt.timedelta(), WINDOW)
-    ended, received = sorted(each.ended_at for each in own), sorted(each.received_at for each in own)
+    ended = [each.ended_at for each in own]
+    received = [each.received_at for each in own]
+    ended_near = Q(sketch__ended_at__range=(min(ended) - before, max(ended) + after))
+    received_near = Q(sketch__received_at__range=(min(received) - before, max(received) + after))
     same_agent = Q(sketch__session__agent=session.agent_id)
-    window = same_agent & Q(sketch__ended_at__range=(ended[0] - before, ended[-1] + after)) | ~same_agent & Q(
-        sketch__received_at__range=(received[0] - before, received[-1] + after)
-    )
-    shared: dict[Sketch, Counter[int]] = defaultdict(Counter)
+    window = same_agent & ended_near | ~same_agent & received_near
+    shared_marks: dict[Sketch, Counter[int]] = defaultdict(Counter)  # the number of shared marks, by the other's key
     for mark, key in _rows_with_marks(session, list(by_mark), window):
         for sketch in by_mark[mark]:
-            shared[sketch][key] += 1
-    nearest = {
-        sketch: sorted(counts, key=lambda key, counts=counts: (-counts[key], key))[:MAX_COMPARED]  # type: ignore[misc]
-        for sketch, counts in shared.items()
-    }
+            shared_marks[sketch][key] += 1
+    nearest: dict[Sketch, list[int]] = {}
+    for sketch, counts in shared_marks.items():
+        most_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        nearest[sketch] = [key for key, _count in most_first[:MAX_COMPARED]]
     all_keys = sorted({key for keys in nearest.values() for key in keys})
     rows: dict[int, ArtifactSketch] = {}
     for start in range(0, len(all_keys), QUERY_BATCH):
@@ -168,7 +175,10 @@ def _similar(session: Session, own: Collection[DatedSketch], *, earlier: bool) -
 
 
 def _rows_with_marks(session: Session, marks: Sequence[int], window: Q) -> Iterator[tuple[int, int]]:
-    """Pairs of a mark and the key of another session's sketch with it. Samples are compared with samples only."""
+    """Pairs of a mark and the key of another session's sketch with it, at most MAX_MARK_ROWS.
+
+    `window` is a condition on ArtifactMark. Samples are compared with samples only.
+    """
     remaining = MAX_MARK_ROWS
     for start in range(0, len(marks), QUERY_BATCH):
         rows = ArtifactMark.objects.filter(window, mark__in=marks[start : start + QUERY_BATCH])

@@ -54,6 +54,7 @@ def owner(claimants: Collection[Claimant]) -> Claimant:
 
 
 def _order_within_agent(claimant: Claimant) -> tuple[bool, bool, int, float, str]:
+    """The sort key of `owner` among the claimants of one agent: the smallest is the owner."""
     if not claimant.made:
         return (True, False, 0, claimant.ended, claimant.name)
     return (False, claimant.resumed, claimant.size, claimant.ended, claimant.name)
@@ -73,14 +74,14 @@ def foreign_records(mine: Holding, others: Iterable[Holding]) -> dict[int, int]:
     for other in others:
         for record in mine.records & other.records:
             shared.setdefault(record, []).append(other.by)
-    owners: dict[tuple[int, ...], int] = {}
+    owners: dict[tuple[int, ...], int] = {}  # by the claiming sessions: many records have the same ones
     foreign = {}
     for record, claimants in shared.items():
-        key = tuple(each.session for each in claimants)
-        if key not in owners:
-            owners[key] = owner([mine.by, *claimants]).session
-        if owners[key] != mine.by.session:
-            foreign[record] = owners[key]
+        sessions = tuple(each.session for each in claimants)
+        if sessions not in owners:
+            owners[sessions] = owner([mine.by, *claimants]).session
+        if owners[sessions] != mine.by.session:
+            foreign[record] = owners[sessions]
     return foreign
 
 
@@ -100,36 +101,43 @@ class CommitClaim:
 def same_commits(claims: Iterable[CommitClaim]) -> list[list[CommitClaim]]:
     """Group claims by commit. The result does not depend on their order.
 
-    A short hash belongs to the commit whose full hash begins with it; of several such, to the one with its subject. Two
-    short hashes with different subjects are two commits.
+    Equal full hashes are one commit. A short hash joins a commit whose hash begins with it, if their subjects are equal
+    or one is unknown; of several such commits, preferably one with an equal subject. So equal short hashes with
+    different subjects are different commits.
     """
-    ordered = sorted(claims, key=lambda claim: (-len(claim.hash), claim.hash, claim.subject, claim.by.name, claim.row))
+    longest_first = sorted(
+        claims, key=lambda claim: (-len(claim.hash), claim.hash, claim.subject, claim.by.name, claim.row)
+    )
     groups: list[list[CommitClaim]] = []
-    full: dict[str, list[CommitClaim]] = {}
-    for claim in ordered:
-        if claim.hash in full:
-            full[claim.hash].append(claim)
+    group_of_full_hash: dict[str, list[CommitClaim]] = {}
+    for claim in longest_first:
+        if claim.hash in group_of_full_hash:
+            group_of_full_hash[claim.hash].append(claim)
             continue
         if len(claim.hash) in FULL_HASHES:
-            full[claim.hash] = [claim]
-            groups.append(full[claim.hash])
+            group_of_full_hash[claim.hash] = [claim]
+            groups.append(group_of_full_hash[claim.hash])
             continue
         subject = _subject(claim)
-        fitting: list[tuple[bool, list[CommitClaim]]] = []
+        best: list[CommitClaim] | None = None
         for group in groups:
             if not group[0].hash.startswith(claim.hash):
                 continue
             subjects = {_subject(each) for each in group} - {""}
-            if not subject or not subjects or subject in subjects:
-                fitting.append((subject in subjects, group))
-        if fitting:
-            max(fitting, key=lambda each: each[0])[1].append(claim)
-        else:
+            if subject in subjects:
+                best = group
+                break
+            if best is None and (not subject or not subjects):
+                best = group
+        if best is None:
             groups.append([claim])
+        else:
+            best.append(claim)
     return groups
 
 
 def _subject(claim: CommitClaim) -> str:
+    """The claim's subject in the form in which subjects are compared: with single spaces, cut to MAX_SUBJECT."""
     return " ".join(claim.subject.split())[:MAX_SUBJECT].strip()
 
 

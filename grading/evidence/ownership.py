@@ -57,21 +57,25 @@ def lock_sessions(sessions: Iterable[int]) -> list[Session]:
 
 
 def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> set[int]:
-    """Decide again which logs of these sessions count, whose subagents they are, and who owns what they claim.
+    """Decide again which logs of these sessions count, which root session each is part of, and who owns their records
+    and claims.
 
     `new_claims` are unsaved claims from facts. Returns the keys of all sessions whose grades may change, these and
-    others, and refreshes the `log` of these. Runs in the caller's transaction, after `lock`.
+    others. Each of `sessions` gets its new summary as `log`. Runs in the caller's transaction, after `lock`.
     """
     sessions = list(sessions)
     to_update: dict[int, Session] = {}
     for session in sessions:
         to_update |= {each.pk: each for each in (session, *_sharers(session))}
+    affected: set[int] = set()  # the keys to return
+
+    # Which logs count, and which root each session is part of.
     summaries: dict[int, SessionLog] = {}
     old_anchors: set[int] = set()
     new_anchors: dict[int, set[int]] = {}  # of the sessions whose logs changed
     stored_claims: dict[int, list[Artifact]] = {}  # of the same sessions
-    touched: set[int] = set()
-    new, dropped = list(new_claims), []
+    claims_to_add = list(new_claims)
+    claims_to_drop: list[Artifact] = []
     for session in to_update.values():
         before = SessionLog.objects.filter(session=session).first()
         if before is not None:
@@ -80,31 +84,39 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
         if log is not None:
             summaries[session.pk] = log
         if has_changed:
-            touched.add(session.pk)
+            affected.add(session.pk)
             new_anchors[session.pk] = logs.anchors_of(chosen)
             stored_claims[session.pk] = [row for row in session.artifacts.all() if row.kind in LINKS]
-            added, removed = _diff_claims(stored_claims[session.pk], _claims_from_logs(session, chosen))
-            new += added
-            dropped += removed
-        touched |= _update_roots(session, log)
-    if touched or old_anchors:
-        changed = touched | to_update.keys()
+            added, dropped = _diff_claims(stored_claims[session.pk], _claims_from_logs(session, chosen))
+            claims_to_add += added
+            claims_to_drop += dropped
+        affected |= _update_roots(session, log)
+
+    # Who owns the records, also those of the earlier logs, which other sessions may regain. Skipped without any logs.
+    if affected or old_anchors:
+        changed = affected | to_update.keys()
         anchors = old_anchors.union(_anchors(changed - new_anchors.keys()), *new_anchors.values())
         sharing = _sessions_with(anchors)
         group = _SessionGroup(changed | sharing, may_share=len(sharing) > 1 or not sharing <= changed)
-        touched |= group.store_summaries()
+        affected |= group.store_summaries()
         summaries |= group.logs  # loaded after the changes above, and changed since
-    lookups = _lookups((touched | to_update.keys()) - stored_claims.keys())
-    lookups.update(row.lookup for rows in stored_claims.values() for row in rows if row.lookup)
-    touched |= decide_owners(lookups, new, dropped)
+
+    # Who owns the commits and pull requests.
+    lookups = _lookups((affected | to_update.keys()) - stored_claims.keys())
+    for claims in stored_claims.values():
+        lookups.update(row.lookup for row in claims if row.lookup)
+    affected |= decide_owners(lookups, claims_to_add, claims_to_drop)
     for session in sessions:
         if session.pk in summaries:
-            summaries[session.pk].session = session  # caches the log on the caller's session, too
-    return touched
+            summaries[session.pk].session = session  # also sets `session.log`
+    return affected
 
 
 def relatives(sessions: Iterable[Session]) -> list[Session]:
-    """The sessions that may gain something when these are erased. Call this before the erasure, `update` them after."""
+    """The other sessions that may gain logs, records, claims or another root when these are erased.
+
+    Call this before the erasure, and `update` them after it.
+    """
     erased = {each.pk: each for each in sessions}
     related = {each.pk: each for session in erased.values() for each in _sharers(session)}
     claiming = claims_at(_lookups(erased)).values_list("session", flat=True)
@@ -128,7 +140,9 @@ def delete_claims(sessions: Iterable[Session]) -> int:
 
 
 def _sharers(session: Session) -> list[Session]:
-    """The agent's other sessions that sent one of this session's nameless logs, which none of them may use."""
+    """The agent's other sessions that sent one of this session's logs, if the log doesn't name its session: then none
+    of them may use it.
+    """
     hashes = [row.sha256 for row in store.readable_logs(session) if not store.names_its_session(row)]
     if not hashes:
         return []
@@ -154,35 +168,37 @@ def parts(session: Session) -> Iterable[SessionLog]:
 
 
 def _update_roots(session: Session, own_log: SessionLog | None) -> set[int]:
-    """Update the root of the session and of all sessions that it started, directly or indirectly.
+    """Store the root (`_root`) of the session and of all sessions that it started, directly or indirectly.
 
-    Returns the keys of the sessions that this changes.
+    `own_log` is the summary of the session's own logs. Returns the keys of the sessions whose root changed, and of
+    their roots before and after.
     """
     started: dict[int, SessionLog] = {}
-    names = [session.external_id]
+    parent_ids = [session.external_id]
     for _depth in range(MAX_DEPTH):
         # Filters by the ids alone, which have an index: few sessions have one id, and an agent has many sessions.
-        named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
-        rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
+        children = SessionLog.objects.filter(parent__in=parent_ids).exclude(parent="").prefetch_related("session")
+        rows = [row for row in children.order_by("pk") if row.session.agent_id == session.agent_id]
         new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
         if not new:
             break
         started |= {row.pk: row for row in new}
-        names = [row.session.external_id for row in new]
+        parent_ids = [row.session.external_id for row in new]
     to_update = list(started.values())[:MAX_PARTS]
     if own_log is not None:
         to_update.insert(0, own_log)
-    touched: set[int] = set()
+    affected: set[int] = set()
     for log in to_update:
         root = _root(session.agent_id, log)
         if log.part_of_id == root:
             continue
-        touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
+        affected.add(log.session_id)
+        affected.update(key for key in (log.part_of_id, root) if key is not None)
         if root is not None:
-            SessionLog.objects.get_or_create(session_id=root)
+            SessionLog.objects.get_or_create(session_id=root)  # a root has a summary even without a log of its own
         log.part_of_id = root
         log.save(update_fields=["part_of"])
-    return touched
+    return affected
 
 
 def _root(agent: int, log: SessionLog) -> int | None:
@@ -223,7 +239,7 @@ def _anchors(sessions: Iterable[int]) -> set[int]:
 
 
 def _sessions_with(anchors: Iterable[int]) -> set[int]:
-    """The keys of the sessions whose logs have one of these anchors: of very many, the earliest."""
+    """The keys of the sessions whose logs have one of these anchors: the first MAX_COMPARED that the site received."""
     rows = RecordAnchor.objects.filter(record__in=list(anchors)).order_by("session")
     return set(rows.values_list("session", flat=True).distinct()[:MAX_COMPARED])
 
@@ -231,15 +247,18 @@ def _sessions_with(anchors: Iterable[int]) -> set[int]:
 class _SessionGroup:
     """Some sessions and those that share records with them. A session and its subagents count as one, their root.
 
-    `logs` are the stored summaries of all of them, by session.
+    A root's records are compared with those of every other root that has an anchor in common with it or its subagents.
+    `logs` are the stored summaries of all these sessions, by key.
     """
 
     def __init__(self, sessions: set[int], *, may_share: bool = True) -> None:
-        """`may_share`: other sessions may have records of these. Subagents are loaded in any case."""
+        """`may_share`: False if the caller knows that no other session has an anchor of these. Sessions that are added
+        because they are a root or subagent of these are compared in any case.
+        """
         self._sessions = sessions
         self.logs = _logs_with_parts(sessions)
         with_parts = sessions | self.logs.keys()
-        # For each of these sessions, the others that have an anchor in common with it.
+        # For each of these sessions, those that have an anchor in common with it, maybe itself too.
         self._near: dict[int, set[int]] = {key: set() for key in with_parts}
         if may_share or with_parts != sessions:
             own = RecordAnchor.objects.filter(session__in=with_parts)
@@ -250,51 +269,56 @@ class _SessionGroup:
             for sharing in sessions_by_anchor.values():
                 for key in with_parts.intersection(sharing):
                     self._near[key].update(sharing[:MAX_COMPARED])
-        everybody = with_parts.union(*self._near.values())
-        if everybody != with_parts:
-            self.logs = _logs_with_parts(everybody)
-            everybody |= self.logs.keys()
+        all_sessions = with_parts.union(*self._near.values())
+        if all_sessions != with_parts:
+            self.logs = _logs_with_parts(all_sessions)
+            all_sessions |= self.logs.keys()
+
         self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
-        self._parts: dict[int, list[SessionLog]] = defaultdict(list)
+        self._parts: dict[int, list[SessionLog]] = defaultdict(list)  # the logs of each root's subagents
         for log in self.logs.values():
             if log.part_of_id is not None:
                 self._parts[log.part_of_id].append(log)
-        files = Evidence.objects.filter(session__in=everybody, kind=EvidenceKind.TRANSCRIPT, problem="")
+        files = Evidence.objects.filter(session__in=all_sessions, kind=EvidenceKind.TRANSCRIPT, problem="")
         self._files = {(row.session_id, row.sha256): row for row in files}
-        self._holdings: dict[int, Holding] = {}
+        self._holdings: dict[int, Holding] = {}  # cache of `_holding`
 
     def store_summaries(self) -> set[int]:
-        """Decide again which session owns each record, and store how many records of each are its own.
+        """Decide again which root owns each record, and store how many records of each root others own.
 
-        Returns the keys of the sessions of which other records count now.
+        Returns the keys of the roots for which other records or logs count than before.
         """
         roots = sorted(self._roots_of(self._sessions) & self.logs.keys())
         return {key for key in roots if self._store_summary(key)}
 
     def foreign_records(self, key: int) -> dict[int, int]:
         """The records of a root that other roots own, each with its owner's key."""
-        members = {key, *(row.pk for row in self._parts[key])}
-        near = self._roots_of(set().union(*(self._near.get(member, set()) for member in members))) - {key}
+        near = set(self._near.get(key, ()))
+        for part in self._parts[key]:
+            near |= self._near.get(part.pk, set())
         # Samples and real sessions take nothing from each other.
         is_sample = self.logs[key].session.is_sample
-        comparable = [k for k in sorted(near) if k in self.logs and self.logs[k].session.is_sample == is_sample]
-        others = [self._holding(other) for other in comparable]
+        roots = [root for root in sorted(self._roots_of(near) - {key}) if root in self.logs]
+        others = [self._holding(root) for root in roots if self.logs[root].session.is_sample == is_sample]
         return owner_rule.foreign_records(self._holding(key), others) if others else {}
 
     def _roots_of(self, sessions: Iterable[int]) -> set[int]:
-        """The keys of the sessions that these are, or are part of."""
+        """The root of each of these sessions: the session that it is part of, or itself."""
         return {self._roots.get(key, key) for key in sessions}
 
     def _store_summary(self, key: int) -> bool:
-        """Store how many of a root's records are its own. Returns whether other records count than before."""
+        """Store a root's number of records, how many of them other roots own, and the digest of what counts.
+
+        Returns whether the digest changed.
+        """
         log = self.logs[key]
         foreign = self.foreign_records(key)
         carried = Counter(foreign.values())
         files = [sha256 for row in (log, *self._parts[key]) for sha256 in row.files]
-        digest = ""  # for at most one log, all of whose records count
+        digest = ""  # if there is at most one log and all of its records count
         if foreign or len(files) > 1:
-            counted = "\n".join([*sorted(files), *map(str, sorted(foreign))])
-            digest = blake2b(counted.encode(), digest_size=8).hexdigest()
+            what_counts = "\n".join([*sorted(files), *map(str, sorted(foreign))])
+            digest = blake2b(what_counts.encode(), digest_size=8).hexdigest()
         columns = {
             "total": len(self._holding(key).records),
             "carried": {str(owner): carried[owner] for owner in sorted(carried)},
@@ -312,12 +336,14 @@ class _SessionGroup:
         """The records in the logs of a root and its parts, with the root as their claimant."""
         if key not in self._holdings:
             root_and_parts = [self.logs[key], *self._parts[key]]
-            files = [self._files.get((log.pk, sha256)) for log in root_and_parts for sha256 in log.files]
+            files: list[Evidence] = []
+            for log in root_and_parts:
+                files += [self._files[log.pk, sha256] for sha256 in log.files if (log.pk, sha256) in self._files]
             ids: set[int] = set()
-            for row in filter(None, files):
+            for row in files:
                 ids.update(records.load(row).ids)
             receipt = min((log.receipt for log in root_and_parts if log.receipt), default=0)
-            witness = max((Witness(row.witness).strength for row in files if row is not None), default=0)
+            witness = max((Witness(row.witness).strength for row in files), default=0)
             by = replace(_claimant(self.logs[key].session), receipt=receipt, witness=witness)
             self._holdings[key] = Holding(by=by, records=frozenset(ids))
         return self._holdings[key]
@@ -383,7 +409,7 @@ def claims_at(lookups: Iterable[str]) -> QuerySet[Artifact]:
 def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Artifact] = ()) -> set[int]:
     """Decide again who owns what is claimed under these lookup keys. Saves the `new` claims, deletes those `dropped`.
 
-    Returns the keys of the sessions that lost or regained one of their stored claims.
+    Returns the keys of the sessions that lost or regained one of their stored claims, and of their roots.
     """
     lookups = lookups | {each.lookup for each in (*new, *dropped)}
     if not lookups:
@@ -394,20 +420,19 @@ def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequ
     claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
     claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS))
     roots = {each.pk: part_of(each) or each for each in claiming}
-    owners = _owners(rows, roots)
-    changed: dict[int | None, list[int]] = defaultdict(list)  # artifacts by their new `owned_by`
-    touched = set()
-    for row, owner in zip(rows, owners, strict=True):
+    changed: dict[int | None, list[int]] = defaultdict(list)  # keys of claims by their new `owned_by`
+    affected = set()
+    for row, owner in zip(rows, _compute_owners(rows, roots), strict=True):
         owned_by = None if owner == row.session_id else owner
         if row.pk is not None and row.owned_by_id != owned_by:
             changed[owned_by].append(row.pk)
-            touched |= {roots[row.session_id].pk, row.session_id}
+            affected |= {roots[row.session_id].pk, row.session_id}
         row.owned_by_id = owned_by
-    # Losers first: a constraint lets only one of two facts on the same thing belong to its own session.
+    # None (the claiming session itself) comes last: a constraint lets only one claim from facts on a thing have it.
     for owned_by in sorted(changed, key=lambda key: (key is None, key)):
         Artifact.objects.filter(pk__in=changed[owned_by]).update(owned_by=owned_by)
     Artifact.objects.bulk_create(new)
-    return touched
+    return affected
 
 
 def _claims_from_logs(session: Session, chosen: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
@@ -439,8 +464,11 @@ def _lookups(sessions: Iterable[int]) -> set[str]:
     return set(rows.values_list("lookup", flat=True))
 
 
-def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
-    """The key of the session that owns what each row claims. `roots`: the root session of each claiming session."""
+def _compute_owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
+    """The key of the session that owns what each of the claims `rows` is about, in the same order.
+
+    `roots`: the root session of each claiming session, which claims in its place.
+    """
     claimants = []
     for row in rows:
         witness = Witness(row.witness)
@@ -455,19 +483,20 @@ def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]
             witness=witness.strength,
         )
         claimants.append(by)
-    alike: dict[tuple[str, str], list[int]] = defaultdict(list)  # indexes of rows that may claim the same thing
+
+    # Group the indexes of the rows by what they claim: a pull request by its address, a commit by the owner rule.
+    same_prefix: dict[str, list[owner_rule.CommitClaim]] = defaultdict(list)
+    same_address: dict[str, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
-        alike[row.kind, row.lookup if row.kind == ArtifactKind.COMMIT else row.key].append(index)
-    same_things: list[list[int]] = []
-    for (kind, _key), indexes in alike.items():
-        if kind == ArtifactKind.COMMIT:
-            commits = [
-                owner_rule.CommitClaim(row=i, by=claimants[i], hash=rows[i].key, subject=rows[i].subject)
-                for i in indexes
-            ]
-            same_things += [[each.row for each in group] for group in owner_rule.same_commits(commits)]
+        if row.kind == ArtifactKind.COMMIT:
+            commit = owner_rule.CommitClaim(row=index, by=claimants[index], hash=row.key, subject=row.subject)
+            same_prefix[row.lookup].append(commit)
         else:
-            same_things.append(indexes)
+            same_address[row.key].append(index)
+    same_things = list(same_address.values())
+    for commits in same_prefix.values():
+        same_things += [[commit.row for commit in group] for group in owner_rule.same_commits(commits)]
+
     owners = [0] * len(rows)
     for indexes in same_things:
         # A sample never takes from a real session, whichever came first.

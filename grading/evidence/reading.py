@@ -80,17 +80,17 @@ class ParsedLog:
 
 
 def parse(stream: BinaryIO, filename: str) -> ParsedLog:
-    """Parse a whole log. Raises UnknownFormat and EmptyTranscript."""
+    """Parse a whole log, in one pass over its events. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
     collector = records.RecordCollector(reader)
-    watched = TraitsReader(collector.events())
-    extracted = signals.extract(watched.events())
+    traits_reader = TraitsReader(collector.events())
+    extracted = signals.extract(traits_reader.events())
     return ParsedLog(
         format=reader.format,
         header=reader.header,
         report=reader.report,
         signals=extracted,
-        traits=watched.traits(reader.header, extracted),
+        traits=traits_reader.traits(reader.header, extracted),
         records=collector.records(extracted),
     )
 
@@ -153,17 +153,19 @@ def _find_fault(
 ) -> tuple[Reason, str]:
     """The reason why the transcript must not be used, and its description; (NONE, "") if it may be used.
 
-    Checks that it is this session's own, that something in it is recognised, and that it isn't too small. A subagent's
-    log may have an id of its own or that of the session that started it.
+    Checks that it is this session's own, that something in it is recognised, and that it isn't too small. A log without
+    an id is taken for the session's own. A subagent's log may be submitted under its own id or its parent's, and under
+    any id if it names only its parent.
     """
-    names = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
-    named = names - {None}
-    is_own_name = header.is_subagent and named <= {header.parent_id}  # it has no id but its parent's
-    if named and claim.session_id not in named and not is_own_name:
+    ids = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
+    ids -= {None}
+    names_only_parent = header.is_subagent and ids <= {header.parent_id}
+    if ids and claim.session_id not in ids and not names_only_parent:
         return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
     if report.recognised == 0:
         return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
-    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
+    start = claim.started_at or _plausible(header.started_at)
+    end = claim.ended_at or _plausible(header.ended_at)
     seconds = 0.0 if start is None or end is None else (end - start).total_seconds()
     if not header.is_subagent and row.size < MIN_LOG_BYTES and seconds > MAX_SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"

@@ -67,7 +67,8 @@ def find_stored(row: Evidence, stored: StoredEvidence) -> Evidence | None:
 def receive(
     kind: EvidenceKind, stream: Readable, claim: SessionClaim, stored: StoredEvidence, witness: Witness
 ) -> ReceivedFile:
-    """Store one file and read it. A file that the session has already is not read again; only its problem is repeated.
+    """Store one file and read it. `stored` is the session's evidence before: a file that is in it is not read again,
+    only its problem is repeated.
 
     Raises TooLarge. If a parser fails, the evidence stays usable, and the graders' rows will say what failed.
     """
@@ -99,9 +100,10 @@ def add(session: Session, files: Collection[ReceivedFile], *, is_new: bool = Fal
         file.row.pk = None  # may have a key from an attempt of the transaction that was rolled back
     new = [file for file in files if find_stored(file.row, stored) is None]
     for file in new:
-        row, read = file.row, file.reading
-        row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
-        row.problem, row.detail = read.problem, read.detail
+        row = file.row
+        row.session = session
+        row.format, row.coverage, row.report = file.reading.format, file.reading.coverage, file.reading.report
+        row.problem, row.detail = file.reading.problem, file.reading.detail
         transaction.on_commit(partial(transcripts.announce, row))
     Evidence.objects.bulk_create([file.row for file in new])
     prefetch_related_objects([session], "evidence")  # no more is added in this transaction

@@ -53,9 +53,11 @@ class RecordCollector:
         self._restart()
 
     def events(self) -> Iterator[Event]:
+        """The log's events. Read all of them before calling `records`."""
         return chain.from_iterable(map(self._note, self._reader.batches()))
 
     def _note(self, events: list[Event]) -> list[Event]:
+        """Collect the records of these events, and return the events unchanged."""
         for event in events:
             if isinstance(event, Boundary) and event.kind == "session_change":
                 self._resumed = True
@@ -69,10 +71,12 @@ class RecordCollector:
         return events
 
     def _restart(self) -> None:
+        """Forget the records so far: the log says that they are another session's."""
+        # One item for each record: the number of its first event, its hash, and whether it has no id of its own.
         self._numbers, self._records, self._common = array("q"), array("q"), array("b")
 
     def records(self, extracted: Signals) -> Records:
-        """The log's records, after all `events` were read and these signals were extracted from them."""
+        """The log's records. `extracted` are the signals of the same `events`, all of which were read."""
         return Records(
             ids=tuple(dict.fromkeys(self._records)),
             anchors=self._anchors(extracted),
@@ -82,33 +86,32 @@ class RecordCollector:
         )
 
     def _anchors(self, extracted: Signals) -> tuple[int, ...]:
-        """The first record, and those that effects and file changes came from.
+        """The first record, and those that commits, effects, file changes and test runs came from.
 
         A Codex record without an id of its own is identified by its text, and many sessions may begin with the same
         text and write the same file. Such a record is an anchor only if it shows an effect or a commit.
         """
-        places = {*self._places(each.at for each in extracted.commits)}
-        places |= {*self._places(each.at for each in extracted.effects)}
-        changes = {*self._places(each.at for each in extracted.files)}
-        changes |= {*self._places(each.at for each in extracted.test_runs)}
-        places |= {place for place in changes if self._is_own(place)}
-        first = [0] if self._records and self._is_own(0) else []
+        indexes = self._record_indexes(each.at for each in extracted.commits)
+        indexes |= self._record_indexes(each.at for each in extracted.effects)
+        changes = self._record_indexes(each.at for each in extracted.files)
+        changes |= self._record_indexes(each.at for each in extracted.test_runs)
+        indexes |= {index for index in changes if not self._common[index]}
         # If there are too many, those with the smallest hashes, so that copies have the same ones.
-        chosen = sorted({self._records[place] for place in places})[: MAX_ANCHORS - 1]
-        return tuple(sorted({*chosen, *(self._records[place] for place in first)}))
+        anchors = set(sorted({self._records[index] for index in indexes})[: MAX_ANCHORS - 1])
+        if self._records and not self._common[0]:
+            anchors.add(self._records[0])
+        return tuple(sorted(anchors))
 
-    def _is_own(self, place: int) -> bool:
-        return not self._common[place]
-
-    def _places(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The index of the record that each of these events came from: the last that begins at or before it."""
-        for number in numbers:
-            place = bisect_left(self._numbers, number + 1)
-            if place:
-                yield place - 1
+    def _record_indexes(self, numbers: Iterable[int]) -> set[int]:
+        """The indexes of the records that the events of these numbers came from: the last that begins at or before
+        each event.
+        """
+        ends = [bisect_left(self._numbers, number + 1) for number in numbers]
+        return {end - 1 for end in ends if end}
 
 
 def _pull_request_urls(extracted: Signals) -> Iterator[str]:
+    """The canonical addresses of the pull requests, without invalid ones."""
     for address in extracted.pull_requests[:MAX_CLAIMS]:
         try:
             yield pull_request(address)
@@ -117,7 +120,10 @@ def _pull_request_urls(extracted: Signals) -> Iterator[str]:
 
 
 def load(row: Evidence) -> Records:
-    """The records of a log; none for a log that can't be read. Raises Damaged if its bytes are missing."""
+    """The records of a log, as stored, or else from its bytes, after which they are stored.
+
+    There are none for a log of no known format. Raises Damaged if its bytes are missing.
+    """
     cached: Records | None = getattr(row, CACHE_ATTRIBUTE, None)
     if cached is not None:
         return cached

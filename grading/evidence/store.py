@@ -184,12 +184,14 @@ def counting(session: Session) -> list[Evidence]:
 def logs(session: Session) -> list[Evidence]:
     """The logs of a session that count, its own first, then those of its subagents (`SessionLog.files`).
 
-    A log that another one contains isn't among them. Without a stored summary, only the latest log counts.
+    A log that another one contains isn't among them. Without a stored summary that names a usable log, the latest one
+    counts.
     """
     rows = [row for row in readable_logs(session) if not is_shared(row)]
     summary = log_of(session)
     by_hash = {row.sha256: row for row in rows}
-    return [by_hash[sha256] for sha256 in (summary.files if summary else ()) if sha256 in by_hash] or rows[:1]
+    hashes = [] if summary is None else summary.files
+    return [by_hash[sha256] for sha256 in hashes if sha256 in by_hash] or rows[:1]
 
 
 def log_of(session: Session) -> SessionLog | None:
@@ -274,6 +276,7 @@ def expire(sha256: str, *, before: float) -> bool:
     timestamp in seconds), also if it is stored again meanwhile.
     """
     path = Path(default_storage.path(_name(sha256)))
+    # Renamed first and then deleted: `keep` renews the time of a blob that is stored again, or stores a new one.
     renamed = path.with_suffix(".expiring")
     try:
         if path.stat().st_mtime >= before:
@@ -333,6 +336,7 @@ class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only
 
 @contextmanager
 def _scratch() -> Iterator[_Scratch]:
+    """A new temporary file beside the stored ones. It is deleted after the block unless it was moved."""
     folder = Path(settings.MEDIA_ROOT) / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
@@ -344,7 +348,9 @@ def _scratch() -> Iterator[_Scratch]:
 
 def _compress(stream: Readable, target: _Scratch) -> Stored:
     """Write the compressed bytes of `stream` to `target` and rewind it. Raises TooLarge."""
-    limit, size, digest = settings.EVIDENCE_MAX_BYTES, 0, hashlib.sha256()
+    limit = settings.EVIDENCE_MAX_BYTES
+    size = 0
+    digest = hashlib.sha256()
     packer = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compressobj()
     while chunk := stream.read(CHUNK):
         size += len(chunk)

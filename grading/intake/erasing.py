@@ -111,9 +111,9 @@ def _discard(hashes: set[str]) -> None:
 def erase_agent(agent: Agent, *, who: str, why: str) -> Iterator[tuple[int, dict[str, int]]]:
     """Delete an agent with its sessions. Iterate to the end, outside of any transaction, and call `finish` afterwards.
 
-    Yields after each batch the number of sessions deleted so far, and the number of deleted rows by table; at the end,
-    that of the rows besides sessions. If it was interrupted, it can be started again. The agent's name is removed from
-    `why`, which is recorded.
+    Yields after each batch the number of sessions deleted so far, and the number of rows that the batch deleted, by
+    table; at the end, the same for the agent's other rows. If it was interrupted, it can be started again. `who` is
+    recorded, and `why` without the agent's name.
     """
     why = _name_pattern(agent.name).sub("the agent", why)
     overwrite_deleted()
@@ -142,12 +142,15 @@ def _name_pattern(name: str) -> re.Pattern[str]:
 
 
 def _rows_naming(model: Any, name: str) -> list[models.Model]:
-    """The rows of a table in which a column of text or JSON contains the name as a word of its own."""
+    """The rows of a table in which a column of text or JSON contains the name as a word of its own.
+
+    SQL preselects the rows that contain the name at all, unless a column is compressed.
+    """
     fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
     kinds = (models.CharField, models.TextField, models.JSONField)
     columns = [field.attname for field in fields if isinstance(field, kinds)]
     contains = Q()
-    if not any(isinstance(field, PackedJSONField) for field in fields):  # compressed, so that SQL can't search it
+    if not any(isinstance(field, PackedJSONField) for field in fields):  # a packed column is compressed
         for column in columns:
             contains |= Q(**{f"{column}__icontains": name})
     pattern = _name_pattern(name)
@@ -188,7 +191,10 @@ def overwrite_deleted() -> None:
 
 
 def scrub() -> str:
-    """Remove deleted rows from the database files, outside of any transaction. Returns what remains, in words."""
+    """Remove deleted rows from the database files, outside of any transaction.
+
+    Returns a sentence that says where deleted bytes remain, or an empty string if they remain nowhere.
+    """
     if connection.vendor != "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")

@@ -98,7 +98,9 @@ def would_change(session: Session, metadata: SubmittedSession, proposal: Propose
 
 
 def _fills_blank(session: Session, metadata: SubmittedSession, field: SubmittedField) -> bool:
-    value, current = getattr(metadata, field.name), getattr(session, field.columns[0])
+    """Whether the field was submitted and would set its column, which is blank or has the cost that a log states."""
+    value = getattr(metadata, field.name)
+    current = getattr(session, field.columns[0])
     if value in (None, "", current):
         return False
     return current in (None, "") or (field.name == "cost_usd" and is_cost_from_log(session))
@@ -116,13 +118,14 @@ def is_cost_from_log(session: Session) -> bool:
 def column_values(session: Session) -> dict[str, Any]:
     """The columns of the session's row that a submission may change, as JSON values."""
     values = {}
-    for name in (column for field in FIELDS for column in field.columns):
-        value = getattr(session, name)
-        if isinstance(value, dt.datetime):
-            value = value.isoformat()
-        elif value is not None and not isinstance(value, str | int | float):
-            value = str(value)
-        values[name] = value
+    for field in FIELDS:
+        for name in field.columns:
+            value = getattr(session, name)
+            if isinstance(value, dt.datetime):
+                value = value.isoformat()
+            elif value is not None and not isinstance(value, str | int | float):
+                value = str(value)
+            values[name] = value
     return values
 
 
@@ -142,7 +145,7 @@ def apply(
     (no arm is made from a submission).
     """
     is_trusted = by is not None or witness.is_runner
-    before = _state(session)
+    before = _loaded_columns(session)
     session.title = session.title or metadata.title or log.title
     session.model = log.model or session.model or metadata.model or ""
     _set_dates(session, metadata, log, is_trusted=is_trusted)
@@ -160,8 +163,10 @@ def apply(
     arms, problems = _resolve_arms(session, metadata, log)
     session.model_arm = arms.get("model")
     session.harness = arms.get("harness", session.harness)
-    category, category_words = arms.get("category"), list(session.category_words.select_related("category"))
-    # Of the graded agent only the first category counts.
+    category = arms.get("category")
+
+    # The category: as submitted (of the graded agent only the first one), by the rules, by the decision.
+    category_words = list(session.category_words.select_related("category"))
     has_untracked_category = session.category is not None and not session.category_from
     has_own_category = has_untracked_category or any(word.origin == origin for word in category_words)
     if category is not None and (is_trusted or not has_own_category):
@@ -174,18 +179,20 @@ def apply(
         is_unknown = bool(metadata.category) and category is None and origin is not CategoryOrigin.AGENT
         problems += _complete_selection(session, metadata.selection_id, category_words, names_category=not is_unknown)
 
-    changed = [name for name, value in _state(session).items() if before[name] != value]
+    changed = [name for name, value in _loaded_columns(session).items() if before[name] != value]
     if changed:
         session.save(update_fields=changed)
     return bool(changed), problems
 
 
-def _state(session: Session) -> dict[str, Any]:
+def _loaded_columns(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
 def _set_dates(session: Session, metadata: SubmittedSession, log: EvidenceReading, *, is_trusted: bool) -> None:
-    """Set the widest span submitted: a later submission of a session that went on moves its end."""
+    """Set the widest span submitted: a later submission of a session that went on moves its end. If `is_trusted`, the
+    end is set as submitted, also to an earlier time.
+    """
     starts = [moment for moment in (session.started_at, metadata.started_at or log.started_at) if moment]
     ended_at = metadata.ended_at or session.ended_at
     session.ended_at = ended_at if is_trusted else max(session.ended_at, ended_at)
@@ -195,13 +202,15 @@ def _set_dates(session: Session, metadata: SubmittedSession, log: EvidenceReadin
 def _resolve_arms(
     session: Session, metadata: SubmittedSession, log: EvidenceReading
 ) -> tuple[dict[str, Arm], list[Problem]]:
-    """The session's model, harness and submitted category, by bandit; and a problem for each unknown name.
+    """The arms of the model, the harness and the submitted category, by bandit; and a problem for each unknown name.
 
-    A model that isn't known yet is no problem: people name it later. An unknown harness of the log is only a remark.
+    The harness is the log's; without a log it is the submitted one, unless the session has one already. A model that
+    isn't known yet is no problem: people name it later. An unknown harness of the log is only a remark.
     """
+    submitted_harness = metadata.harness if session.harness is None else None
     names = {
         "model": session.model,
-        "harness": log.format or (metadata.harness if session.harness is None else None),
+        "harness": log.format or submitted_harness,
         "category": metadata.category,
     }
     resolved, unresolved = Arm.objects.resolve_all((bandit, name) for bandit, name in names.items() if name)

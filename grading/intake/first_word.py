@@ -198,24 +198,25 @@ def store_proposals(session: Session, submission: Submission, split: SplitSubmis
     """Store what the submission proposes and nobody proposed before. Returns a remark on each proposal."""
     existing = [(each.field, each.value) for each in session.proposals.all()] if split.proposed else []
     new = []
-    for part, value in split.proposed.items():
-        count = sum(field == part for field, _value in existing)
-        if count < MAX_PROPOSALS_PER_FIELD and (part, redact_json(dict(value))) not in existing:
-            new.append(Proposal(session=session, submission=submission, field=part, value=value))
+    for proposed_field, value in split.proposed.items():
+        count = sum(field == proposed_field for field, _value in existing)
+        is_new = (proposed_field, redact_json(dict(value))) not in existing  # stored values are redacted
+        if is_new and count < MAX_PROPOSALS_PER_FIELD:
+            new.append(Proposal(session=session, submission=submission, field=proposed_field, value=value))
     Proposal.objects.bulk_create(new)
     expected = "a date between its decision (or a week before it was submitted) and now"
     if split.is_final:
         expected = "a description sent within an hour and before the first verdict"
     return [
         Problem(
-            part=part,
+            part=proposed_field,
             code="too_late" if split.is_final else "out_of_bounds",
             expected=expected,
             got=", ".join(f"{name} {each}" for name, each in value.items())[:200],
             todo="nothing: people see it as a proposal, which has no effect until a person or the runner adopts it",
             is_error=False,
         )
-        for part, value in split.proposed.items()
+        for proposed_field, value in split.proposed.items()
     ]
 
 

@@ -121,6 +121,7 @@ def import_logs(
 def _import_in_processes(
     paths: Iterable[Path], take_in: Callable[[Path], ImportOutcome], processes: int
 ) -> Generator[ImportOutcome]:
+    """Have new processes call `take_in` with each path. If the caller stops iterating, files not begun are left out."""
     connections.close_all()  # a connection can't be shared with the new processes
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("fork"), initializer=_start_process, initargs=(os.getpid(),)
@@ -142,13 +143,16 @@ def group_identical(paths: Iterable[Path]) -> Iterator[list[Path]]:
             size = path.stat().st_size
         by_size[size].append(path)
     for same_size in by_size.values():
+        if len(same_size) == 1:
+            yield same_size
+            continue
         by_bytes: dict[bytes, list[Path]] = defaultdict(list)
-        for path in same_size if len(same_size) > 1 else ():
+        for path in same_size:
             digest = str(path).encode()  # for an unreadable file, which `import_log` reports
             with suppress(OSError), path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
             by_bytes[digest].append(path)
-        yield from by_bytes.values() or [same_size]
+        yield from by_bytes.values()
 
 
 def _import_group(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:

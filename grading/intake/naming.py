@@ -74,12 +74,15 @@ def unnamed_texts() -> list[UnnamedText]:
     texts = [row for row in _model_texts() if canonical(row[0]) not in models]
     latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in texts]).values_list("pk", "ended_at"))
     rows = [
-        UnnamedText(text=text, sessions=n, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
-        for text, n, pk in texts
+        UnnamedText(text=text, sessions=count, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
+        for text, count, pk in texts
         if pk in latest
     ]
-    rows.sort(key=lambda row: (-row.sessions, row.text))
-    return sorted(rows, key=lambda row: 0.0 if row.is_counted else -row.last.timestamp())
+    uncounted = [row for row in rows if not row.is_counted]
+    counted = [row for row in rows if row.is_counted]
+    uncounted.sort(key=lambda row: (-row.last.timestamp(), row.text))
+    counted.sort(key=lambda row: (-row.sessions, row.text))
+    return uncounted + counted
 
 
 def name_model(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
@@ -131,6 +134,7 @@ def _sessions_without_model() -> SessionQuerySet:
 
 
 def _model_texts() -> list[tuple[str, int, int]]:
+    """The rows of MODEL_TEXTS: each text, its number of sessions up to MAX_COUNT + 1, and the key of the latest one."""
     with connection.cursor() as cursor:
         cursor.execute(MODEL_TEXTS, [MAX_COUNT + 1])
         return list(cursor.fetchall())

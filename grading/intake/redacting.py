@@ -36,7 +36,7 @@ def permit(why: str, using: str = DEFAULT_DB_ALIAS) -> Iterator[Counter[str]]:
 
 
 def redacted_columns() -> dict[type[models.Model], Redactors]:
-    """What makes the stored value of each column from which secrets are taken, by model."""
+    """The columns from which secrets are removed, by model: the name of each, and the function that redacts a value."""
     columns: dict[type[models.Model], Redactors] = {}
     for model in apps.get_app_config("grading").get_models():
         fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
@@ -50,8 +50,8 @@ def redact_again(
 ) -> Counter[str]:
     """Replace secrets in every row, by the rules of today. Returns how many rows of each table changed.
 
-    Each batch is committed by itself, so that it can be interrupted and run again. `step` is called with the number of
-    rows that were read. What the site writes meanwhile is redacted as it is written.
+    Each batch is committed by itself, so that it can be interrupted and run again. After each batch, `step` is called
+    with its number of rows. What the site writes meanwhile is redacted as it is written.
     """
     changed: Counter[str] = Counter()
     for model, redactors in redacted_columns().items():
@@ -84,5 +84,6 @@ def summary(changed: Mapping[str, int]) -> str:
 
 
 def _changes(row: Mapping[str, Any], redactors: Redactors) -> dict[str, Any]:
+    """The redacted values of the row's columns that contain a secret, by column."""
     after = {name: redacted(row[name]) for name, redacted in redactors.items() if row[name] is not None}
     return {name: value for name, value in after.items() if value != row[name]}

@@ -77,11 +77,10 @@ def regrade(session: Session) -> Regraded:
     with transaction.atomic():
         ownership.lock()
         changed = ownership.update([session])
-        locked, *others = sorted(
-            ownership.lock_sessions({session.pk, *changed}), key=lambda each: each.pk != session.pk
-        )
+        others = {each.pk: each for each in ownership.lock_sessions({session.pk, *changed})}
+        locked = others.pop(session.pk)
         before = standing(rewards.live(locked), locked)
-        last: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
+        last_entry: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
         judging.recompute(locked)
@@ -91,11 +90,11 @@ def regrade(session: Session) -> Regraded:
         if judging.read_again(locked) is not None:
             is_enqueued = True
             rewards.settle(locked)
-        for other in others:
+        for other in others.values():
             assess(other, enqueue=False)
         # The new ledger entries, abstentions too: a scale may read them.
         rows_by_bandit: dict[str, list[RewardRow]] = {}
-        for entry in LedgerEntry.objects.filter(pk__gt=last).select_related("bandit", "arm", "grader"):
+        for entry in LedgerEntry.objects.filter(pk__gt=last_entry).select_related("bandit", "arm", "grader"):
             sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
             rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
         ledger_rows = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
@@ -104,7 +103,7 @@ def regrade(session: Session) -> Regraded:
 
 
 def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
-    """A snapshot of a settlement."""
+    """A snapshot of the session's settlement; without one, that of a session that was never graded."""
     if settlement is None:
         return RewardSnapshot()
     why = ""

@@ -36,22 +36,24 @@ def scan(paths: Iterable[Path]) -> Iterator[Path | ImportOutcome]:
         is_folder = path.is_dir()
         # No link below a folder is followed, so only the path that leads to it can have links.
         place = path.resolve() if is_folder else path.parent.resolve() / path.name
-        for entry in _folder(path) if is_folder else [_named(path)]:
-            name = place / (entry if isinstance(entry, Path) else entry.path).relative_to(path)
+        for entry in _scan_folder(path) if is_folder else [_scan_file(path)]:
+            entry_path = entry if isinstance(entry, Path) else entry.path
+            name = place / entry_path.relative_to(path)
             if name not in names:
                 names.add(name)
                 yield entry
 
 
-def _named(path: Path) -> Path | ImportOutcome:
+def _scan_file(path: Path) -> Path | ImportOutcome:
     return path if path.is_file() else _left_out(path)
 
 
-def _folder(folder: Path) -> Iterator[Path | ImportOutcome]:
-    waiting: list[Path | ImportOutcome | os.DirEntry[str]] = [*_entries(folder)]
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, Path | ImportOutcome):
+def _scan_folder(folder: Path) -> Iterator[Path | ImportOutcome]:
+    """What `scan` yields for a folder, depth first and in the order of names."""
+    stack: list[ImportOutcome | os.DirEntry[str]] = _entries(folder)
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, ImportOutcome):
             yield entry
             continue
         path = Path(entry.path)
@@ -64,11 +66,11 @@ def _folder(folder: Path) -> Iterator[Path | ImportOutcome]:
         elif entry.name in NEVER_LOGS:
             yield ImportOutcome(path=path, fate=Fate.FOLDER, why=f"{entry.name} folders, where no logs are")
         else:
-            waiting += _entries(path)
+            stack += _entries(path)
 
 
 def _entries(folder: Path) -> "list[ImportOutcome | os.DirEntry[str]]":
-    """The entries of a folder in reverse order, for the stack in `_folder`; or the outcome if it can't be read."""
+    """The entries of a folder in reverse order, for the stack in `_scan_folder`; or the outcome if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return [*sorted(entries, key=lambda entry: entry.name, reverse=True)]

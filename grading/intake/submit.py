@@ -231,7 +231,8 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
         )
     keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
     claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
-    for row in claims.exclude(owned_by=session).select_related("owned_by") if keys else ():
+    owned_by_others = claims.exclude(owned_by=session).select_related("owned_by")
+    for row in owned_by_others if keys else ():
         assert row.owned_by is not None  # noqa: S101 - the query's own condition
         yield _remark(
             "owned_by_another_session",

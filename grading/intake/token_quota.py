@@ -67,8 +67,9 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
     quotas = limits()
     within = rows.filter(**{f"{what}__lt": limit for what, limit in quotas.items()})
     # Reads first, so that a token that is refused again and again doesn't block writers.
-    day, used = token.used or (None, None)
-    used = used if day == today.day else None
+    used: dict[str, int] | None = None
+    if token.used is not None and token.used[0] == today.day:
+        used = token.used[1]  # loaded with the token
     while True:
         used = used or rows.values(*USED).first()
         if used is None:
@@ -79,4 +80,4 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
                 raise OverQuota(what=what, used=spent, limit=limit, resets=tomorrow(now))
         if within.update(requests=F("requests") + 1, bytes=F("bytes") + size):
             return
-        used = None
+        used = None  # outdated: the row is new, or other requests have used up the quota; read it again

@@ -52,16 +52,16 @@ def request_index(row: Evidence) -> str:
     """
     if row.size <= SYNC_SIZE:
         return build(row)
-    if cache.progress(row) is None:
-        was_requested = cache.was_requested(row)
-        try:
-            cache.write_progress(row, IndexProgress())
-        except OSError as error:
-            return (
-                f"The index of the transcript cannot be written ({error}): mend the folder {cache.path_of(row).parent}"
-            )
-        if was_requested or not wakeup.publish("grading.tasks.index_transcript", row.pk):
-            threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
+    if cache.progress(row) is not None:  # somebody is building it
+        return ""
+    was_requested = cache.was_requested(row)
+    try:
+        cache.write_progress(row, IndexProgress())
+    except OSError as error:
+        return f"The index of the transcript cannot be written ({error}): mend the folder {cache.path_of(row).parent}"
+    # If it was requested before and nobody is building it, no worker will.
+    if was_requested or not wakeup.publish("grading.tasks.index_transcript", row.pk):
+        threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
     return ""
 
 
@@ -70,15 +70,16 @@ def build(row: Evidence) -> str:
     try:
         _build(row)
     except (UnknownFormat, EmptyTranscript, OSError, sqlite3.Error) as error:
-        return _failed(row, f"The transcript could not be read: {error}")
+        return _record_failure(row, f"The transcript could not be read: {error}")
     except Exception as error:
         logger.exception("the index of %s could not be made", row)
-        return _failed(row, f"The transcript could not be read: {type(error).__name__}: {error}")
-    cache.done(row)
+        return _record_failure(row, f"The transcript could not be read: {type(error).__name__}: {error}")
+    cache.delete_progress(row)
     return ""
 
 
 def _build(row: Evidence) -> None:
+    """Write the index to a temporary file, and rename that. Raises what reading and writing raise."""
     path = cache.path_of(row)
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f"{row.sha256}.", suffix=".part", delete=False) as file:
@@ -103,14 +104,16 @@ def _report_progress(
     """Pass the lines through, writing the progress of a large transcript every PROGRESS_SECONDS."""
     reported_at = 0.0
     for line in transcript_lines:
-        if (now := time.monotonic()) - reported_at > PROGRESS_SECONDS and row.size > SYNC_SIZE:
+        now = time.monotonic()
+        if row.size > SYNC_SIZE and now - reported_at > PROGRESS_SECONDS:
             reported_at = now
             total = round(line.number * row.size / max(counted.count, 1))
             _write_progress(row, IndexProgress(events=line.number, about=total))
         yield line
 
 
-def _failed(row: Evidence, problem: str) -> str:
+def _record_failure(row: Evidence, problem: str) -> str:
+    """Log the problem and write it as the progress of the index. Returns it."""
     logger.warning("no index of %s: %s", row, problem)
     _write_progress(row, IndexProgress(problem=problem))
     return problem

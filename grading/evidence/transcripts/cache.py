@@ -63,14 +63,18 @@ def find_index(row: Evidence) -> Path | None:
 
 
 def progress(row: Evidence) -> IndexProgress | None:
-    """The last progress of the builder of a row's index, or None if no builder is active."""
+    """The last progress of the builder of a row's index, or None if no builder is active.
+
+    A builder that failed counts as active for RETRY_SECONDS.
+    """
     path = path_of(row).with_suffix(".progress")
     try:
         age = time.time() - path.stat().st_mtime
         last = IndexProgress(**json.loads(path.read_text() or "{}"))
     except (OSError, ValueError):
         return None
-    return last if age < (RETRY_SECONDS if last.problem else BUILDER_TIMEOUT_SECONDS) else None
+    timeout = RETRY_SECONDS if last.problem else BUILDER_TIMEOUT_SECONDS
+    return last if age < timeout else None
 
 
 def write_progress(row: Evidence, latest: IndexProgress) -> None:
@@ -85,7 +89,7 @@ def was_requested(row: Evidence) -> bool:
     return path_of(row).with_suffix(".progress").exists()
 
 
-def done(row: Evidence) -> None:
+def delete_progress(row: Evidence) -> None:
     """Delete the progress of an index that is finished."""
     with suppress(OSError):
         path_of(row).with_suffix(".progress").unlink()
@@ -101,7 +105,8 @@ def prune(spared: Path) -> None:
     """Delete the files of other versions and dead builders, then the least recently used indexes, except `spared`,
     until the cache is within TRANSCRIPT_CACHE_BYTES.
     """
-    now, indexes = time.time(), []
+    now = time.time()
+    indexes = []
     for path in _root().glob("*/*"):
         try:
             stat = path.stat()

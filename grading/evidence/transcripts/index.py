@@ -45,6 +45,7 @@ def write(path: Path, format_: str, lines: Iterable[TranscriptLine]) -> None:
 
 
 def _row_values(line: TranscriptLine) -> list[object]:
+    """The values of a line's row in the order of NAMES, with the time as text: SQLite has no type for it."""
     number, at, *rest = (getattr(line, name) for name in NAMES)
     return [number, at and at.isoformat(), *rest]
 
@@ -73,28 +74,29 @@ class Index:
         return tuple(page_lines)
 
     def before(self, number: int) -> int | None:
-        """The number of the last line before an event."""
-        return self._one("SELECT max(number) FROM line WHERE number < ?", number)
+        """The number of the last line before an event, or None."""
+        return self._select_number("SELECT max(number) FROM line WHERE number < ?", number)
 
     def since(self, number: int) -> int | None:
-        """The number of the first line from an event on."""
-        return self._one("SELECT min(number) FROM line WHERE number >= ?", number)
+        """The number of the first line from an event on, or None."""
+        return self._select_number("SELECT min(number) FROM line WHERE number >= ?", number)
 
     def find(self, query: str, after: int = 0) -> SearchHits:
         """The events after number `after` whose head or stored text contains `query`, ignoring case. Stops after
         MAX_SEARCHED characters or MAX_HITS hits.
         """
-        wanted, characters, searched = query.casefold(), 0, after
+        folded_query = query.casefold()
+        characters, searched = 0, after
         hits: list[int] = []
         rows = self._db.execute("SELECT number, head || char(10) || told FROM line WHERE number > ?", [after])
         while characters < MAX_SEARCHED and len(hits) < MAX_HITS and (row := rows.fetchone()):
             searched, text = row
             characters += len(text)
-            if wanted in text.casefold():
+            if folded_query in text.casefold():
                 hits.append(searched)
         return SearchHits(hits=tuple(hits), searched=searched, more=searched < self.last)
 
-    def _one(self, query: str, number: int) -> int | None:
+    def _select_number(self, query: str, number: int) -> int | None:
         value: int | None = self._db.execute(query, [number]).fetchone()[0]
         return value
 

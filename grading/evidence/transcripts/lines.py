@@ -21,6 +21,8 @@ from grading.redaction import MARGIN, MARK, redact
 
 # Characters of a text that are shown at once, less of the harness's own; and those that are stored, behind a fold.
 SHOWN, SHOWN_OF_HARNESS, FOLDED = 1_200, 240, 20_000
+# At least as long as any redaction mark (`redaction.MARK`).
+MAX_MARK_LENGTH = 60
 WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
 # Calls whose results are awaited. In a log with more open calls, some results don't show their call's number.
 OPEN_CALLS = 10_000
@@ -28,9 +30,10 @@ OPEN_CALLS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptLine:
-    """One event. `head` is code, `told` the stored text, from which `cut` characters were cut.
+    """One event. `head` is code (a command, a path or an address), `told` the stored text, from whose end `cut`
+    characters were cut.
 
-    `of` is the number of a result's call, unless that is the line before.
+    `of`: for a result, the number of the event of its call, or None if that is the event before or isn't known.
     """
 
     number: int
@@ -57,7 +60,8 @@ class TranscriptLine:
     def _shown_length(self) -> int:
         """The number of characters shown at once. The text isn't split within a redaction mark."""
         limit = SHOWN_OF_HARNESS if self.css == "scaffold" else SHOWN
-        for mark in MARK.finditer(self.told, max(limit - 60, 0), limit + 60):
+        around = max(limit - MAX_MARK_LENGTH, 0), limit + MAX_MARK_LENGTH
+        for mark in MARK.finditer(self.told, *around):
             if mark.end() > limit:
                 return min(limit, mark.start())
         return limit
@@ -73,9 +77,11 @@ def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
 
 
 def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The lines before redaction. A text that will be cut has MARGIN characters more."""
-    calls: OrderedDict[str, int] = OrderedDict()
-    before = 0
+    """The lines before redaction. Texts are cut to FOLDED + MARGIN characters: `lines` redacts them, then cuts them to
+    FOLDED. `cut` counts the characters beyond FOLDED.
+    """
+    calls: OrderedDict[str, int] = OrderedDict()  # the event number of each open call, by its id
+    previous_number = 0
     for event in events:
         if isinstance(event, Usage):
             continue
@@ -95,9 +101,9 @@ def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
             told=text[: FOLDED + MARGIN],
             cut=cut,
             failed=failed,
-            of=call_number if call_number != before else None,
+            of=None if call_number == previous_number else call_number,  # the call that a result answers
         )
-        before = event.number
+        previous_number = event.number
 
 
 def _content(event: Event) -> tuple[str, str, str, str, bool]:

@@ -70,19 +70,23 @@ def find(row: Evidence, query: str, after: int = 0) -> SearchHits | IndexProgres
 
 
 def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
-    """The redacted text behind the n-th `mark` (from 0) of an event's line, or None if there is no such mark.
+    """The redacted text behind the n-th `mark` (from 0) of event `number`'s line, or None if there is no such mark.
 
-    Reads the file up to that event. Raises OSError if its bytes can't be read.
+    The marks of the line's head come before those of its text. Reads the file up to that event. Raises OSError if its
+    bytes can't be read.
     """
     try:
         with store.open(row) as file:
-            line = next((line for line in raw_lines(formats.read(file, row.filename)) if line.number >= number), None)
+            all_lines = raw_lines(formats.read(file, row.filename))
+            line = next((line for line in all_lines if line.number >= number), None)
     except (UnknownFormat, EmptyTranscript):
         return None
     if line is None or line.number != number:
         return None
-    in_head = len(MARK.findall(redact(line.head)))
-    return mark_at(line.head, mark) if mark < in_head else mark_at(line.told, mark - in_head)
+    marks_in_head = len(MARK.findall(redact(line.head)))
+    if mark < marks_in_head:
+        return mark_at(line.head, mark)
+    return mark_at(line.told, mark - marks_in_head)
 
 
 def _page_start(number: int) -> int:
@@ -102,6 +106,7 @@ def _read_from_index(row: Evidence, first: int) -> TranscriptPage | None:
 
 
 def _page_of(opened_index: Index, first: int) -> TranscriptPage:
+    """The page of events from `first` on. Its neighbours are the nearest pages that have lines."""
     page_lines = opened_index.block(first)
     line_before, line_after = opened_index.before(first), opened_index.since(first + PAGE)
     return TranscriptPage(
@@ -128,10 +133,10 @@ class _LimitedStream(Counted):
 
 def _read_from_file(row: Evidence, first: int) -> TranscriptPage:
     """The page read from the file, if it is near the start; else a page that waits for the index."""
-    page_lines: list[TranscriptLine] = []
-    previous_start = next_start = None
     if first > FIRST_PAGES * PAGE and row.size > building.SYNC_SIZE:
         return _waiting_page(row, first)
+    page_lines: list[TranscriptLine] = []
+    previous_start = next_start = None
     try:
         with store.open(row) as file:
             reader = formats.read(cast("BinaryIO", _LimitedStream(file)), row.filename)

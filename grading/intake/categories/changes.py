@@ -60,6 +60,7 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
         raise ChangeRefused(
             f"The rules catch {len(todo)} sessions now, and {expected} when you looked. Nothing was set: look again."
         )
+    # If this repeats an earlier change of the same name, `_begin` returns that one.
     if not todo and not CategoryChange.objects.filter(name=name or uuid.uuid4()).exists():
         raise ChangeRefused("The rules catch no session, so nothing was set.")
     return _begin(CategoryOrigin.RULE, todo, by, name=name)
@@ -165,6 +166,7 @@ def _set_category(change: CategoryChange, pk: int, arm: int, rule: int | None, w
 
 
 def _undo_word(word: CategoryWord) -> bool:
+    """Undo one statement of a change. Returns whether a flag of the session went up or down."""
     session = Session.objects.for_grading().get(pk=word.session_id)
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
     has_changed = provenance.update_category(session, provenance.load_words(session))
@@ -172,6 +174,7 @@ def _undo_word(word: CategoryWord) -> bool:
 
 
 def _reapply_rules(pk: int) -> bool:
+    """Give a session what the list of rules gives it after an undone edit. Returns whether a flag went up or down."""
     session, traits = Session.objects.for_grading().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
     if session is None or traits is None:
         return False

@@ -147,11 +147,13 @@ def _neighbour(rules: list[State], rule: CategoryRule, act: RuleAct) -> int | No
 
 
 def _state(row: CategoryRule) -> State:
+    """The rule as JSON."""
     columns = {"conditions": row.conditions, "category": row.category_id, "is_on": row.is_on}
     return {"rule": row.pk, **columns, "changed_at": row.changed_at.isoformat()}
 
 
 def _row(state: State, number: int, category: Arm) -> CategoryRule:
+    """The unsaved rule with this state, at place `number` of the list."""
     return CategoryRule(
         pk=state["rule"],
         position=number,

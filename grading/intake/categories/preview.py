@@ -44,7 +44,8 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     gained: dict[str, int] = {}
     without = read_anew = 0
     keys = list(wanted)[:MAX_SESSIONS]
-    for part in (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK)):
+    for start in range(0, len(keys), CHUNK):
+        part = keys[start : start + CHUNK]
         observations = {observation_of(pk): pk for pk in part}
         live = LedgerEntry.objects.filter(observation__in=observations).live().select_related("bandit", "arm", "grader")
         entries: dict[str, list[LedgerEntry]] = {}
@@ -52,13 +53,15 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
             entries.setdefault(entry.observation, []).append(entry)
         sessions = Session.objects.with_people().in_bulk(part)
         for observation, pk in observations.items():
-            arm, session, own = wanted[pk].current, sessions.get(pk), entries.get(observation, [])
+            arm = wanted[pk].current
+            session = sessions.get(pk)
+            own_entries = entries.get(observation, [])
             if session is None or (session.category is not None and session.category.current == arm):
                 continue
             gained[arm.name] = gained.get(arm.name, 0) + 1
             read_anew += session.work != _work_as(session, arm)
-            without += not own
-            for bandit, row in _rows(own, arm.name):
+            without += not own_entries
+            for bandit, row in _rows(own_entries, arm.name):
                 moved_rows.setdefault(bandit, []).append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}

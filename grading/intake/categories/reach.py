@@ -72,6 +72,9 @@ def others(rows: Iterable[CategoryRule]) -> Reach:
 
 
 def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) -> Reach:
+    """What these rules match of the latest MAX_SESSIONS of `sessions`, which are `total`. A session whose category the
+    first matching rule would give anyway isn't counted as matched.
+    """
     rules = Rules(rows)
     result = Reach(total=total, rules=[RuleReach() for _ in rules.rows])
     current = F("category__merged_into"), F("category")
@@ -89,7 +92,8 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
         result.rules[first.place].caught.append(pk)
         result.why[pk] = first
         for later in matches[1:]:
-            earlier, number = result.rules[later.place].earlier, first.rule.position
+            number = first.rule.position
+            earlier = result.rules[later.place].earlier
             earlier[number] = earlier.get(number, 0) + 1
     return result
 
