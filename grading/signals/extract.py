@@ -115,6 +115,7 @@ class _Collector:
         self.user_record = ""
 
     def feed(self, event: Event) -> None:
+        """Count one event. `extract` handles changes of the session."""
         if event.at is not None:
             self.first_at = min(self.first_at or event.at, event.at)
             self.last_at = max(self.last_at or event.at, event.at)
@@ -152,7 +153,7 @@ class _Collector:
             if not message.sidechain:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
-            if not message.record or message.record != self.user_record:
+            if not message.record or message.record != self.user_record:  # else another part of the same turn
                 self.counts["user"] += 1
             self.user_record = message.record
             self.user_spoke_last = True
@@ -162,6 +163,7 @@ class _Collector:
             self.first_line = self.first_line or lines[0].strip()
 
     def on_usage(self, usage: Usage) -> None:
+        """Add up tokens and cost; what no response records stays out of the sums."""
         self.models.setdefault(usage.model)
         for name in ("input", "output", "cache_read", "cache_write"):
             count: int | None = getattr(usage, f"{name}_tokens")

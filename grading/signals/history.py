@@ -118,7 +118,7 @@ class History:
         return True
 
     def undo(self, commits: Sequence[Commit]) -> None:
-        """Remember commits that were removed as undone; the caller removes them."""
+        """Add commits to the undone ones. The caller removes them from `commits`."""
         self.undone = [*self.undone, *(commit.hash for commit in commits)][-MAX_COMMITS:]
         subjects = [*self.undone_subjects.items(), *((commit.hash, commit.subject) for commit in commits)]
         self.undone_subjects = dict(subjects[-MAX_HIDDEN:])
@@ -166,7 +166,9 @@ class History:
             self.reset(intent.target.split(" "))
 
     def reset(self, arguments: Sequence[str]) -> None:
-        """Apply `git reset`: remove the commits after its target; a hard reset undoes them unless protected."""
+        """Apply `git reset` with these arguments: remove the commits after its target. A hard reset undoes them, unless
+        they are protected; any other keeps them in `soft_reset`. Resets of single files do nothing.
+        """
         flags = {word for word in arguments if word.startswith("-")}
         targets = [word for word in arguments if word and word not in flags]
         if "--" in arguments or len(targets) != 1:
