@@ -251,8 +251,8 @@ class _Scanner:
 
 
 def _unwrap(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
-    """The commands without what is before their programs; instead of a `sh -c`, the commands of its script, in its
-    place and one level deeper. `depth` limits how deep scripts within scripts are unwrapped.
+    """The commands without wrappers and the like before their programs. A `sh -c` is replaced by the commands of its
+    script, one level deeper. `depth` limits how deep scripts within scripts are unwrapped.
     """
     for command in commands:
         unwrapped = _strip_wrappers(command)

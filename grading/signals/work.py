@@ -21,7 +21,7 @@ MAX_OPEN_INTENTS = 50
 
 
 class _ChangeCounts(NamedTuple):
-    """The counts of a `Work` at one time, under their names there without `_count`."""
+    """`change_count`, `edit_count` and `loosened_count` of a `Work` at one time."""
 
     change: int
     edit: int
