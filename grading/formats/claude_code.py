@@ -64,8 +64,8 @@ class ClaudeCode(Parser):
         if kind in ("user", "assistant"):
             message = mapping(record.get("message"))
             is_message = message.get("role") == kind and isinstance(message.get("content"), str | list)
-            is_ours = is_message and ("uuid" in record or "parent_tool_use_id" in record)
-            return SURE if session and is_ours else NO
+            has_own_fields = "uuid" in record or "parent_tool_use_id" in record
+            return SURE if session and is_message and has_own_fields else NO
         if kind in EVENT_TYPES:
             return SURE if session and "uuid" in record and "systemPayload" not in record else NO
         is_metadata = kind in METADATA | {"pr-link", *TITLE_FIELDS} or (not kind and "aiTitle" in record)
@@ -82,6 +82,7 @@ class ClaudeCode(Parser):
     def feed(self, record: Record) -> list[Event] | None:
         kind = text(record.get("type"))
         at = self.note_time(parse_time(record.get("timestamp")))
+        # The first value of each field counts.
         metadata = {
             "session_id": _session_id(record),
             "agent_id": record.get("agentId"),
@@ -123,7 +124,7 @@ class ClaudeCode(Parser):
         return list(self._messages.drain())
 
     def header(self) -> TranscriptHeader:
-        titles = [title for kind in TITLE_FIELDS if (title := self._titles.get(kind))]
+        titles = [self._titles[kind] for kind in TITLE_FIELDS if self._titles.get(kind)]  # the person's own first
         session = self._session or self._metadata.get("session_id")
         is_subagent = self._sidechain_flags == {True}
         return TranscriptHeader(
@@ -196,7 +197,9 @@ class ClaudeCode(Parser):
             self.problems.note(f"unknown system record {subtype[:40]!r}")
 
     def _result(self, record: Record, at: datetime | None) -> Iterator[Event]:
-        """The last record of stream-json: yields the tokens and cost in its totals that no message reported."""
+        """Events of the last record of stream-json: the usage that is in its totals and in no message, an error that no
+        message reported, and the end. A record without a subtype has no events.
+        """
         if "subtype" not in record:
             return
         messages = self._messages

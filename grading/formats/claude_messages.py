@@ -57,6 +57,7 @@ class Messages:
             self._parser.count_response(model)
 
     def _assistant_block(self, block: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+        """The event of one content block of an assistant message: text, thinking, a call, or a server tool's result."""
         kind = text(block.get("type"))
         if kind in ("text", "thinking"):
             content = text(block.get(kind))
@@ -109,6 +110,7 @@ class Messages:
                 self._parser.problems.note(f"unknown user block {kind[:40]!r}")
 
     def attachment(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+        """Messages of an attachment: text that the user queued while the assistant worked, else injected text."""
         attachment = mapping(record.get("attachment"))
         if attachment.get("type") == "queued_command":
             yield from self.text_messages(content_text(attachment.get("prompt")), at, side=side)

@@ -116,6 +116,7 @@ class Codex(Parser):
         if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
             self._anchor = call_id
             return call_id if kind in CALLS else f"{call_id}:output"
+        # Metadata: lines of the legacy form without a type, and turn contexts.
         if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
             return ""
         if len(thought := text(payload.get("encrypted_content"))) > MIN_RANDOM_LENGTH:
@@ -148,7 +149,7 @@ class Codex(Parser):
             ended_at=self.ended_at,
             title=self._title,
             is_subagent=is_subagent,
-            parent_id=parent or text_or_none(meta.get("forked_from_id")) if is_subagent else None,
+            parent_id=(parent or text_or_none(meta.get("forked_from_id"))) if is_subagent else None,
         )
 
     def _wrapped_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
@@ -161,6 +162,8 @@ class Codex(Parser):
         if self._in_copied_history and (
             kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
         ):
+            # A turn begins. UUIDv7 sort by time: the turn was copied if its id sorts before the thread's. Other ids
+            # don't tell, so then the copied history ends here.
             turn_id, session_id = text(payload.get("turn_id")), self._session_id or ""
             self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
             if not self._in_copied_history:

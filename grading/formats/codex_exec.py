@@ -28,6 +28,7 @@ class ExecItems:
         self._last_error = ""
 
     def feed(self, kind: str, record: "Record") -> list[Event] | None:
+        """The events of a record of a `kind` in ITEM_EVENTS; None if it has an item of an unknown type."""
         if kind == "thread.started":
             self.thread = text_or_none(record.get("thread_id"))
             return []
@@ -37,7 +38,7 @@ class ExecItems:
             return [] if tokens.is_empty else [self._parser.build_usage(tokens, model="", at=None)]
         if kind in ("turn.failed", "error"):
             message = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
-            is_repeat = kind == "turn.failed" and message == self._last_error
+            is_repeat = kind == "turn.failed" and message == self._last_error  # an `error` reported it already
             self._last_error = message
             if is_repeat:
                 return []

@@ -32,6 +32,8 @@ HEADER: Final = re.compile(
 )
 NUMBER: Final = re.compile(r"-?\d{1,9}(?!\d)|undefined|null")
 NUMBER_AT_END: Final = re.compile(r"(?<!\d)(?:-?\d{1,9}|undefined|null)\Z")
+MAX_NUMBER_END: Final = 20
+"""More characters than NUMBER_AT_END looks at."""
 FieldMatch = tuple[int, tuple[str, ...], Any]
 """(index of the call, path of the field in its result, the field's value): what a printed item says of a call."""
 SHELL_TOOL: Final = re.compile(r"\btools\.(?:exec_command|shell|shell_command|unified_exec|write_stdin)\b")
@@ -51,7 +53,9 @@ class ScriptCalls:
 
 
 def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
-    """Parse a script into its calls. A script that can't be parsed becomes one unreadable call."""
+    """Parse a script into its calls. One call stands for the whole script if it can't be parsed, makes no calls, or
+    prints so that its output couldn't be divided among its calls.
+    """
     try:
         script = read_script(source, step_budget)
     except UnreadableScriptError:
@@ -124,6 +128,7 @@ class _CallOutput:
             self.failed = result["isError"]
         output = content_text(result.get("output") if "output" in result else result.get("content"))
         if self.exit_code is None and exit_code_or_none(result.get("session_id")) is not None:
+            # The process still runs: say so in the words of Codex's own output, by which it is recognised later.
             output = f"Process running with session ID {result['session_id']}\nOutput:\n{output}"
         self.texts.append(output or codex_tools.to_json(dict(result)))
 
@@ -179,7 +184,10 @@ def _split_output(value: object) -> tuple[str, list[str]]:
 
 
 def _assign_item(call_outputs: list[_CallOutput], shape: Any, printed: str) -> None:
-    """Add a printed item to the outputs of the calls whose results are in `shape`, the symbolic value behind it."""
+    """Add a printed item to the outputs of the calls whose results are in `shape`, the symbolic value behind it.
+
+    An item whose parts can't be located goes whole to its call, or to the script's last call if it is of several.
+    """
     matches = list(_match_shape(shape, printed))
     for call, path, value in matches:
         if not path and isinstance(value, dict):
@@ -200,7 +208,7 @@ def _assign_item(call_outputs: list[_CallOutput], shape: Any, printed: str) -> N
 def _match_shape(shape: Any, printed: str) -> Iterator[FieldMatch]:
     """The result fields that a printed item contains, going by the symbolic value it was printed from."""
     if isinstance(shape, Result):
-        parsed = json_or_none(printed) if not shape.path else None
+        parsed = None if shape.path else json_or_none(printed)  # a whole result is printed as JSON
         yield shape.call, shape.path, parsed if isinstance(parsed, dict) else printed
     elif isinstance(shape, Json):
         parsed = json_or_none(printed)
@@ -223,10 +231,11 @@ def _match_json(shape: Any, value: Any) -> Iterator[FieldMatch]:
 
 
 def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
-    """Strip literal text and exit codes from both ends of a text; match what remains if it is of one call.
+    """The result fields in a printed text that was joined from `shapes`, which this empties.
 
-    An exit code between two unknown texts could be any digits in them, so none is looked for there. Yields nothing if
-    a literal is missing (the output was cut, say). Empties `shapes` as it goes.
+    Literal texts and exit codes are stripped from both ends; what remains is matched if it is of a single call. An
+    exit code between two unknown texts could be any digits in them, so none is looked for there. Yields nothing if a
+    literal is missing (the output was cut, say).
     """
     matches: list[FieldMatch] = []
     while shapes and (prefix := _leading_part(shapes, printed)) is not None:
@@ -240,10 +249,10 @@ def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
         if isinstance(shape, Result):
             matches.append((shape.call, shape.path, suffix))
     if not shapes:
-        if not printed:
+        if not printed:  # else the text has something that no shape accounts for
             yield from matches
         return
-    if isinstance(shapes[0], str) or isinstance(shapes[-1], str):
+    if isinstance(shapes[0], str) or isinstance(shapes[-1], str):  # a literal is missing
         return
     yield from matches
     sources = frozenset[int]().union(*map(calls_in, shapes))
@@ -282,7 +291,7 @@ def _trailing_part(shapes: list[Any], printed: str) -> str | None:
         neighbour = shapes[-2]
         if not isinstance(neighbour, str) or not neighbour or neighbour[-1].isalnum():
             return None
-    match = NUMBER_AT_END.search(printed[-20:])
+    match = NUMBER_AT_END.search(printed[-MAX_NUMBER_END:])
     return match[0] if match else None
 
 

@@ -73,7 +73,10 @@ class CodexCall:
 
 
 def read_call(name: str, arguments: object) -> CodexCall:
-    """A call from its name and its arguments, which are JSON text, an object, or a custom tool's free text."""
+    """A call from its name and its arguments, which are JSON text, an object, or a custom tool's free text.
+
+    Any call whose text is a patch, and a shell call that runs `apply_patch`, is an edit.
+    """
     fields = arguments if isinstance(arguments, dict) else json_or_none(arguments)
     kind = KINDS.get(name, "other")
     if not isinstance(fields, dict):
@@ -82,6 +85,7 @@ def read_call(name: str, arguments: object) -> CodexCall:
             return _read_patch(source, {})
         if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
             return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+        # The text should be JSON and isn't; without any text, the call has no arguments.
         clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
         return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
     command = command_of(fields)
@@ -119,9 +123,12 @@ def command_of(fields: Mapping[str, Any]) -> str:
 
 
 def _read_patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
-    """An edit from text that contains a patch; unreadable if the patch names no file."""
-    start, end = source.find(PATCH_BEGIN), source.rfind(PATCH_END)
-    patch = source[max(start, 0) : end + len(PATCH_END) if end > start else None]
+    """An edit from text that contains a patch, from its begin to its end marker, or the text's own begin or end if one
+    is missing; unreadable if the patch names no file.
+    """
+    start, end_marker = source.find(PATCH_BEGIN), source.rfind(PATCH_END)
+    end = end_marker + len(PATCH_END) if end_marker > start else len(source)
+    patch = source[max(start, 0) : end]
     paths = [path.strip() for path in PATCHED_FILE.findall(patch)]
     arguments = {**arguments, "patch": patch, "paths": paths}
     clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE

@@ -103,20 +103,7 @@ def split_thinking(content: str) -> tuple[str, str]:
 
 def find_calls(content: str) -> list[GptmeCall]:
     """All tool calls in an assistant's text without its thinking, in order. Of calls that overlap, the first counts."""
-    candidates: list[GptmeCall] = []
-    end = unclosed = 0
-    for match in AT_CALL.finditer(content):
-        if match.start() < end or unclosed > MAX_UNCLOSED:
-            continue
-        closing = _object_end(content, match.end())
-        unclosed += not closing
-        arguments = json_or_none(content[match.end() : closing]) if closing else None
-        if isinstance(arguments, dict):
-            end = closing
-            call = GptmeCall(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
-            candidates.append(call)
-    candidates += _xml_calls(content)
-    candidates += _fenced_calls(content, nests=True)
+    candidates = [*_at_calls(content), *_xml_calls(content), *_fenced_calls(content, nests=True)]
     calls: list[GptmeCall] = []
     for call in sorted(candidates, key=lambda call: call.start):
         if not calls or call.start >= calls[-1].end:
@@ -170,7 +157,8 @@ def _split_fences(visible_text: str) -> tuple[str, list[tuple[str, str]]]:
         closing = 0
         if lines[index].startswith("```") and unclosed <= MAX_UNCLOSED:
             closing = _closing_fence(lines, index, nests=True)
-            unclosed += not closing
+            if not closing:
+                unclosed += 1
         if closing:
             blocks.append((lines[index].strip("`").strip(), "\n".join(lines[index + 1 : closing])))
             index = closing
@@ -178,6 +166,22 @@ def _split_fences(visible_text: str) -> tuple[str, list[tuple[str, str]]]:
             outside.append(lines[index])
         index += 1
     return "\n".join(outside), blocks
+
+
+def _at_calls(content: str) -> Iterator[GptmeCall]:
+    """Calls such as `@shell(call-1): {"command": "ls"}`; none within another's arguments."""
+    end = unclosed = 0
+    for match in AT_CALL.finditer(content):
+        if match.start() < end or unclosed > MAX_UNCLOSED:
+            continue
+        closing = _object_end(content, match.end())
+        if not closing:
+            unclosed += 1
+            continue
+        arguments = json_or_none(content[match.end() : closing])
+        if isinstance(arguments, dict):
+            end = closing
+            yield GptmeCall(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
 
 
 STRUCTURE: Final = re.compile(r'[{}"]|\\.', re.DOTALL)
@@ -242,15 +246,17 @@ def _fenced_calls(content: str, *, nests: bool) -> Iterator[GptmeCall]:
     By gptme's rules: a bare fence followed by text opens a nested block (if `nests`); any other bare fence closes one.
     """
     lines = content.split("\n")
-    starts = [0]
+    starts = [0]  # the offset of each line, and of the end
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     index = unclosed = 0
     while index < len(lines) and unclosed <= MAX_UNCLOSED:
-        is_fence = lines[index].startswith("```")
-        closing = _closing_fence(lines, index, nests=nests) if is_fence else 0
-        unclosed += is_fence and not closing
+        if not lines[index].startswith("```"):
+            index += 1
+            continue
+        closing = _closing_fence(lines, index, nests=nests)
         if not closing:
+            unclosed += 1
             index += 1
             continue
         tag, body = lines[index].strip("`").strip(), "\n".join(lines[index + 1 : closing])
@@ -284,7 +290,9 @@ def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
 
 
 def _named_arguments(name: str, args: str, body: str) -> dict[str, Any]:
-    """The named arguments, as in the call's `@tool` form, of a call written as arguments and a body."""
+    """The named arguments of a call that was written as arguments after the tool's name and a body, as if it were
+    written in JSON: `@tool(id): {…}`.
+    """
     if name in FILE_TOOLS:
         return {"path": args, "patch" if name in ("patch", "morph") else "content": body}
     if KINDS.get(name) == "shell":

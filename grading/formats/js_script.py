@@ -38,7 +38,9 @@ MAX_CALLS: Final = 100
 MAX_ITEMS: Final = 400
 MAX_TEXT: Final = 1_000_000
 MAX_PATH: Final = 6
+MAX_GLOBAL_NAME: Final = 200
 MAX_INDENT: Final = 10
+MAX_CALLBACK_PARAMETERS: Final = 4
 
 LIST_MUTATORS: Final = frozenset(["copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"])
 MODIFYING_FUNCTIONS: Final = ("Array.prototype.", "Object.assign", "Object.define", "Object.setPrototypeOf", "Reflect.")
@@ -46,6 +48,8 @@ SHORT_CIRCUIT_OPERATORS: Final = ("??", "||", "&&", "??=", "||=", "&&=")
 """Their right operand may not be evaluated."""
 ASSIGNMENT_TYPES: Final = ("assignment_expression", "augmented_assignment_expression", "update_expression")
 MEMBER_TYPES: Final = ("member_expression", "subscript_expression")
+UNSUPPORTED_METHOD_MARKS: Final = frozenset(["get", "set", "*"])
+"""A getter, a setter or a generator has one of these before its name."""
 
 
 def read_script(source: str, step_budget: StepBudget | None = None) -> Script:
@@ -145,7 +149,7 @@ class _Walker:
                     values = [self._evaluate(part, scope) for part in self._tree.parts(node)]
                     if self._branch_depth == self._function_branch_depth:
                         raise _FunctionExit(*values) if node.type == "return_statement" else _Throw(*values)
-                    self.script.items = None
+                    self.script.items = None  # what follows may not run
                 case "break_statement" | "continue_statement":
                     if not self._branch_depth:
                         raise UnreadableScriptError("a loop left without a condition")
@@ -196,7 +200,7 @@ class _Walker:
         is_declared = self._tree.find_field(node, "kind") is not None
         iterable = self._evaluate(self._tree.field(node, "right"), scope)
         if self._tree.text(self._tree.field(node, "operator")) == "of" and isinstance(iterable, list) and iterable:
-            for value in list(iterable):
+            for value in list(iterable):  # a copy, because the body may change the list
                 inner = VariableScope({}, scope, self._branch_depth)
                 self._bind(pattern, value, inner, declare=is_declared)
                 self._execute(body, inner)
@@ -207,7 +211,9 @@ class _Walker:
         self._repeat_parts([body], inner)
 
     def _execute_try(self, node: Node, scope: VariableScope) -> None:
-        """A `try` statement; only its `catch` block counts as a branch."""
+        """A `try` statement. Its `try` block is taken to run to its end or to a `throw` of its own, so only the `catch`
+        block counts as a branch. The `finally` block is walked in any case.
+        """
         handler, finalizer = self._tree.find_field(node, "handler"), self._tree.find_field(node, "finalizer")
         try:
             with suppress(_Throw) if handler else nullcontext():
@@ -226,9 +232,10 @@ class _Walker:
             self._execute(finalizer, scope)
 
     def _repeat(self, walk: Callable[[], object]) -> None:
-        """Walk code that may run any number of times.
+        """Walk code that may run any number of times, by calling `walk` twice.
 
-        It is rehearsed first, without its calls, so that whatever it changes is Unknown already when it begins.
+        The first walk is a rehearsal, in which no tool calls are recorded: it makes whatever the code changes Unknown,
+        as it is when a later iteration begins. Code within a rehearsal is walked once.
         """
         with self._in_branch():
             if not self._is_rehearsal:
@@ -287,9 +294,10 @@ class _Walker:
                 self._bind(part, self._member(value, name), scope, declare=declare)
 
     def _or_default(self, value: Any, default: Node, scope: VariableScope) -> Any:
-        """A value, or the default of its pattern if it is undefined.
+        """The value, or the pattern's default if the value is undefined.
 
-        If the value is unknown, the default is evaluated as well; it is ignored if it contains no call's result.
+        If the value is unknown, the default is evaluated as a branch, for the calls it may make. If it contains their
+        results, so may the value, which is Unknown then.
         """
         if value is None:
             return self._evaluate(default, scope)
@@ -310,11 +318,14 @@ class _Walker:
         declaring.names[name] = value
 
     def _taint(self, modified: Any, value: Any = None) -> None:
-        """Note that the script put something into a list, an object, a result or the environment itself."""
+        """Note that the script put `value` into `modified`: a list, an object, a result or the environment itself.
+
+        The content of a list or object becomes Unknown, and calls whose results were modified become `tampered`.
+        """
         unknown = Unknown(self._calls(modified, value))
         match modified:
             case Global():
-                self.script.items = None
+                self.script.items = None  # the functions that print may have been replaced
             case list():
                 modified[:] = [unknown]
                 self._modified[id(modified)] = modified
@@ -419,11 +430,9 @@ class _Walker:
                     fields[key] = self._evaluate(self._tree.field(part, "value"), scope)
                 case "shorthand_property_identifier":
                     fields[self._tree.text(part)] = self._evaluate(part, scope)
-                case "method_definition" if not {child.type for child in self._tree.children(part)} & {
-                    "get",
-                    "set",
-                    "*",
-                }:
+                case "method_definition":
+                    if UNSUPPORTED_METHOD_MARKS & {child.type for child in self._tree.children(part)}:
+                        raise UnreadableScriptError(f"{part.type} is not supported")
                     fields[self._key(self._tree.field(part, "name"), scope)] = Function(part, scope)
                 case "spread_element":
                     spread = self._evaluate(self._tree.only_part(part), scope)
@@ -437,7 +446,7 @@ class _Walker:
         return Unknown(self._calls(fields, *unknown_spreads)) if unknown_spreads else fields
 
     def _key(self, node: Node, scope: VariableScope) -> str:
-        """The name of a property in an object literal or pattern."""
+        """The name of a property in an object literal or pattern. Raises UnreadableScriptError if it isn't literal."""
         if node.type == "string":
             return self._tree.literal(node.start_byte + 1, node.end_byte - 1)
         if node.type != "computed_property_name":
@@ -448,18 +457,22 @@ class _Walker:
         return key
 
     def _template(self, node: Node, scope: VariableScope, *, raw: bool) -> Any:
-        """The text of a template literal; with `raw`, escape sequences stay as they are written."""
+        """The text of a template literal, Joined if a substitution `${…}` in it isn't literal; with `raw`, escape
+        sequences stay as they are written.
+        """
         literal = self._tree.raw_literal if raw else self._tree.literal
         values: list[Any] = []
         start = node.start_byte + 1
-        for hole in self._tree.parts(node):
-            if hole.type == "template_substitution":
-                values += [literal(start, hole.start_byte), self._evaluate(self._tree.only_part(hole), scope)]
-                start = hole.end_byte
+        for part in self._tree.parts(node):
+            if part.type == "template_substitution":
+                values += [literal(start, part.start_byte), self._evaluate(self._tree.only_part(part), scope)]
+                start = part.end_byte
         return self._concatenate([*values, literal(start, node.end_byte - 1)])
 
     def _binary(self, node: Node, scope: VariableScope) -> Any:
-        """An expression of binary operators; a long chain (`a + b + c`) doesn't count as nested."""
+        """The value of an expression of binary operators. A chain (`a + b + c`) is nested to the left in the syntax
+        tree; it is walked in a loop, so that a long one doesn't count as nested.
+        """
         chain: list[Node] = []
         while node.type == "binary_expression":
             chain.append(node)
@@ -470,7 +483,9 @@ class _Walker:
         return value
 
     def _operate(self, value: Any, node: Node, scope: VariableScope) -> Any:
-        """Apply the node's operator to a value and the node's right operand, which is evaluated."""
+        """The result of the node's operator for a left operand, `value`, and the node's right operand, which is
+        evaluated here.
+        """
         operator = self._tree.text(self._tree.field(node, "operator"))
         with self._in_branch() if operator in SHORT_CIRCUIT_OPERATORS else nullcontext():
             right_value = self._evaluate(self._tree.field(node, "right"), scope)
@@ -487,7 +502,10 @@ class _Walker:
         return Unknown(self._calls(value))
 
     def _evaluate_assignment(self, node: Node, scope: VariableScope) -> Any:
-        """An assignment (`=`), perhaps with an operator (`+=`), or an update (`++`). A target is evaluated once."""
+        """The value of an assignment (`=`), perhaps with an operator (`+=`), or of an update (`++`), after making it.
+
+        The owner and the index of a target such as `owner[index]` are evaluated once, before the value.
+        """
         target = self._tree.find_field(node, "left") or self._tree.field(node, "argument")
         is_member = target.type in MEMBER_TYPES
         owner = self._evaluate_owner(target, scope) if is_member else None
@@ -495,8 +513,10 @@ class _Walker:
             value = self._evaluate(self._tree.field(node, "right"), scope)
         else:
             before = Unknown(self._calls(owner)) if is_member else self._evaluate(target, scope)
-            is_update = node.type == "update_expression"
-            value = Unknown(self._calls(before)) if is_update else self._operate(before, node, scope)
+            if node.type == "update_expression":
+                value = Unknown(self._calls(before))
+            else:
+                value = self._operate(before, node, scope)
         if is_member:
             self._taint(owner, value)
         else:
@@ -504,7 +524,9 @@ class _Walker:
         return value
 
     def _evaluate_owner(self, member: Node, scope: VariableScope) -> Any:
-        """The value that has a member, of an expression such as `value.name` or `value[index]`; evaluates the index."""
+        """The value of `owner` in an expression `owner.name` or `owner[index]`, as it is even if the script modified
+        it; evaluates the index.
+        """
         owner = self._resolve(self._tree.field(member, "object"), scope)
         if index := self._tree.find_field(member, "index"):
             self._evaluate(index, scope)
@@ -514,7 +536,7 @@ class _Walker:
         """The value of `value.name`."""
         match value:
             case Global():
-                return Global(f"{value.name}.{name}"[:200])
+                return Global(f"{value.name}.{name}"[:MAX_GLOBAL_NAME])
             case dict() if name in value:
                 return value[name]
             case list() if name == "length":
@@ -543,9 +565,12 @@ class _Walker:
 
     def _concatenate(self, values: list[Any]) -> Any:
         """The concatenated texts of values: a string if all are known, else Joined with adjacent strings merged."""
-        parts = [
-            part for value in values for part in (value.parts if isinstance(value, Joined) else [self._to_text(value)])
-        ]
+        parts: list[Any] = []
+        for value in values:
+            if isinstance(value, Joined):
+                parts += value.parts
+            else:
+                parts.append(self._to_text(value))
         length = sum(len(part) for part in parts if isinstance(part, str))
         self._step_budget.spend(len(parts) + length // 1000)
         merged: list[Any] = []
@@ -570,6 +595,10 @@ class _Walker:
     # Calls
 
     def _evaluate_call(self, node: Node, scope: VariableScope) -> Any:
+        """The value of a call expression: the callee is evaluated, then the arguments, then the call.
+
+        `owner.name(…)` calls the field of an object or of the environment if there is one, else a method.
+        """
         function, arguments = self._tree.field(node, "function"), self._tree.field(node, "arguments")
         if arguments.type == "template_string":
             if self._evaluate(function, scope) != Global("String.raw"):
@@ -595,18 +624,22 @@ class _Walker:
         return Unknown(self._calls(callee, *arguments))
 
     def _run(self, function: Function, arguments: list[Any]) -> Any:
-        """Walk through a function's body with its parameters bound; returns its return value."""
+        """Walk through a function's body with its parameters bound; returns its return value, Unknown if the walk
+        reaches the end of the body.
+        """
         scope = VariableScope({}, function.scope, self._branch_depth)
-        single = self._tree.find_field(function.node, "parameter")
+        single = self._tree.find_field(function.node, "parameter")  # of `x => …`, without parentheses
         parameters = [single] if single else self._tree.parts(self._tree.field(function.node, "parameters"))
         caller_branch_depth = self._function_branch_depth
         self._function_branch_depth = self._branch_depth
         try:
             with self._deeper():
                 for index, parameter in enumerate(parameters):
-                    is_rest = parameter.type == "rest_pattern"
-                    value = arguments[index] if index < len(arguments) else None
-                    self._bind(parameter, arguments[index:] if is_rest else value, scope)
+                    if parameter.type == "rest_pattern":
+                        value: Any = arguments[index:]
+                    else:
+                        value = arguments[index] if index < len(arguments) else None
+                    self._bind(parameter, value, scope)
                 body = self._tree.field(function.node, "body")
                 if body.type != "statement_block":
                     return self._evaluate(body, scope)
@@ -621,7 +654,7 @@ class _Walker:
         """Run functions passed to unknown code, which may or may not call them, with unknown arguments."""
         for argument in arguments:
             if isinstance(argument, Function):
-                self._repeat(partial(self._run, argument, [Unknown()] * 4))
+                self._repeat(partial(self._run, argument, [Unknown()] * MAX_CALLBACK_PARAMETERS))
 
     def _call_global(self, name: str, arguments: list[Any]) -> Any:
         """The result of calling a function of the environment: a tool, an output function or the language's own."""
@@ -643,7 +676,7 @@ class _Walker:
         if name == "exit" and not self._branch_depth:
             raise _FunctionExit
         if name in ("exit", "yield_control"):
-            self.script.items = None
+            self.script.items = None  # what follows may not run, or print into a later output
         return self._call_library(name, first, arguments)
 
     def _print(self, value: Any) -> None:
@@ -730,6 +763,7 @@ class _Walker:
         return Unknown(self._calls(owner, *arguments))
 
     def _call_list_method(self, owner: list[Any], name: str, arguments: list[Any]) -> Any:
+        """The result of `owner.name(...arguments)` for a list that the script did not modify in an uncertain way."""
         first = arguments[0] if arguments else None
         self._step_budget.spend(len(owner))
         if name in ("map", "forEach") and isinstance(first, Function):
@@ -738,10 +772,11 @@ class _Walker:
         if name == "entries":
             return [[index, item] for index, item in enumerate(owner)]
         if name == "join" and (isinstance(first, str) or not arguments):
+            separator = "," if first is None else first
             texts: list[Any] = []
             for item in owner:
-                texts += ["," if first is None else first, "" if item is None else item]
-            return self._concatenate(texts[1:] or [""])
+                texts += [separator, "" if item is None else item]
+            return self._concatenate(texts[1:] or [""])  # without the separator before the first item
         if name == "push" and not self._branch_depth:
             self._step_budget.spend(len(arguments))
             owner += arguments

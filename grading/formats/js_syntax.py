@@ -53,7 +53,7 @@ class SyntaxTree:
         return [child for child in node.named_children if child.type != "comment"]
 
     def only_part(self, node: Node) -> Node:
-        """Its only named child. Raises UnreadableScriptError if it has none, or several."""
+        """The node's only named child. Raises UnreadableScriptError if it has none, or several."""
         parts = self.parts(node)
         if len(parts) != 1:
             raise UnreadableScriptError(f"{node.type} with {len(parts)} parts")
@@ -116,6 +116,7 @@ def unescape(raw: str) -> str:
 
 
 def _unescape_match(match: re.Match[str]) -> str:
+    """The text that a match of ESCAPE stands for: "" for an escaped line end, U+FFFD for NUL or an invalid number."""
     digits = match[1] or match[2] or match[3]
     if digits:
         number = int(digits, 16)

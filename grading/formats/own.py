@@ -31,7 +31,7 @@ def own_events(logs: Sequence[OwnLog], foreign: frozenset[int]) -> Iterator[Even
 
     Events of the logs after the first are marked as sidechain, and their numbers continue from the log before.
     """
-    skipped_hashes = set(foreign)
+    skipped_hashes = set(foreign)  # also of the records of the logs before
     last_number = 0
     for index, log in enumerate(logs):
         offset = last_number

@@ -84,7 +84,7 @@ class Parser(ABC):
         return at
 
     def count_response(self, model: str) -> None:
-        """Count a response of a model, for `model`."""
+        """Count a response of a model; the property `model` is the one with the most."""
         if model and (model in self._models or len(self._models) < MAX_MODELS):
             self._models[model] += 1
 
@@ -179,6 +179,10 @@ class TranscriptReader:
         )
 
     def _read(self) -> Iterator[list[Event]]:
+        """Feed the parser each record that was not read before, and yield the events in batches.
+
+        A record was read before if a recent line had the same text or a recent record the same unique id.
+        """
         batch: list[Event] = []
         for source, record in self._objects:
             digest = blake2b(source.encode(), digest_size=16).digest()

@@ -214,26 +214,30 @@ def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: s
 
 
 def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
-    """The artifact with its text's sketch, or with why it does not count. It is the `number`th of its kind."""
+    """The artifact with its text's sketch, or with why it does not count. It is the `number`th of its kind.
+
+    The text of a row is its key; that of a file are the `lines` that the session wrote to it.
+    """
     if artifact.left_out:
         return artifact
     if number > MAX_OF_A_KIND:
         return replace(artifact, left_out=f"only the first {MAX_OF_A_KIND} of a kind are looked at")
     text = substance.read_row(artifact.key) if rule.line_pattern else substance.read_lines(lines)
+    if text.characters < rule.least_characters:
+        if artifact.origin == "transcript" and not rule.line_pattern and not lines:
+            return replace(artifact, left_out=f"no call shows its text, {rule.least_characters:,} characters needed")
+        plural = "" if text.characters == 1 else "s"
+        counted = f"{text.characters} character{plural} of text"
+        missing = rule.least_characters - text.characters
+        return replace(artifact, left_out=f"{counted}, {rule.least_characters:,} needed; {missing:,} missing")
     is_short = not rule.line_pattern and text.characters < MIN_CHARACTERS
     # A word counts again in another phrase. At least half of a short text must be distinct words.
     least_distinct = rule.least_characters // 2 if is_short else 0
-    if text.characters >= rule.least_characters:
-        distinct = text.distinct_characters
-        if distinct >= least_distinct:
-            return replace(artifact, sketch=text.sketch, short_text=text if is_short else None)
+    distinct = text.distinct_characters
+    if distinct < least_distinct:
         counted = f"{distinct} characters of different words, {least_distinct:,} needed"
         return replace(artifact, left_out=f"{counted}; {least_distinct - distinct:,} missing")
-    if artifact.origin == "transcript" and not rule.line_pattern and not lines:
-        return replace(artifact, left_out=f"no call shows its text, {rule.least_characters:,} characters needed")
-    counted = f"{text.characters} character{'s' * (text.characters != 1)} of text"
-    missing = rule.least_characters - text.characters
-    return replace(artifact, left_out=f"{counted}, {rule.least_characters:,} needed; {missing:,} missing")
+    return replace(artifact, sketch=text.sketch, short_text=text if is_short else None)
 
 
 def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
@@ -252,6 +256,7 @@ def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
 
 
 def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
+    """Whether our artifact's text is a copy of theirs, by its sketch or, if both are short, by its words."""
     if ours.short_text is not None and theirs.short_text is not None and ours.short_text.is_like(theirs.short_text):
         return True
     return substance.is_copy(ours.sketch, theirs.sketch)
@@ -260,30 +265,36 @@ def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
     """The (key, reason to leave it out or "") of each artifact of a change, by the rule that its path matches.
 
-    The key is the path, or with a line pattern each added line that matches, without table headers, separators and
-    edits of a removed row. A file that may have existed before has no lines that are known to be added.
+    The key is the path; with a line pattern, each added row that matches, without edits of a removed row. If the file
+    may have existed before, none of its lines is known to be added, so it has no rows.
     """
     if rule.regex is None:
         yield change.path, ""
         return
     if change.is_new is None:
         return
-    rows: list[str] = []
-    for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
-        is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
-        if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
-            rows.append(line)
     removed = [_word_set(line) for line in change.removed[:MAX_ROWS]]
     removed_sketches = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
-    for line in rows[:MAX_ROWS]:
+    for line in _matching_rows(rule, change)[:MAX_ROWS]:
         # The row is an edit of the most similar removed row, which then is no other row's.
         row = _word_set(line)
         similarities = [len(row & other) / max(1, len(row | other)) for other in removed]
         most_similar = max(range(len(removed)), key=similarities.__getitem__, default=None)
         if most_similar is not None and similarities[most_similar] >= MIN_ROW_SIMILARITY:
             removed.pop(most_similar)
-        else:
-            yield line.strip(), REPEATED_ROW if substance.read_row(line).sketch in removed_sketches else ""
+            continue
+        is_repeated = substance.read_row(line).sketch in removed_sketches
+        yield line.strip(), REPEATED_ROW if is_repeated else ""
+
+
+def _matching_rows(rule: ArtifactDefinition, change: FileChange) -> list[str]:
+    """The added lines that match the rule's line pattern, without the headers and separators of tables."""
+    rows: list[str] = []
+    for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
+        is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
+        if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
+            rows.append(line)
+    return rows
 
 
 def _word_set(line: str) -> frozenset[str]:

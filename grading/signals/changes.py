@@ -78,7 +78,10 @@ def glob_regex(glob: str) -> re.Pattern[str]:
     depth = 0
     parts = []
     for part in GLOB_TOKENS.findall(glob):
-        depth += (part == "{") - (part == "}")
+        if part == "{":
+            depth += 1
+        elif part == "}":
+            depth -= 1
         if depth not in (0, 1):
             break
         is_literal = part not in GLOB_REGEX or (part == "," and depth == 0)
@@ -115,7 +118,9 @@ def is_absolute(path: str) -> bool:
 
 
 def loosens(change: FileChange) -> bool:
-    """Whether a change of a test file removes assertions, adds skips, or changes an expected value."""
+    """Whether a change of a test file removes assertions, adds skips, or changes an expected value. False for a change
+    of any other file.
+    """
     if not TEST_FILE.search(change.path[-400:]):
         return False
     added = [line.strip() for line in change.added if ASSERTION.search(line[:500])]
@@ -124,11 +129,14 @@ def loosens(change: FileChange) -> bool:
     was_skipped = sum(SKIP.search(line[:500]) is not None for line in change.removed)
     if skipped > was_skipped or len(removed) > len(added):
         return True
+    # The same comparison was removed and is back with another expected value.
     subjects = {_subject(line) for line in removed} - {""}
     return any(_subject(line) in subjects for line in added if line not in removed)
 
 
 def _subject(line: str) -> str:
-    """The line up to and including its last comparison, without the expected value; "" if it has no comparison."""
+    """What an assertion compares: its line up to and including the last comparison, without the expected value after
+    it; "" if the line has no comparison.
+    """
     ends = [match.end() for match in COMPARISON.finditer(line[:500])]
     return line[: ends[-1]] if ends else ""

@@ -93,7 +93,7 @@ class Conduct:
         self.repeats = 0
         self._start: list[bool] = []  # success of the first results that record it
         self._state = 0  # grows with everything that may have changed something
-        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()  # state and result after each call
+        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()  # by call: the state after it, and its result
 
     @property
     def dead_start(self) -> bool:
@@ -129,7 +129,7 @@ class Conduct:
             return
         self.repeatable += 1
         key, text = _call_key(call, commands), _digest_if_long(result.text)
-        last_state, last_text = self._last.pop(key, (-1, ""))
+        last_state, last_text = self._last.pop(key, (-1, ""))  # no state is -1
         if last_state == state_before and _without_nonces(last_text) == _without_nonces(text):
             self.repeats += 1
         self._last[key] = (self._state, text)
@@ -138,7 +138,9 @@ class Conduct:
 
 
 def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
-    """Whether a successful shell call always prints something: one of its commands does, and is sure to run."""
+    """Whether a successful shell call always prints something: one of its commands does, is sure to run, and its output
+    goes neither to a file nor to another command.
+    """
     if not commands or CONDITIONAL.search(call.command[:MAX_COMPARED]):
         return False
     for before, command in zip((None, *commands), commands, strict=False):

@@ -45,21 +45,23 @@ class CallResult:
 def match_commits(intents: Sequence[Intent], result: CallResult) -> list[tuple[Commit, Intent]]:
     """The commits that an output announces, each with the commit intent that made it.
 
-    At most as many as there are commit commands, so that a log printed beside one is not counted. A script may make
-    more, but only those count that git's count of changed files follows.
+    At most as many as the commit commands make, so that a log printed beside one is not counted. If a script of unknown
+    content ran, further ones count too, but only those that git's count of changed files follows.
     """
     if not intents:
         return []
     has_script = any(intent.opaque for intent in intents)
-    plain = [intent for intent in intents if not intent.opaque for _ in range(intent.times)][:MAX_COMMITS]
+    plain: list[Intent] = []  # each intent as often as it commits
+    for intent in intents:
+        if not intent.opaque:
+            plain += [intent] * intent.times
+    plain = plain[:MAX_COMMITS]
     lines = list(outputs.parse_commit_lines(result.text))
     if len(lines) > len(plain):  # prefer lines with the subject of a command, then lines with a count of files
         subjects = {intent.subject for intent in plain} - {""}
         lines.sort(key=lambda line: (line.subject not in subjects, not line.has_stat))
-    if has_script:
-        lines = lines[: len(plain)] + [line for line in lines[len(plain) :] if line.has_stat]
-    else:
-        lines = lines[: len(plain)]
+    further_lines = [line for line in lines[len(plain) :] if line.has_stat] if has_script else []
+    lines = lines[: len(plain)] + further_lines
     matches = []
     for index, line in enumerate(lines[:MAX_COMMITS]):
         intent = plain[index] if index < len(plain) else intents[-1]
@@ -83,7 +85,10 @@ def has_nothing_to_commit(result: CallResult) -> bool:
 
 
 def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
-    """The keys (URLs or references) of the effects of the intent's kind that the output confirms; empty for none."""
+    """The keys (URLs or references) of the effects of the intent's kind that the output confirms; empty for none.
+
+    If the call has several intents of the kind, the intent's own is the `nth` URL; in a loop, all are.
+    """
     kind = intent.kind
     if not isinstance(kind, EffectKind):
         return []
@@ -105,7 +110,9 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
         return []
     if kind is EffectKind.PR_MERGED:
         return [intent.target or CURRENT_BRANCH_KEY]
-    return [intent.target] if kind is EffectKind.PR_REVIEWED and intent.target else []
+    if kind is EffectKind.PR_REVIEWED and intent.target:
+        return [intent.target]
+    return []
 
 
 def may_have_merged(intent: Intent, result: CallResult) -> bool:
@@ -127,10 +134,14 @@ def find_check_outcomes(intent: Intent, result: CallResult) -> dict[str, bool]:
         passed = outputs.read_check_outcome(result.text)
     else:
         passed = outputs.read_test_outcome(result.text)
-    if intent.kind is Check.TESTS and result.ok is False and intent.is_last and (passed or intent.is_first):
-        passed = None if passed is None and outputs.never_ran(result.text) else False
+    if intent.kind is Check.TESTS and result.ok is False and intent.is_last:
+        # A failing exit status outweighs a summary of passed tests. Without a summary it tells of the tests only if
+        # nothing before them could fail, and if the runner started.
+        fails_silently = passed is None and intent.is_first and not outputs.never_ran(result.text)
+        if passed or fails_silently:
+            passed = False
     if passed is None and result.ok is True and intent.proven:
         passed = True
-    if passed and result.is_running:
+    if passed and result.is_running:  # it may still fail
         passed = None
     return {} if passed is None else {intent.target: passed}

@@ -36,6 +36,7 @@ MAX_OPEN_CALLS = 2_000
 MAX_TASK = 120
 MAX_LINKS = 200
 MAX_READS = 2_000
+MAX_SESSION = 60
 # Arguments by which a call names the running shell or task whose output it reads.
 SESSION_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 
@@ -64,11 +65,29 @@ class _OpenCall:
     digest: str
 
 
+def _digest_call(call: ToolCall) -> str:
+    """A digest of a call's name, command, path and arguments; of the first three if the arguments nest too deeply."""
+    identity = [call.name, call.command, call.path]
+    try:
+        body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
+    except RecursionError:
+        body = json.dumps(identity)
+    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _find_session(call: ToolCall) -> str:
+    """The id of the running shell or task that a call names in its arguments; "" if it names none."""
+    ids = [call.arguments.get(key) for key in SESSION_KEYS]
+    return next((str(value)[:MAX_SESSION] for value in ids if isinstance(value, int | str)), "")
+
+
 class _Collector:
     """The state of the pass; `counts` has one counter per count of `Signals`, under a short name of its own.
 
     `open_calls` and `failed_digests` are capped, oldest out first. `user_record` is the record of the last user
     message: further messages with it are parts of the same turn. `user_spoke_last`: no assistant message came since.
+    `cut` is the reason of an API error after which neither an assistant message nor a call came. `concluded`: an
+    assistant message came after the last call and result.
     """
 
     def __init__(self) -> None:
@@ -96,6 +115,7 @@ class _Collector:
         self.user_record = ""
 
     def feed(self, event: Event) -> None:
+        """Count one event. `extract` handles changes of the session."""
         if event.at is not None:
             self.first_at = min(self.first_at or event.at, event.at)
             self.last_at = max(self.last_at or event.at, event.at)
@@ -133,7 +153,7 @@ class _Collector:
             if not message.sidechain:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
-            if not message.record or message.record != self.user_record:
+            if not message.record or message.record != self.user_record:  # else another part of the same turn
                 self.counts["user"] += 1
             self.user_record = message.record
             self.user_spoke_last = True
@@ -143,6 +163,7 @@ class _Collector:
             self.first_line = self.first_line or lines[0].strip()
 
     def on_usage(self, usage: Usage) -> None:
+        """Add up tokens and cost; what no response records stays out of the sums."""
         self.models.setdefault(usage.model)
         for name in ("input", "output", "cache_read", "cache_write"):
             count: int | None = getattr(usage, f"{name}_tokens")
@@ -157,12 +178,7 @@ class _Collector:
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
-        identity = [call.name, call.command, call.path]
-        try:
-            body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
-        except RecursionError:
-            body = json.dumps(identity)
-        digest = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        digest = _digest_call(call)
         if digest in self.failed_digests:
             self.counts["retries"] += 1
             del self.failed_digests[digest]
@@ -173,6 +189,7 @@ class _Collector:
             self.open_calls.popitem(last=False)
 
     def count_clarity(self, call: ToolCall) -> None:
+        """Count a call by how much of it we understand, and shell calls by whether they have a command."""
         self.counts[call.clarity] += 1
         if call.kind == "shell" and (call.command or call.clarity is Clarity.UNREADABLE):
             self.counts["shell"] += 1
@@ -196,13 +213,11 @@ class _Collector:
             self.work.confirm_open(replace(result, ok=None, session=""))
             return
         if result.ok is False and looks.is_negative_answer(opened.commands, event.exit_code, event.text[:4_000]):
-            result = replace(result, ok=None)
+            result = replace(result, ok=None)  # such as a `grep` that finds nothing
         self.counts["failed"] += result.ok is False
         if is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands):
             # The call only reads from, or writes to, a running command: the output is that command's.
-            ids = [opened.call.arguments.get(key) for key in SESSION_KEYS]
-            session = next((str(value)[:60] for value in ids if isinstance(value, int | str)), "")
-            self.work.confirm_open(replace(result, ok=None, session=session))
+            self.work.confirm_open(replace(result, ok=None, session=_find_session(opened.call)))
         count_before = self.work.change_count
         if result.ok is False:
             self.failed_digests[opened.digest] = None
@@ -212,6 +227,7 @@ class _Collector:
             self.on_success(opened, result)
         self.work.add_result(opened.intents, result)
         if result.ok is not False and prints_log(opened.commands):
+            # The log's first commit is HEAD after a commit of this call, or if the call makes none.
             shows_own_hash = any(intent.shows_hash for intent in opened.intents)
             is_only_log = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
             self.work.confirm_hidden(result, is_head=shows_own_hash or is_only_log)
@@ -234,6 +250,7 @@ class _Collector:
         self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
 
     def build_signals(self) -> Signals:
+        """The signals of the events so far."""
         counts = self.counts
         return Signals(
             tool_calls=dict(self.tool_calls),

@@ -53,24 +53,35 @@ def find_changes(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]
     if patch is not None:
         yield from _envelope_changes(call, patch)
     elif call.path:
-        head = result[:500].split("\n", 1)[0].replace(call.path, "")
-        is_new: bool | None = CREATED.search(head) is not None
-        content = _first_text(call.arguments, CONTENT_KEYS)
-        removed: tuple[str, ...] = ()
-        if call.kind == "write" and content is not None:
-            if not is_new:
-                is_new = False if CHANGED.search(head) else None
-            # The earlier lines of an overwritten file are unknown, so none of its lines counts as added.
-            are_added = is_new is not False or APPENDED.search(head)
-            added = capped(content.splitlines()) if are_added else ()
-        else:
-            is_new = is_new or call.arguments.get("command") == "create"
-            added, removed = _edited_lines(call.arguments)
-        yield FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
+        yield _tool_change(call, result)
+
+
+def _tool_change(call: ToolCall, result: str) -> FileChange:
+    """The change by a write or edit tool; the first line of its result may tell whether the file is new."""
+    head = result[:500].split("\n", 1)[0].replace(call.path, "")
+    was_created = CREATED.search(head) is not None
+    content = _first_text(call.arguments, CONTENT_KEYS)
+    if call.kind != "write" or content is None:
+        is_new: bool | None = was_created or call.arguments.get("command") == "create"
+        added, removed = _edited_lines(call.arguments)
+        return FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
+    is_new = None
+    if was_created:
+        is_new = True
+    elif CHANGED.search(head):
+        is_new = False
+    # The earlier lines of an overwritten file are unknown, so none of its lines counts as added.
+    are_added = is_new is not False or APPENDED.search(head)
+    added = capped(content.splitlines()) if are_added else ()
+    return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
 
 
 def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The added and the removed lines of an edit tool's call."""
+    """The added and the removed lines of an edit tool's call.
+
+    They come from pairs of an old and a new text, alone or in a list of `edits`, and from gptme's patch blocks. Without
+    any of these, the content or the inserted text is added.
+    """
     edits = arguments.get("edits")
     rows = [row for row in edits[:200] if isinstance(row, Mapping)] if isinstance(edits, list) else [arguments]
     old: list[str] = []
@@ -80,17 +91,24 @@ def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[
             old.append(_first_text(row, (old_key,)) or "")
             new.append(_first_text(row, (new_key,)) or "")
         for value in row.values():
-            if not isinstance(value, str):
-                continue
-            for block in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:]:
-                before, _, rest = block.partition("=======\n")
-                after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
-                if end_marker:
-                    old.append(before)
-                    new.append(after)
+            for before, after in _patch_blocks(value):
+                old.append(before)
+                new.append(after)
     if not any(old) and not any(new):
-        return (capped((_first_text(arguments, (*CONTENT_KEYS, "insert_text")) or "").splitlines()), ())
+        inserted = _first_text(arguments, (*CONTENT_KEYS, "insert_text")) or ""
+        return capped(inserted.splitlines()), ()
     return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
+
+
+def _patch_blocks(value: object) -> Iterator[tuple[str, str]]:
+    """The (original, updated) texts of the complete patch blocks in an argument, as gptme writes them."""
+    if not isinstance(value, str):
+        return
+    for block in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:]:
+        before, _, rest = block.partition("=======\n")
+        after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
+        if end_marker:
+            yield before, after
 
 
 def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
@@ -98,7 +116,7 @@ def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
     if "*** Begin Patch" not in text:
         return
     header: re.Match[str] | None = None
-    lines: list[str] = []
+    lines: list[str] = []  # since the header
     for line in [*text[:MAX_TEXT].splitlines(), "*** End Patch"]:
         match = ENVELOPE_FILE.match(line)
         if match is None and line != "*** End Patch":
@@ -171,7 +189,9 @@ def _paths_edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> I
 
 
 def _edited_operands(command: ShellCommand) -> list[str]:
-    """The files of an in-place edit: its operands, without the script if no flag has it, and without patterns."""
+    """The files of an in-place edit: its operands without patterns, and without the first if that is the script, which
+    it is unless a flag such as `-e` has the script.
+    """
     arguments = command.argv[1:]
     script_flags = ("-e", "-f", "--expression", "--file")
     valued = script_flags if command.program.endswith("sed") else ("-e",)

@@ -87,11 +87,11 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
     if verb == "pr view":
         return ForgeRequest(is_view=True, target=target.lstrip("#"))
     if arguments[:1] == ["api"]:
-        paths = [path for path in (word.split("?")[0] for word in arguments[1:]) if "/" in path]
-        kinds = (kind for path in paths for pattern, kind in API_PATHS if pattern.search(path))
-        effect = next(kinds, None) if any(map(API_WRITES.match, arguments)) else None
+        effect = _api_effect(arguments)
+    elif arguments[:1] == ["pull-request"]:  # of `hub`, which has no second word
+        effect = VERB_EFFECTS["pull-request"]
     else:
-        effect = VERB_EFFECTS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
+        effect = VERB_EFFECTS.get(verb)
     body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
     body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
     body = body or document or ""
@@ -100,9 +100,21 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
         effect=effect,
         target=target.lstrip("#"),
         # `glab mr merge` may only schedule the merge for when the pipeline has passed.
-        done_on_success=not {"--auto", "--disable-auto"} & set(arguments) and argv[0].endswith("gh"),
+        done_on_success=argv[0].endswith("gh") and not {"--auto", "--disable-auto"} & set(arguments),
         body=_digest(body) if is_comment else "",
     )
+
+
+def _api_effect(arguments: list[str]) -> EffectKind | None:
+    """What a `gh api` request changes, by the first path that names a kind; None if it only reads or names none."""
+    if not any(map(API_WRITES.match, arguments)):
+        return None
+    for word in arguments[1:]:
+        path = word.split("?")[0]
+        for pattern, kind in API_PATHS:
+            if "/" in path and pattern.search(path):
+                return kind
+    return None
 
 
 def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest:

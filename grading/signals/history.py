@@ -15,6 +15,7 @@ MAX_HIDDEN = 50
 MIN_SUBJECT = 8
 # A subject that a log truncated is compared by so many characters.
 SUBJECT_PREFIX = 20
+SHORT_HASH = 7
 HASH = re.compile(r"[0-9a-f]{7,40}")
 BEFORE_HEAD = re.compile(r"(?:HEAD|@)((?:~\d{0,4}|\^)*)")
 BRANCH = re.compile(r"@\{u(?:pstream)?\}|[A-Za-z][\w./-]{0,200}")
@@ -34,6 +35,14 @@ class _HiddenCommit:
     at: int
     paths: tuple[str, ...]
     failed: bool
+
+    def may_have_subject(self, subject: str, at: int) -> bool:
+        """Whether the commit may be an entry with this subject in a log that event number `at` printed.
+
+        Its own subject decides nothing if it is unknown, has a shell variable, or if the same call printed the log.
+        """
+        is_comparable = self.subject and "$" not in self.subject and self.at != at
+        return not is_comparable or subject in ("", self.subject)
 
 
 class History:
@@ -57,7 +66,11 @@ class History:
         self.truncated = False
 
     def add(self, commit: Commit, intent: Intent) -> bool:
-        """Count a commit, or let it replace the one it amends; returns whether that changed anything."""
+        """Count a commit, let it replace the one that it amends or rewrites, or let it undo the one that it reverts.
+
+        Returns whether that changed anything.
+        """
+        # Hidden commits that this one may be are hidden no more.
         self.hidden = [one for one in self.hidden if one.intent is not intent and one.subject != commit.subject]
         if any(one.is_same(commit.hash) for one in self.commits) or commit.hash in self.undone:
             return False
@@ -75,7 +88,7 @@ class History:
         if len(self.commits) >= MAX_COMMITS:
             self.truncated = True
             return False
-        self.undo(self.soft_reset)
+        self.undo(self.soft_reset)  # the new commit takes the place of what a soft reset removed
         self.soft_reset = []
         self.commits.append(commit)
         return True
@@ -105,7 +118,7 @@ class History:
         return True
 
     def undo(self, commits: Sequence[Commit]) -> None:
-        """Remember commits that were removed as undone; the caller removes them."""
+        """Add commits to the undone ones. The caller removes them from `commits`."""
         self.undone = [*self.undone, *(commit.hash for commit in commits)][-MAX_COMMITS:]
         subjects = [*self.undone_subjects.items(), *((commit.hash, commit.subject) for commit in commits)]
         self.undone_subjects = dict(subjects[-MAX_HIDDEN:])
@@ -113,7 +126,8 @@ class History:
     def hide(self, intent: Intent, result: CallResult, paths: tuple[str, ...]) -> None:
         """Note a commit command that may have worked and that git printed nothing about.
 
-        If a soft reset removed commits, the one that it commits again counts from now on.
+        After a soft reset, the command commits changes of a removed commit again: the one with its subject, or the
+        first if its subject is unknown. That commit counts again.
         """
         subject = intent.subject
         if intent.reuses:
@@ -152,7 +166,9 @@ class History:
             self.reset(intent.target.split(" "))
 
     def reset(self, arguments: Sequence[str]) -> None:
-        """Apply `git reset`: remove the commits after its target; a hard reset undoes them unless protected."""
+        """Apply `git reset` with these arguments: remove the commits after its target. A hard reset undoes them, unless
+        they are protected; any other keeps them in `soft_reset`. Resets of single files do nothing.
+        """
         flags = {word for word in arguments if word.startswith("-")}
         targets = [word for word in arguments if word and word not in flags]
         if "--" in arguments or len(targets) != 1:
@@ -173,7 +189,9 @@ class History:
         `is_plain`: without a mode, where a bare word may be a file to unstage instead of a branch.
         """
         if match := BEFORE_HEAD.fullmatch(target):
-            steps = sum(int(step[1:] or 1) if step[0] == "~" else 1 for step in re.findall(r"~\d*|\^", match[1]))
+            steps = match[1].count("^")
+            for number in re.findall(r"~(\d*)", match[1]):
+                steps += int(number or 1)
             return max(0, len(self.commits) - steps) if steps else None
         if HASH.fullmatch(target):
             for index, commit in enumerate(self.commits):
@@ -189,9 +207,10 @@ class History:
         return start
 
     def add_logged(self, result: CallResult, *, is_head: bool) -> int:
-        """Count the hidden commits that a log lists by their subject, or first if they are HEAD; returns how many.
+        """Count the hidden commits that a log lists; returns how many. `is_head`: the log's first commit is HEAD.
 
-        `is_head`: the log's first commit is HEAD.
+        A hidden commit is listed if the log has its subject, or if both it and the log's first entry are HEAD and their
+        subjects don't differ.
         """
         if not self.hidden:
             return 0
@@ -206,22 +225,18 @@ class History:
             subject = hidden.subject
             hash_ = by_subject.get(subject) or by_subject.get(subject[:SUBJECT_PREFIX] + "…", "")
             if len(subject) < MIN_SUBJECT or not hash_:
-                # The log doesn't list it by its subject, but its first entry may be it: if both are HEAD, and their
-                # subjects don't differ. A subject with a shell variable can't be compared, nor need it be if the same
-                # call commits and prints the log.
-                is_comparable = subject and "$" not in subject and hidden.at != result.at
-                hash_, subject = entries[0] if entries and is_head and hidden.is_head else ("", "")
-                if is_comparable and subject not in ("", hidden.subject):
-                    hash_ = ""
+                hash_ = ""
+                if entries and is_head and hidden.is_head and hidden.may_have_subject(entries[0][1], result.at):
+                    hash_, subject = entries[0]
             if hash_ and self.reveal(hidden, hash_, subject, result.at):
                 count += 1
         return count
 
     def add_pushed(self, refs: Sequence[outputs.PushedRef], at: int) -> int:
-        """Count the last hidden commit if a push shows a new hash and no other commit came after it; returns how many
-        were counted. All commits so far are protected from now on.
+        """Count the last hidden commit if a push shows a new hash and no other commit came after it. A forced push over
+        an own commit gives that commit its new hash instead. All commits so far are protected from now on.
 
-        A forced push over an own commit gives that commit its new hash.
+        Returns how many hidden commits were counted.
         """
         count = 0
         for ref in refs:
@@ -236,14 +251,18 @@ class History:
         return count
 
     def find_replaced_tip(self, old: str) -> int | None:
-        """The index of the commit that a forced push replaces: the old tip, or the last with its subject."""
+        """The index of the commit that a forced push over `old` replaces: the commit with that hash, or if that was
+        undone, the last commit with its subject. None if there is none.
+        """
         if not old:
             return None
         for index, commit in enumerate(self.commits):
             if commit.is_same(old):
                 return index
-        undone = (subject for hash_, subject in self.undone_subjects.items() if hash_.startswith(old[:7]))
-        return self.find_subject(next(undone, ""))
+        for undone_hash, subject in self.undone_subjects.items():
+            if undone_hash.startswith(old[:SHORT_HASH]):
+                return self.find_subject(subject)
+        return None
 
     def reveal(self, hidden: _HiddenCommit, hash_: str, subject: str, at: int) -> bool:
         """Count a hidden commit whose hash an output shows; returns whether that changed anything."""

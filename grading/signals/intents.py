@@ -32,6 +32,10 @@ VERB_RUNNERS = frozenset(
 LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye"})
 # At most so many commit intents of one call, and so many intents of each other kind.
 MAX_COMMITS, MAX_OF_A_KIND = 200, 40
+# At most so many commits of one cherry-pick or revert.
+MAX_PICKED = 50
+# So many commands before a commit may have written its message to a file.
+MAX_COMMANDS_BEFORE = 5
 PREPARING_PROGRAMS = frozenset({"cd", "export", "source", ".", "set", "pushd", "unset", "echo"})
 # Programs that may commit. `done` ends a loop and `function` begins a definition: their commands may run repeatedly.
 OPAQUE_PROGRAMS = frozenset({"make", "just", "done", "function", "gt", "jj", "sl", "cz", "oco", "lerna"})
@@ -104,7 +108,8 @@ class Intent:
 def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...] = ()) -> tuple[Intent, ...]:
     """The intents of a call: of each of its simple commands, or of the tool itself if it isn't a shell.
 
-    `throwaway` has for each command whether its repository is throwaway.
+    `throwaway` has for each command whether its repository is throwaway; empty if none is. `added` collects the paths
+    of the `git add`s so far.
     """
     if not commands:
         request = forges.parse_tool_call(call.name, call.arguments)
@@ -124,8 +129,8 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
         is_proven = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
         prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
         is_first = all(one.program in PREPARING_PROGRAMS or not one.argv for one in before)
-        is_git = command.program == "git"
-        for intent in _git_intents(rest, before, added) if is_git else _other_intents(command):
+        own_intents = _git_intents(rest, before, added) if command.program == "git" else _other_intents(command)
+        for intent in own_intents:
             # A command after `||` runs only if the one before failed: a reset that may not have run is skipped.
             if intent.kind is HeadMove.RESET and before and before[-1].then == "||":
                 continue
@@ -162,7 +167,10 @@ def is_continuation(call: ToolCall) -> bool:
 
 
 def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iterator[Intent]:
-    """The intents of the first of the commands, a git command. Appends the paths of a `git add` to `added`."""
+    """The intents of the first of `commands`, a git command; `before` are the call's commands before it.
+
+    Appends the paths of a `git add` to `added`.
+    """
     verb, arguments = _split_git(commands[0].argv)
     operands = [word for word in arguments if not word.startswith("-")]
     if verb == "add":
@@ -181,29 +189,25 @@ def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iter
     if verb in HEAD_MOVING_VERBS:
         yield Intent(kind=HeadMove.ELSEWHERE)
     if verb in COMMITTING_VERBS or (verb == "rebase" and "--continue" in arguments):
-        picked = operands if verb != "merge" else []
-        yield Intent(kind=None, rewrites=verb == "rebase", times=max(1, len(picked[:50])), is_merge=verb == "merge")
-        if any(".." in word for word in picked):
+        picked = operands if verb != "merge" else []  # each makes a commit
+        times = max(1, min(len(picked), MAX_PICKED))
+        yield Intent(kind=None, rewrites=verb == "rebase", times=times, is_merge=verb == "merge")
+        if any(".." in word for word in picked):  # a range of unknown length
             yield Intent(kind=None, opaque=True)
     elif COMMIT_ALIAS.search(verb) and verb != "commit":
         yield Intent(kind=None, opaque=True)
 
 
 def _commit_intent(commands: Commands, before: Commands, arguments: tuple[str, ...], added: list[str]) -> Intent:
-    """The intent of the first of the commands, a `git commit`; `added` are the paths of `git add`s before it."""
+    """The intent of the first of `commands`, a `git commit` with these arguments.
+
+    `before` are the call's commands before it, and `added` the paths of the `git add`s among them.
+    """
     paths: list[str] = []
     for flag, word in zip(("", *arguments), arguments, strict=False):
         if not word.startswith("-") and not VALUED_FLAG.fullmatch(flag) and flag not in REUSE_FLAGS:
             paths.append(word)
-    # The message from the command line, a here-document, or a file that a command before wrote.
-    flags = list(pairwise(commands[0].argv))
-    message = next((word for flag, word in flags if MESSAGE_FLAG.fullmatch(flag)), "")
-    message = message or next((word[10:] for word in commands[0].argv if word.startswith("--message=")), "")
-    if message.startswith("$()") and before:
-        message = before[-1].document or ""
-    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
-    documents = (one.document for one in before[-5:] for path, _ in one.outputs if path == file)
-    message = message or commands[0].document or next(documents, None) or ""
+    message = _commit_message(commands[0], before)
     shows_hash = False  # whether a later command that runs only if the commit succeeds prints the hash of HEAD
     for earlier, command in pairwise(commands):
         if earlier.then != "&&":
@@ -223,6 +227,28 @@ def _commit_intent(commands: Commands, before: Commands, arguments: tuple[str, .
     )
 
 
+def _commit_message(command: ShellCommand, before: Commands) -> str:
+    """The message of a `git commit`: from its flags, its here-document, or the file that a command before wrote; "" if
+    it is unknown.
+    """
+    flags = list(pairwise(command.argv))
+    message = next((word for flag, word in flags if MESSAGE_FLAG.fullmatch(flag)), "")
+    if not message:
+        prefix = "--message="
+        message = next((word.removeprefix(prefix) for word in command.argv if word.startswith(prefix)), "")
+    if message.startswith("$()") and before:  # `-m "$(cat <<EOF …)"`: the command in it comes just before
+        message = before[-1].document or ""
+    if message:
+        return message
+    if command.document:
+        return command.document
+    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
+    for earlier in before[-MAX_COMMANDS_BEFORE:]:
+        if any(path == file for path, _ in earlier.outputs):
+            return earlier.document or ""
+    return ""
+
+
 def _other_intents(command: ShellCommand) -> Iterator[Intent]:
     """The intents of a command that isn't git: a forge's program, a test runner, or a script that may commit."""
     if command.program in forges.PROGRAMS:
@@ -239,7 +265,9 @@ def _other_intents(command: ShellCommand) -> Iterator[Intent]:
     if (runner := _test_runner(command.argv)) is not None:
         yield Intent(kind=Check.TESTS, target=runner)
         return
-    script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
+    script = command.argv[0] if command.argv else ""
+    if command.program in SHELLS and len(command.argv) > 1:
+        script = command.argv[1]
     if INTERPRETERS.match(command.program):
         may_commit = "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
     else:
@@ -276,7 +304,9 @@ def _prints_head(command: ShellCommand) -> bool:
 
 
 def _test_runner(argv: tuple[str, ...]) -> str | None:
-    """The name of the test runner that an argv starts, or None."""
+    """The name of the test runner that an argv starts, with its verb if it has one (`npm test`); None if it starts none
+    or runs no tests.
+    """
     if {"--listTests", "--list", "--collect-only", "--version", "--help", "-h"} & set(argv):
         return None
     programs = [word.rsplit("/", 1)[-1] for word in argv if not word.startswith("-")][:6]

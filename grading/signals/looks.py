@@ -25,7 +25,10 @@ READING_KINDS = frozenset({"read", "search", "web"})
 
 
 def find_reads(call: ToolCall, commands: tuple[ShellCommand, ...], digest: str) -> Iterator[str]:
-    """A key for each thing that a call reads, the same for the same thing; `digest` is the key of the call itself."""
+    """A key for each thing that a call reads, the same for the same thing; none unless the call is understood.
+
+    `digest` identifies the call itself: it is the key of a search, of a web page, and of a read without a path.
+    """
     if call.clarity is not Clarity.UNDERSTOOD:
         return
     if call.kind in READING_KINDS:
@@ -42,7 +45,7 @@ def find_reads(call: ToolCall, commands: tuple[ShellCommand, ...], digest: str) 
             # A filter at the end of a pipeline has no operand: it reads no file of its own.
             has_name = any(not word.startswith("-") for word in arguments)
             has_operand = has_name or program in ("ls", "tree", "ps", "env", "df", "dir")
-            writes = any(word.startswith(flag) for flag in WRITING_FLAGS.get(program, ()) for word in arguments)
+            writes = any(word.startswith(WRITING_FLAGS.get(program, ())) for word in arguments)
             reads = has_operand and not writes
         if reads:
             yield " ".join(command.argv)[:400]

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-# So much of an output is read at each end.
+# So many characters of an output are read at each end.
 MAX_END = 400_000
+# So many characters after a commit's line are searched for its paths, and for its count of files.
+MAX_BELOW_COMMIT, MAX_BEFORE_STAT = 20_000, 400
+# So many characters after a commit's full hash are searched for its subject.
+MAX_BEFORE_SUBJECT = 1_000
 ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 COMMIT = re.compile(
     r"^\[(?P<branch>detached HEAD|[^\s\[\]]{1,250})(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\]"
@@ -171,22 +175,22 @@ def parse_commit_lines(text: str) -> Iterator[CommitLine]:
     matches = list(COMMIT.finditer(text))
     for index, match in enumerate(matches):
         end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
-        below = text[match.end() : min(end, match.end() + 20_000)]
+        below = text[match.end() : min(end, match.end() + MAX_BELOW_COMMIT)]
         yield CommitLine(
             hash=match["hash"],
             branch=match["branch"],
             subject=match["subject"].strip(),
             paths=tuple(path["path"] for path in MODE_PATH.finditer(below)),
-            has_stat=DIFFSTAT.search(below[:400]) is not None,
+            has_stat=DIFFSTAT.search(below[:MAX_BEFORE_STAT]) is not None,
         )
 
 
 def parse_pushes(text: str) -> Iterator[PushedRef]:
-    """The branches and tags that pushes updated."""
+    """The branches and tags that pushes updated, each with the remote's address from the last `To` line above it."""
     addresses = list(PUSHED_TO.finditer(text))
     for match in islice(PUSH.finditer(text), MAX_PUSHED_REFS):
-        preceding = bisect_left(addresses, match.start(), key=lambda address: address.start())
-        address = addresses[preceding - 1]["address"] if preceding else ""
+        count_above = bisect_left(addresses, match.start(), key=lambda address: address.start())
+        address = addresses[count_above - 1]["address"] if count_above else ""
         yield PushedRef(
             address=address,
             source=match["source"],
@@ -202,8 +206,8 @@ def parse_log(text: str) -> Iterator[tuple[str, str]]:
     for match in islice(LOG_ENTRY.finditer(text), MAX_LOG_ENTRIES):
         subject = match["subject"] or ""
         if match["full"]:
-            below = INDENTED.search(text, match.end(), match.end() + 1_000)
-            subject = below["subject"] if below else ""
+            indented = INDENTED.search(text, match.end(), match.end() + MAX_BEFORE_SUBJECT)
+            subject = indented["subject"] if indented else ""
         yield match["short"] or match["full"], subject.strip()
 
 
@@ -226,33 +230,35 @@ def read_test_outcome(text: str) -> bool | None:
 
 
 def never_ran(text: str) -> bool:
-    """Whether a test runner that failed without a summary never started: a short error says so, or a user refused."""
+    """Whether a test runner never started, by the output of a call that failed without a summary of tests: a short
+    error message says so, or that the user refused the call.
+    """
     could_not_start = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
     return bool(could_not_start or REJECTED.match(text))
 
 
 def parse_workflow_runs(text: str) -> dict[str, bool]:
-    """Whether the latest run of each workflow passed, by "workflow@branch"; runs without a conclusion are left out.
+    """Whether the latest run of each workflow passed, by "workflow@branch"; left out if it has no conclusion yet.
 
     From a list of runs (newest first, as text or JSON) or from the header of one run.
     """
-    rows = [(m["workflow"], m["branch"], m["conclusion"]) for m in islice(RUN_ROW.finditer(text), MAX_RUNS)]
-    rows += [(m["workflow"], m["branch"], m["mark"]) for m in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
+    rows = [(run["workflow"], run["branch"], run["conclusion"]) for run in islice(RUN_ROW.finditer(text), MAX_RUNS)]
+    rows += [(run["workflow"], run["branch"], run["mark"]) for run in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
     for run in _json_objects(text):
         if run.get("headBranch") and "conclusion" in run:
             workflow = str(run.get("workflowName") or run.get("name") or "")
             rows.append((workflow, str(run["headBranch"]), str(run.get("conclusion"))))
-    last: dict[str, str] = {}
-    for workflow, branch, state in rows:
-        last.setdefault(f"{workflow}@{branch}"[:300], state)
-    return {run: CONCLUSIONS[state] for run, state in last.items() if state in CONCLUSIONS}
+    latest: dict[str, str] = {}
+    for workflow, branch, conclusion in rows:
+        latest.setdefault(f"{workflow}@{branch}"[:300], conclusion)
+    return {name: CONCLUSIONS[conclusion] for name, conclusion in latest.items() if conclusion in CONCLUSIONS}
 
 
 def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
     """The URLs in a command's output that match `pattern`.
 
-    Of JSON, the URL of its first object, if that matches. Otherwise every match that is a whole line; if none is, the
-    first match.
+    If the output is JSON and its first object has a URL: that URL, or none if it doesn't match. Otherwise every match
+    that is a whole line; if none is, the first match.
     """
     objects = _json_objects(text)
     if objects:
@@ -272,9 +278,12 @@ def _is_whole_line(text: str, match: re.Match[str]) -> bool:
 
 
 def _json_objects(text: str) -> list[dict[str, Any]]:
-    """The JSON object, or list of objects, in an output; it must begin the text or a line. Otherwise empty."""
+    """The objects of the JSON in an output, which is an object or a list; empty if there is none.
+
+    It must be at the first brace or bracket of the text, at the beginning of the text or of a line.
+    """
     start = text.find("{")
-    if "[" in text[: start + 1]:
+    if "[" in text[: start + 1]:  # a list of objects
         start = text.find("[")
     if start < 0 or (text[:start].strip() and not text[:start].endswith("\n")):
         return []

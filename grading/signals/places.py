@@ -79,7 +79,9 @@ class Places:
         return False
 
     def is_own_remote(self, address: str) -> bool:
-        """Whether a push goes to a temporary path or to a bare repository that the session made."""
+        """Whether a push to `address` goes to a temporary path or to a bare repository that the session made; that is
+        recognised by its name alone.
+        """
         if REMOTE.search(address):
             return False
         path = address.removeprefix("file://")
@@ -106,9 +108,10 @@ class _Walk:
 
     def track(self, command: ShellCommand) -> bool:
         """Follow one command; returns whether it acts on a throwaway repository."""
-        while self.outer and command.level < self.outer[-1][0]:
+        while self.outer and command.level < self.outer[-1][0]:  # a subshell has ended
             _, self.cwd = self.outer.pop()
-        if command.level > (self.outer[-1][0] if self.outer else 0):
+        current_level = self.outer[-1][0] if self.outer else 0
+        if command.level > current_level:
             self.outer.append((command.level, self.cwd))
         assignments = list(command.assigned)
         if command.program in ("export", "local", "declare", "readonly"):
@@ -151,8 +154,8 @@ class _Walk:
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
-        """Note the repository that `git init` makes: as throwaway in a temporary directory, else until its output shows
-        where it is.
+        """Note the repository that `git init` makes. In a temporary directory it is throwaway; elsewhere it is pending,
+        because the output may show that its path leads to a temporary directory.
         """
         operands = _operands(arguments, INIT_VALUED)
         repository = _join(directory, self.expand(operands[0])) if operands else directory
@@ -164,7 +167,9 @@ class _Walk:
             self.places.pending_init = repository
 
     def track_clone(self, directory: str, arguments: list[str]) -> None:
-        """Note a clone of a local repository if it is in a temporary directory or the session made its source."""
+        """Note a clone of a local repository if it is in a temporary directory or the session made its source: as a
+        throwaway repository, or as a bare one.
+        """
         operands = [self.expand(word) for word in _operands(arguments, CLONE_VALUED)]
         if not operands or REMOTE.search(operands[0]):
             return

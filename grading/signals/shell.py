@@ -136,7 +136,8 @@ def parse(text: str) -> tuple[ShellCommand, ...]:
 class _Scanner:
     """A scanner of one text. `offset` is the next character's, `level` the number of subshells around it.
 
-    `open_documents` are the end markers of here-documents that the current line announced, with their commands.
+    `open_documents` are the end markers of here-documents that the current line announced, with the drafts of their
+    commands. `depth`, an argument of its methods, counts the substitutions `$(…)` around the current scan.
     """
 
     def __init__(self, text: str) -> None:
@@ -153,7 +154,7 @@ class _Scanner:
         return self.commands
 
     def scan(self, depth: int) -> None:
-        """Scan commands up to the closing parenthesis of this level, or the end of the text."""
+        """Scan commands up to the parenthesis that closes this scan's substitution, or to the end of the text."""
         draft = _Draft()
         outer_level = self.level
         while (match := TOKEN.match(self.text, self.offset)) is not None:
@@ -161,7 +162,7 @@ class _Scanner:
             kind = match.lastgroup or ""
             if kind in ("q1", "q2", "q3"):
                 kind = "heredoc"
-            if kind == "close" and self.level <= outer_level:
+            if kind == "close" and self.level <= outer_level:  # the parenthesis that this scan began after
                 break
             draft = self.take_token(kind, match, draft, depth)
         self.end_command(draft, "" if depth == 0 else ";")
@@ -224,7 +225,10 @@ class _Scanner:
             self.level -= 1
 
     def read_documents(self) -> None:
-        """Skip the bodies of the here-documents that this line announced, and give them to their commands."""
+        """Skip the bodies of the here-documents that the line announced, and give them to the drafts of their commands.
+
+        A body ends at a line with its marker, or at the end of the text.
+        """
         for marker, draft in self.open_documents:
             end = re.compile(rf"^\t*{re.escape(marker)}[ \t\r]*$", re.MULTILINE).search(self.text, self.offset)
             draft.document = self.text[self.offset : end.start() if end else len(self.text)]
@@ -247,29 +251,11 @@ class _Scanner:
 
 
 def _unwrap(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
-    """The commands without assignments, keywords and wrappers; the commands of its script instead of a `sh -c`.
-
-    `depth` limits how deep scripts within scripts are unwrapped.
+    """The commands without wrappers and the like before their programs. A `sh -c` is replaced by the commands of its
+    script, one level deeper. `depth` limits how deep scripts within scripts are unwrapped.
     """
     for command in commands:
-        argv = command.argv
-        assigned: list[tuple[str, str]] = []
-        index = 0
-        while index < len(argv):
-            program = argv[index].rsplit("/", 1)[-1]
-            verb = f"{program} {argv[index + 1]}" if index + 1 < len(argv) else ""
-            if match := ASSIGNMENT.match(argv[index]):
-                assigned.append((match["name"], argv[index][match.end() :]))
-                index += 1
-            elif program in KEYWORDS:
-                index += 1
-            elif verb in RUNNING_VERBS and index + 2 < len(argv):
-                index = _skip_options(argv, index + 2, RUNNING_VERBS[verb].split())
-            elif program in WRAPPERS and index + 1 < len(argv):
-                index = _skip_options(argv, index + 1, WRAPPERS[program].split())
-            else:
-                break
-        unwrapped = replace(command, argv=argv[index:], assigned=tuple(assigned))
+        unwrapped = _strip_wrappers(command)
         script = _inner_script(unwrapped)
         if script is None or depth == 0:
             yield unwrapped
@@ -279,6 +265,28 @@ def _unwrap(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
         yield from inner[:-1]
         if inner:
             yield replace(inner[-1], then=command.then)
+
+
+def _strip_wrappers(command: ShellCommand) -> ShellCommand:
+    """The command without the assignments, keywords and wrappers (`A=1 if sudo …`, `uv run …`) before its program."""
+    argv = command.argv
+    assigned: list[tuple[str, str]] = []
+    index = 0
+    while index < len(argv):
+        program = argv[index].rsplit("/", 1)[-1]
+        verb = f"{program} {argv[index + 1]}" if index + 1 < len(argv) else ""
+        if match := ASSIGNMENT.match(argv[index]):
+            assigned.append((match["name"], argv[index][match.end() :]))
+            index += 1
+        elif program in KEYWORDS:
+            index += 1
+        elif verb in RUNNING_VERBS and index + 2 < len(argv):
+            index = _skip_options(argv, index + 2, RUNNING_VERBS[verb].split())
+        elif program in WRAPPERS and index + 1 < len(argv):
+            index = _skip_options(argv, index + 1, WRAPPERS[program].split())
+        else:
+            break
+    return replace(command, argv=argv[index:], assigned=tuple(assigned))
 
 
 def _skip_options(argv: tuple[str, ...], index: int, valued: Collection[str]) -> int:
@@ -291,7 +299,7 @@ def _skip_options(argv: tuple[str, ...], index: int, valued: Collection[str]) ->
 def _inner_script(command: ShellCommand) -> str | None:
     """The script that a command runs in a shell, on another machine or in a container; None if it runs none.
 
-    The word after `sh -c`, the words after `eval`, `ssh` or `docker exec`, or a here-document.
+    It is the word after `sh -c`, the words after `eval`, `ssh HOST` or `docker exec CONTAINER`, or a here-document.
     """
     argv = command.argv
     if command.program == "eval":
@@ -300,21 +308,26 @@ def _inner_script(command: ShellCommand) -> str | None:
         host = _skip_options(argv, 1, SSH_VALUED)
         return " ".join(argv[host + 1 :]) or command.document
     if command.program in CONTAINERS or command.program in ("docker-compose", "kubectl"):
-        # `docker exec`, `docker compose exec` or `kubectl exec` run a command.
-        valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
-        verb = _skip_options(argv, 1, valued)
-        if argv[verb : verb + 1] == ("compose",):
-            verb = _skip_options(argv, verb + 1, valued)
-        if argv[verb : verb + 1] != ("exec",):
-            return None
-        container = _skip_options(argv, verb + 1, valued)
-        inner_argv = argv[container + 1 :]
-        if inner_argv[:1] == ("--",):
-            inner_argv = inner_argv[1:]
-        return shlex.join(inner_argv) if inner_argv else None
+        return _container_script(argv)
     if command.program not in SHELLS:
         return None
     for flag, word in pairwise(argv[1:]):
         if re.fullmatch(r"-[a-z]*c", flag):
             return word
-    return command.document if len(argv) == 1 or argv[1] in ("-s", "-e", "-l") else None
+    reads_input = len(argv) == 1 or argv[1] in ("-s", "-e", "-l")
+    return command.document if reads_input else None
+
+
+def _container_script(argv: tuple[str, ...]) -> str | None:
+    """The command that `docker exec`, `docker compose exec` or `kubectl exec` runs; None for other argvs."""
+    valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
+    verb = _skip_options(argv, 1, valued)
+    if argv[verb : verb + 1] == ("compose",):
+        verb = _skip_options(argv, verb + 1, valued)
+    if argv[verb : verb + 1] != ("exec",):
+        return None
+    container = _skip_options(argv, verb + 1, valued)
+    inner_argv = argv[container + 1 :]
+    if inner_argv[:1] == ("--",):
+        inner_argv = inner_argv[1:]
+    return shlex.join(inner_argv) if inner_argv else None

@@ -55,6 +55,8 @@ class Text:
 def read_lines(lines: Sequence[str]) -> Text:
     """Measure the text of a file with these lines, up to `MAX_TEXT` characters.
 
+    Front matter, the marks of code blocks, targets of links, URLs, tags, entities and numbers are not text.
+
     >>> read_lines(["# Notes", "", "| --- |", "<br>", "[one](https://a.test) `two`"]).characters
     13
     """

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange, loosens
@@ -19,15 +20,28 @@ MAX_KEY = 300
 MAX_OPEN_INTENTS = 50
 
 
+class _ChangeCounts(NamedTuple):
+    """`change_count`, `edit_count` and `loosened_count` of a `Work` at one time."""
+
+    change: int
+    edit: int
+    loosened: int
+
+
 class Work:
     """The commits, effects, file changes and test runs confirmed so far, and the intents that may still be confirmed.
 
-    `open_intents` pairs each open intent with the id of the shell or task it runs in ("" if unknown).
-    `script_paths` maps file names to the paths that scripts named and may have written.
-    `failing` maps each failing check to (`change_count`, `edit_count`, `loosened_count`) at its first failure.
-    `change_count` counts confirmed changes of every kind, also those that the capped lists leave out; of these,
+    `change_count` counts confirmed changes of every kind, also those that the capped lists leave out. Of these,
     `loosened_count` are file changes that loosen tests, and `edit_count` all other file changes. `count_when_fixed` is
-    the `change_count` when tests were last counted as fixed.
+    the `change_count` when tests were last counted as fixed. `failing` has these counts at the first failure of each
+    check that fails.
+
+    `open_intents` pairs each open intent with the id of the shell or task it runs in ("" if unknown).
+    `requested_merges` are pull requests that the session may have merged, without an output that says so.
+    `comment_digests` are of the comments posted. `existing_paths` are files read or written so far. `script_paths` maps
+    file names to the paths that scripts named and may have written. `appended` has (path, lines) of each change that
+    only appends: the same lines are not counted twice. `line_count` sums the lines of all file changes; beyond
+    MAX_STORED_LINES, changes are stored without their lines.
     """
 
     def __init__(self, places: Places) -> None:
@@ -43,7 +57,7 @@ class Work:
         self.script_paths: dict[str, set[str]] = {}
         self.appended: set[tuple[str, tuple[str, ...]]] = set()
         self.line_count = 0
-        self.failing: dict[str, tuple[int, int, int]] = {}
+        self.failing: dict[str, _ChangeCounts] = {}
         self.change_count = 0
         self.count_when_fixed = 0
         self.edit_count = 0
@@ -51,7 +65,7 @@ class Work:
         self.truncated = False
 
     def add_file(self, change: FileChange) -> None:
-        """Count a file change, unless it appends lines to a file that were appended to it before."""
+        """Count a file change, unless it only appends lines that were appended to the same file before."""
         if change.added and not change.removed and change.is_new is False:
             key = (change.path, change.added)
             if key in self.appended:
@@ -83,7 +97,7 @@ class Work:
                 self.script_paths.setdefault(path.rsplit("/", 1)[-1], set()).add(path)
 
     def confirm_writes(self, paths: Iterable[str], at: int) -> None:
-        """Count the paths that git lists as changed and an earlier script named."""
+        """Count the paths that git lists as changed if an earlier script named them; either may name only the end."""
         for path in paths:
             candidates = self.script_paths.get(path.rsplit("/", 1)[-1], set())
             if any(one.endswith(path) or path.endswith(one) for one in islice(candidates, MAX_OPEN_INTENTS)):
@@ -123,10 +137,12 @@ class Work:
                 self.add_commit(commit, intent)
             if isinstance(intent.kind, HeadMove):
                 self.move_head(intent, result)
+                stays_open = False
             elif intent.is_commit:
-                if not own_commits and self.confirm_silent_commit(intent, result, is_new=is_new):
-                    still_open.append(intent)
-            elif not self.confirm_other(intent, result) and result.ok is None:
+                stays_open = not own_commits and self.confirm_silent_commit(intent, result, is_new=is_new)
+            else:
+                stays_open = not self.confirm_other(intent, result) and result.ok is None
+            if stays_open:
                 still_open.append(intent)
         return still_open
 
@@ -138,7 +154,8 @@ class Work:
     def confirm_silent_commit(self, intent: Intent, result: CallResult, *, is_new: bool) -> bool:
         """Note a commit command that git printed nothing about as a hidden commit, if it may have worked.
 
-        Returns whether a later output may still show it.
+        Returns whether later output of the call may still announce the commit. `is_new`: this is the result of the call
+        itself, not later output of it.
         """
         if intent.opaque or confirm.has_nothing_to_commit(result):
             return False
@@ -174,29 +191,37 @@ class Work:
         self.change_count += self.history.add_logged(result, is_head=is_head)
 
     def confirm_other(self, intent: Intent, result: CallResult) -> bool:
-        """Count what a result shows of an intent that is not a commit; returns whether its outcome is shown."""
+        """Count what a result proves about an intent that is not a commit. Returns whether it proves anything; if not,
+        the intent may stay open.
+        """
         if intent.kind is EffectKind.PUSH:
             return self.confirm_push(intent, result)
+        if isinstance(intent.kind, EffectKind):
+            return self.confirm_effect(intent, intent.kind, result)
         if intent.kind is Check.MERGE:
             return self.confirm_merge(intent, result)
-        if isinstance(intent.kind, EffectKind):
-            keys = confirm.find_effect_keys(intent, result)
-            if keys and intent.body:
-                if intent.body in self.comment_digests:  # the same comment posted again
-                    return True
-                self.comment_digests.add(intent.body)
-            for key in keys:
-                self.add_effect(intent.kind, key, result.at)
-            if not keys and intent.kind is EffectKind.PR_MERGED and confirm.may_have_merged(intent, result):
-                self.requested_merges.add(intent.target)
-            return bool(keys)
         outcomes = confirm.find_check_outcomes(intent, result)
         for target, passed in outcomes.items():
             self.track_check(replace(intent, target=target), passed=passed, at=result.at)
         return bool(outcomes)
 
+    def confirm_effect(self, intent: Intent, kind: EffectKind, result: CallResult) -> bool:
+        """Count the effects of an intent's kind that a result proves; returns whether it proves any."""
+        keys = confirm.find_effect_keys(intent, result)
+        if keys and intent.body:
+            if intent.body in self.comment_digests:  # the same comment posted again
+                return True
+            self.comment_digests.add(intent.body)
+        for key in keys:
+            self.add_effect(kind, key, result.at)
+        if not keys and kind is EffectKind.PR_MERGED and confirm.may_have_merged(intent, result):
+            self.requested_merges.add(intent.target)  # counted if a later view of it shows the merge
+        return bool(keys)
+
     def confirm_merge(self, intent: Intent, result: CallResult) -> bool:
-        """Count a merge that the session requested, once a view of the pull request shows it as merged."""
+        """Count a merge that the session requested, once a view of the pull request shows it as merged. Returns whether
+        it does.
+        """
         is_shown = result.ok is not False and outputs.STATE_MERGED.search(result.text) is not None
         if intent.target not in self.requested_merges or not is_shown:
             return False
@@ -205,8 +230,10 @@ class Work:
         return True
 
     def confirm_push(self, intent: Intent, result: CallResult) -> bool:
-        """Count the refs that a push updated, except in repositories that the session made itself. Returns whether the
-        output lists any; a push that succeeds without listing any still shows that the commits are at the remote.
+        """Count the refs that the output of a push lists as updated, except in repositories that the session made
+        itself. Returns whether the output lists any.
+
+        Even a push that succeeds without listing any shows that the commits so far are at the remote.
         """
         pushed = list(outputs.parse_pushes(result.text))
         counted = [
@@ -220,20 +247,22 @@ class Work:
         return bool(pushed)
 
     def track_check(self, intent: Intent, *, passed: bool, at: int) -> None:
-        """Count a fix when a failing check passes after work in between; a rerun that passes fixes nothing.
+        """Note the outcome of a check, and count a fix when a failing check passes after changes in between.
 
-        Nor do tests count as fixed if the only work in between was to loosen tests.
+        A rerun that passes without changes fixes nothing. Nor is anything fixed if the only file changes in between
+        loosened tests.
         """
         key = f"{intent.kind}:{intent.target}"
         if intent.kind is Check.TESTS and len(self.test_runs) < MAX_RECORDS:
             self.test_runs.append(TestRun(runner=intent.target, passed=passed, at=at))
         if not passed:
             if len(self.failing) < MAX_RECORDS:
-                self.failing.setdefault(key, (self.change_count, self.edit_count, self.loosened_count))
+                self.failing.setdefault(key, _ChangeCounts(self.change_count, self.edit_count, self.loosened_count))
             return
-        change_count, edit_count, loosened_count = self.failing.pop(key, (self.change_count, 0, 0))
-        only_loosened = self.loosened_count > loosened_count and self.edit_count == edit_count
-        if change_count == self.change_count or only_loosened:
+        counts = self.failing.pop(key, None)
+        if counts is None or counts.change == self.change_count:
+            return
+        if self.loosened_count > counts.loosened and self.edit_count == counts.edit:
             return
         if intent.kind is Check.CI:
             self.add_effect(EffectKind.CI_FIXED, intent.target, at)
