@@ -59,13 +59,13 @@ def read_script(source: str, step_budget: StepBudget | None = None) -> Script:
     step_budget.spend(len(source) // 1000)
     tree = parse(source, step_budget)
     walker = _Walker(tree, step_budget)
-    with suppress(_FunctionExit):
+    with suppress(_FunctionExit, _ScriptExit):
         walker.execute_block(tree.root, VariableScope({}))
     return walker.script
 
 
 class _FunctionExit(Exception):
-    """Unwinds to the end of the function or script at `return`, `throw` or `exit()`, with the value returned."""
+    """Unwinds to the end of the function or script at `return` or `throw`, with the value returned."""
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
@@ -74,6 +74,10 @@ class _FunctionExit(Exception):
 
 class _Throw(_FunctionExit):
     """Unwinds to the next `catch` of the function."""
+
+
+class _ScriptExit(Exception):
+    """Unwinds to the end of the script at `exit()`."""
 
 
 class _Walker:
@@ -645,6 +649,10 @@ class _Walker:
                     return self._evaluate(body, scope)
                 self.execute_block(body, scope)
                 return Unknown()
+        except _Throw:
+            # The caller, or a `catch` somewhere, is walked as if it went on: no call is missed, but nothing is certain.
+            self.script.items = None
+            return Unknown()
         except _FunctionExit as function_exit:
             return function_exit.value
         finally:
@@ -674,7 +682,7 @@ class _Walker:
         if name.startswith(MODIFYING_FUNCTIONS):
             self._taint(first, arguments[1:])
         if name == "exit" and not self._branch_depth:
-            raise _FunctionExit
+            raise _ScriptExit
         if name in ("exit", "yield_control"):
             self.script.items = None  # what follows may not run, or print into a later output
         return self._call_library(name, first, arguments)

@@ -98,6 +98,7 @@ def test_what_is_not_written_down_is_not_guessed(source: str):
         ("const o = {n: 1}; (await tools.x({})).n += 1; (await tools.x({})).n++; delete (await tools.x({})).n", 3),
         ("let a; a ??= await tools.x({}); a += await tools.x({})", 2),
         ("function f() { try { return 1 } finally { tools.x({}) } } f()", 1),
+        ("async function f() { throw await tools.x({}) } await f().catch(e => tools.y({e})); await tools.z({})", 3),
         ("try { throw 1 } catch { await tools.x({}) } await tools.y({})", 2),
         ("names.map(async name => tools.x({name}))", 1),
         ("await tools.x({}).then(r => tools.y({r}), async e => { await tools.z({}) })", 3),
@@ -133,6 +134,8 @@ def test_a_call_inside_text_or_a_comment_is_none():
         ("const r = await tools.x({}); const l = [r]; l.reverse(); text(r)", [Result(0)]),
         ("const [a, b = 'c'] = [await tools.x({})]; text(a); text(b)", [Result(0), "c"]),
         ("const {a = 'b'} = await tools.x({}); text(a)", [Result(0, ("a",))]),
+        ("function f() { text('a'); exit() } f(); text('b')", ["a"]),
+        ("function f() { throw 1 } f(); text(await tools.x({}))", None),
         ("const {a = await tools.y({})} = await tools.x({}); text(a)", [Unknown(frozenset({0, 1}))]),
     ],
 )
