@@ -1,5 +1,6 @@
 """Compares the intents of a call with its output: which of them the result confirms."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,6 +12,7 @@ from grading.signals.model import Commit, EffectKind
 MAX_KEYS = 20
 MAX_COMMITS = 200
 CURRENT_BRANCH_KEY = "of the current branch"
+NUMBER_AT_END = re.compile(r"\d{1,9}\Z", re.ASCII)
 URL_PATTERNS = {
     EffectKind.PR_OPENED: outputs.PULL,
     EffectKind.ISSUE_OPENED: outputs.ISSUE,
@@ -98,7 +100,11 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     if kind in URL_PATTERNS:
         urls = outputs.find_urls(URL_PATTERNS[kind], result.text)
         return urls[:MAX_KEYS] if intent.repeats else urls[intent.nth : intent.nth + 1]
-    matches = islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS)
+    matches = [
+        match
+        for match in islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS)
+        if _may_mean_same(intent.target, match["what"] or "")
+    ]
     keys = [match["what"].rstrip(".") if match["what"] else intent.target or match.group() for match in matches]
     if keys:
         return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]
@@ -113,6 +119,12 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     if kind is EffectKind.PR_REVIEWED and intent.target:
         return [intent.target]
     return []
+
+
+def _may_mean_same(target: str, reference: str) -> bool:
+    """Whether two references (`12`, `o/r#12`, a URL) may mean the same issue or pull request; not if numbers differ."""
+    numbers = {match[0] for match in map(NUMBER_AT_END.search, (target, reference.rstrip("."))) if match}
+    return len(numbers) < 2  # noqa: PLR2004
 
 
 def may_have_merged(intent: Intent, result: CallResult) -> bool:

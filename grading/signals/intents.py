@@ -16,6 +16,11 @@ GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "
 COMMITTING_VERBS = frozenset({"merge", "cherry-pick", "revert"})
 HEAD_MOVING_VERBS = frozenset({"pull", "checkout", "switch", "merge", "rebase", "cherry-pick", "revert", "am"})
 LOG_VERBS = frozenset({"log", "show", "rev-parse", "reflog"})
+# Options of these verbs with which the first commit listed may be another than HEAD.
+SELECTING_OPTION = re.compile(
+    r"--(?:reverse|all|author|committer|grep|invert-grep|skip|until|before|merges|no-merges|branches|remotes|tags|"
+    r"diff-filter)(?:=|\Z)|-[SG]"
+)
 NO_PUSH_FLAGS = frozenset({"-n", "--dry-run", "--delete", "-d"})
 # A user's alias such as `git safe-commit` or `git ci`, but not git's own `commit-tree` and the like.
 COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
@@ -296,9 +301,11 @@ def shows_head(commands: Commands) -> bool:
 
 
 def _prints_head(command: ShellCommand) -> bool:
+    """Whether the first commit that a git command lists is HEAD: a log of HEAD without a SELECTING_OPTION."""
     verb, arguments = _split_git(command.argv) if command.program == "git" else ("", ())
-    if verb not in LOG_VERBS or {"--reverse", "--all", "--author", "--grep"} & set(arguments):
+    if verb not in LOG_VERBS or any(map(SELECTING_OPTION.match, arguments)):
         return False
+    # Digits are the value of `-n`.
     operands = {word for word in arguments if not word.startswith("-") and not word.isdigit()}
     return operands == {"HEAD"} or (not operands and verb != "rev-parse")
 

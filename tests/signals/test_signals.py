@@ -124,6 +124,11 @@ def test_a_quiet_commit_counts_when_the_call_then_shows_its_hash():
     assert commits_of("git commit -qm x", "") == []
 
 
+@pytest.mark.parametrize("option", ["--author=bob", "--grep=Fix", "--skip=1", "--skip 1", "--until=yesterday"])
+def test_a_log_that_may_leave_head_out_shows_no_quiet_commit(option):
+    assert commits_of(f"git commit -qm x && git log --oneline -1 {option}", "abc1234 Fix it") == []
+
+
 def test_a_later_log_shows_the_quiet_commit_of_that_subject_and_no_other():
     transcript = Transcript().run("git commit -qm \"$(cat <<'EOF'\nFix the thing\nEOF\n)\"")
     transcript.run("git log --oneline", "def5678 (HEAD -> main) Fix the thing\nabc1234 Older thing")
@@ -228,6 +233,12 @@ def test_an_effect_counts_when_its_result_shows_it(command, text, kind, key):
 def test_a_mention_or_a_failure_is_no_effect(command, text, failed):
     """I05, a merge read off a comment: impossible. Only a call with a result that shows it merges anything."""
     assert Transcript().run(command, text, failed=failed).signals.effects == ()
+
+
+def test_a_line_about_another_pull_request_confirms_nothing():
+    text = "X Pull request o/r#13 is not mergeable\n✓ Merged pull request o/r#12 (Fix)"
+    transcript = Transcript().run("gh pr merge 13; gh pr merge 12", text)
+    assert [effect.key for effect in transcript.signals.effects] == ["12"]
 
 
 def test_the_harness_own_link_and_the_tool_count_one_pull_request():
