@@ -7,7 +7,7 @@ same integers in the same transaction. So any order of verdicts, corrections and
 import math
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
@@ -222,10 +222,11 @@ def set_credits(
     return _append([_reversal(entry, **origin) for entry in stale], applies)
 
 
-def _lock_bandits(names: Collection[str]) -> list[Bandit]:
+def _lock_bandits(names: Iterable[str]) -> list[Bandit]:
     """The bandits of these names, locked until the transaction ends, in the order of their keys, so that two writers
     don't deadlock. Raises UnknownBandit.
     """
+    names = list(names)
     bandits = list(Bandit.objects.locked_each([name for name in names if name.isprintable()]))
     existing_names = {bandit.name for bandit in bandits}
     for name in names:
@@ -352,10 +353,8 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     number of rows of each kind. Decisions and draws stay, but don't name the observation any more.
     """
     observations = sorted(set(observations))
-    # All bandits are locked in one order, as by every other writer: two of them then never wait for each other.
-    affected = LedgerEntry.objects.filter(observation__in=observations).order_by("bandit__name")
-    for name in affected.values_list("bandit__name", flat=True).distinct():
-        touch(Bandit.objects.locked(name))
+    affected = LedgerEntry.objects.filter(observation__in=observations).order_by()
+    touch(*_lock_bandits(affected.values_list("bandit__name", flat=True).distinct()))
     for observation in observations:
         entries = LedgerEntry.objects.filter(observation=observation)
         for entry in entries.live():

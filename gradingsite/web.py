@@ -85,11 +85,12 @@ def load_code() -> None:
 def serve(process: int, application: Callable[..., Any], sock: socket.socket, counts: SharedCounts) -> None:
     """Serve until a stop signal. Runs in a forked process, where `keep_running` has left these signals blocked."""
     from grading import monitoring
+    from grading.api.gate import refusal_of
     from grading.health.liveness import Component
     from gradingsite import telemetry
 
     counts.clear(process)
-    server = WebServer(application, gate, sock, counts=counts, process=process)
+    server = WebServer(application, partial(gate, refusal_of), sock, counts=counts, process=process)
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: server.stop())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
@@ -98,10 +99,8 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
     server.run()
 
 
-def gate(environ: Environ) -> EarlyReply | None:
-    """The reply to a request whose body must not be read; None to read it. The web server calls it (`server.Gate`)."""
-    from grading.api.gate import refusal_of
-
+def gate(refusal_of: Callable[[Environ], Any], environ: Environ) -> EarlyReply | None:
+    """The reply to a request whose body must not be read; None to read it (`server.Gate`)."""
     response = refusal_of(environ)
     if response is None:
         return None

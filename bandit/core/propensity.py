@@ -131,6 +131,6 @@ def propensities(chance: Floats, *, floor: float) -> Floats:
     would take more than half of all draws, f is 1/(2K).
     """
     count = len(chance)
-    least = min(floor, 0.5 / count)
-    shares: Floats = least + (1 - count * least) * chance / chance.sum()
+    lowered_floor = min(floor, 0.5 / count)
+    shares: Floats = lowered_floor + (1 - count * lowered_floor) * chance / chance.sum()
     return shares

@@ -704,14 +704,13 @@ class _Walker:
             if isinstance(value, str):
                 self._step_budget.spend(len(value) // 1000)
                 return value
-            calls = self._calls(value)
-            if self._is_modified(value):
-                return Unknown(calls)
-            if isinstance(value, list):
+            is_modified = self._is_modified(value)
+            if isinstance(value, list) and not is_modified:
                 return [self._copy(part) for part in value]
-            if isinstance(value, dict):
+            if isinstance(value, dict) and not is_modified:
                 return {key: self._copy(part) for key, part in value.items()}
-            return Unknown(calls) if calls & self.script.tampered else value
+            calls = self._calls(value)
+            return Unknown(calls) if is_modified or calls & self.script.tampered else value
 
     def _call_library(self, name: str, first: Any, arguments: list[Any]) -> Any:
         """The result of calling a function of the language's standard library; `first` is its first argument."""

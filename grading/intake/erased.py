@@ -55,24 +55,29 @@ def read(folder: Path) -> list[Erased]:
     with a warning: the erasure's row has the same.
     """
     try:
-        lines = (folder / FILE).read_text().splitlines()
+        return _parse((folder / FILE).read_text(), folder / FILE)
     except FileNotFoundError:
         return []
+
+
+def _parse(text: str, path: Path) -> list[Erased]:
     erasures = []
-    for line in lines:
+    for line in text.splitlines():
         try:
             data = json.loads(line)
             erasures.append(Erased(at=dt.datetime.fromisoformat(data["at"]), digests=tuple(data["digests"])))
         except (ValueError, KeyError, TypeError):
-            logger.warning("%s has an unreadable line: %.80r", folder / FILE, line)
+            logger.warning("%s has an unreadable line: %.80r", path, line)
     return erasures
 
 
 def append(erasures: Iterable[Erased], folder: Path) -> None:
     """Add erasures to those recorded in a folder of backups, each once."""
-    path, recorded_before = folder / FILE, set(read(folder))
-    text_before = path.read_text() if path.exists() else ""
-    with path.open("a") as file:
+    path = folder / FILE
+    with path.open("a+") as file:
+        file.seek(0)
+        text_before = file.read()
+        recorded_before = set(_parse(text_before, path))
         if text_before and not text_before.endswith("\n"):  # a crash cut off the last line
             file.write("\n")
         for each in erasures:

@@ -8,6 +8,7 @@ import hashlib
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,11 +105,9 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
     found_artifacts: dict[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = {}
     is_patch_unreadable = patch_row is not None and changes is None
     if not is_patch_unreadable:
-        try:
+        with suppress(Exception):  # the grader raises it again and stores it
             matches = artifacts.find_artifacts(search.rules, patch=changes, signals=signals, root=search.root)
             found_artifacts[search] = matches
-        except Exception:  # noqa: BLE001, S110 - the grader raises it again and stores it
-            pass
     return ParsedFiles(
         signals={log.sha256: signals} if log is not None and signals is not None else {},
         patches={patch_row.sha256: changes} if patch_row is not None and changes is not None else {},

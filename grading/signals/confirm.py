@@ -100,12 +100,11 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     if kind in URL_PATTERNS:
         urls = outputs.find_urls(URL_PATTERNS[kind], result.text)
         return urls[:MAX_KEYS] if intent.repeats else urls[intent.nth : intent.nth + 1]
-    matches = [
-        match
-        for match in islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS)
-        if _may_mean_same(intent.target, match["what"] or "")
-    ]
-    keys = [match["what"].rstrip(".") if match["what"] else intent.target or match.group() for match in matches]
+    keys = []
+    for match in islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS):
+        reference = (match["what"] or "").rstrip(".")
+        if _may_mean_same(intent.target, reference):
+            keys.append(reference or intent.target or match.group())
     if keys:
         return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]
     # Without a terminal gh prints nothing about a merge or review: then its exit status and the PR's number count.
@@ -123,7 +122,7 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
 
 def _may_mean_same(target: str, reference: str) -> bool:
     """Whether two references (`12`, `o/r#12`, a URL) may mean the same issue or pull request; not if numbers differ."""
-    numbers = {match[0] for match in map(NUMBER_AT_END.search, (target, reference.rstrip("."))) if match}
+    numbers = {match[0] for match in map(NUMBER_AT_END.search, (target, reference)) if match}
     return len(numbers) < 2  # noqa: PLR2004
 
 
