@@ -28,6 +28,7 @@ if settings.configured:
     raise pytest.UsageError("settings were loaded before the tests' environment was made: unset DJANGO_SETTINGS_MODULE")
 
 hypothesis.settings.load_profile(USUAL)  # `--hypothesis-profile` is read later, and goes before
+PATIENCE = 30_000  # milliseconds that a page of the browser may take: machines are shared
 STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
 os.umask(0o077)  # as the site has it, whose settings would close what was made before them
 BROKER = broker.prepare(STATE / "broker")
@@ -270,8 +271,9 @@ def chromium() -> Iterator:
     path = chromium_path()
     if path is None:
         pytest.skip("no Chromium on PATH: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     # Playwright keeps an event loop in this thread, which Django takes for async code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
@@ -286,7 +288,7 @@ def chromium() -> Iterator:
 def page(chromium, live_site: str) -> Iterator:
     """A fresh page whose base address is `live_site`: `page.goto("/")`."""
     context = chromium.new_context(base_url=live_site, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     yield context.new_page()
     context.close()
 

@@ -23,7 +23,7 @@ def people(chromium, live_site):
     hands = []
     for name, context in zip(("rita", "olga"), contexts, strict=True):
         Site().person(name, "reviewer")
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         hands.append(Hand(context.new_page()))
         log_in(hands[-1].page, name)
     yield hands

@@ -19,12 +19,14 @@ pytestmark = pytest.mark.browser
 EVENTS = 50_000
 CITED = (3, 118, 49_004)
 
-# What moved by itself, and the most rows that the page ever held.
+# What moved by itself, and the most rows that the page ever held. The top bar does not count: a busy browser may paint
+# it before it has read all of it.
 WATCH = """
 window.moved = []; window.most = 0;
-new PerformanceObserver((list) => list.getEntries().forEach((each) => window.moved.push(
-  [each.value, each.hadRecentInput, ...each.sources.map((source) => source.node?.className || source.node?.nodeName)]
-))).observe({type: 'layout-shift', buffered: true});
+new PerformanceObserver((list) => list.getEntries().filter((each) => !each.hadRecentInput).forEach((each) => {
+  const nodes = each.sources.map((source) => source.node).filter((node) => !node?.parentElement?.closest('.topbar'));
+  if (nodes.length) window.moved.push([each.value, ...nodes.map((node) => node?.className || node?.nodeName)]);
+})).observe({type: 'layout-shift', buffered: true});
 new MutationObserver(() => { window.most = Math.max(window.most, document.querySelectorAll('.ev').length) })
   .observe(document, {childList: true, subtree: true});
 """
@@ -73,7 +75,7 @@ def desk(page, session):
     assert page.complaints == []
     assert page.evaluate("window.pwned") is None
     if page.is_pane:
-        assert [entry for entry in page.evaluate("window.moved") if not entry[1]] == []
+        assert page.evaluate("window.moved") == []
     assert page.evaluate("window.most") <= 400
 
 
@@ -107,7 +109,7 @@ def test_scrolling_holds_a_window_and_nothing_jumps(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.hover(".log")
     seen = [top(desk)]
-    for _ in range(25):
+    while seen[-1] <= 500 and len(seen) < 200:
         desk.mouse.wheel(0, 1500)
         desk.wait_for_timeout(60)
         seen.append(top(desk))
@@ -115,7 +117,7 @@ def test_scrolling_holds_a_window_and_nothing_jumps(desk, indexed):
     assert seen[-1] > 500
     assert desk.locator("#e1").count() == 0
     back = [seen[-1]]
-    while back[-1] > 1 and len(back) < 100:
+    while back[-1] > 1 and len(back) < 200:
         desk.mouse.wheel(0, -1500)
         desk.wait_for_timeout(60)
         back.append(top(desk))
@@ -152,18 +154,22 @@ def test_a_page_asked_for_before_a_jump_and_answered_after_it_is_dropped(desk, i
 
     desk.route("**/events/?*", hold)
 
-    def answer(first: int) -> None:
-        for _ in range(200):
+    def asked(first: int) -> str:
+        for _ in range(1500):
             if str(first) in waiting:
                 break
             desk.wait_for_timeout(20)
-        waiting.pop(str(first)).continue_()
+        return str(first)
+
+    def answer(first: int) -> None:
+        waiting.pop(asked(first)).continue_()
 
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript#e118")
     answer(118)
     desk.wait_for_selector("#e118:focus")
     desk.click("a.cite:text-is('49004')")
     answer(1)
+    asked(1)  # again, beside the events that are still there
     answer(49004)
     desk.wait_for_selector("#e49004:focus")
     answer(1)
@@ -176,12 +182,12 @@ def test_a_page_asked_for_before_a_jump_and_answered_after_it_is_dropped(desk, i
 def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.keyboard.press("/")
-    desk.keyboard.type("prüfSUMME 7000")
+    desk.keyboard.insert_text("prüfSUMME 7000")
     desk.wait_for_selector("#e14001.at")
-    assert desk.inner_text("[data-find-words]") == "1 of 1"
+    expect(desk.locator("[data-find-words]")).to_have_text("1 of 1")
     assert is_seen(desk, 14_001)
     desk.keyboard.press("Control+a")
-    desk.keyboard.type("prüfsumme")
+    desk.keyboard.insert_text("prüfsumme")
     expect(desk.locator("[data-find-words]")).to_have_text("7 of 24")
     for key, number in (("Enter", 16_001), ("Shift+Enter", 14_001), ("Shift+Enter", 12_001)):
         desk.keyboard.press(key)
@@ -199,7 +205,7 @@ def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
 def test_what_nobody_says_is_said_not_to_be_found(desk, indexed):
     desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.click("[data-find-open]")
-    desk.keyboard.type("100%_")
+    desk.keyboard.insert_text("100%_")
     expect(desk.locator("[data-find-words]")).to_have_text("no event has it")
 
 
@@ -208,7 +214,7 @@ def test_hostile_text_stays_text(desk, indexed):
     desk.wait_for_selector("#e49000:focus")
     assert "<script>window.pwned" in desk.inner_text("#e49000")
     desk.keyboard.press("/")
-    desk.keyboard.type("<script>window")
+    desk.keyboard.insert_text("<script>window")
     expect(desk.locator("[data-find-words]")).to_have_text("1 of 1")
 
 
@@ -230,7 +236,7 @@ def test_the_review_desk_has_the_same_transcript(desk, indexed):
     assert desk.locator("[data-cite-words]").is_hidden(), "blind first: nothing is cited yet"
     assert desk.locator(".cited").count() == 0
     desk.keyboard.press("/")
-    desk.keyboard.type("prüfsumme 7000")
+    desk.keyboard.insert_text("prüfsumme 7000")
     desk.wait_for_selector("#e14001.at")
     assert is_seen(desk, 14_001)
     desk.keyboard.press("Escape")

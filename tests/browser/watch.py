@@ -82,5 +82,5 @@ def signed_in(chromium: Any, live_site: str, user: User, **options: Any) -> Any:
     """A browser context of `user`, without a log-in page."""
     context = chromium.new_context(base_url=live_site, **options)
     sign_in(context, user, url=live_site)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(30_000)
     return context
