@@ -112,9 +112,9 @@ def draws_for(bandit: str, decision_id: str, agent: str) -> QuerySet[Assignment]
 def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> list[Assignment]:
     """Record that the decision led to this observation. Returns its draws, none if nothing was drawn for it.
 
-    If the agent has no draws for it, those without an agent count, which earlier versions stored. Must run in the
-    caller's transaction. Raises Taken if the decision led to another observation.
+    Must run in the caller's transaction. Raises Taken if the decision led to another observation.
     """
+    # Earlier versions stored draws without an agent.
     own = list(draws_for(bandit, decision_id, agent).select_for_update(of=("self",)))
     rows = own or list(draws_for(bandit, decision_id, "").select_for_update(of=("self",)))
     for row in rows:

@@ -89,7 +89,7 @@ def scale_of(version: CalibrationVersion | None) -> Scale | None:
 
 
 def accepted_calibration(bandit: Bandit) -> CalibrationVersion | None:
-    """The last version that a person accepted or switched off; None if nobody ever did."""
+    """The last version that a person accepted, which may be one that switches calibration off; None without any."""
     version = CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version").first()
     if version is not None:
         version.bandit = bandit

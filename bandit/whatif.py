@@ -115,7 +115,7 @@ def what_if_rectified(
 
 
 def what_if_calibrated(current: EffectivePolicy, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
-    """The outlook under each of these scales, or None for grades as they are, whatever the current one is.
+    """The outlook under each of these scales instead of the current one. Under None, grades count as they are.
 
     The rectifier's offsets of a source that the scale maps are left out: they were fitted under another scale.
     """

@@ -235,8 +235,8 @@ def transcript_texts(max_characters: int) -> Iterator[tuple[str, str]]:
             with path.open("rb") as file:
                 for line in raw_lines(read(file, path.name)):
                     yield path.name, line.head
-                    yield path.name, line.told
-                    max_characters -= len(line.head) + len(line.told)
+                    yield path.name, line.stored_text
+                    max_characters -= len(line.head) + len(line.stored_text)
         except (UnknownFormat, EmptyTranscript):
             continue
         if max_characters <= 0:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bandit.core.table import MICRO, Ints, RewardRow, RewardRows, RowKind, sum_by_key
 
+# The names of an arm, of a source, and of the source's stratum within that arm: what one offset is for.
 Stratum = tuple[str, str, str]
 
 # The source that biases are measured against.
@@ -72,7 +73,10 @@ def rectified_by_group(
 
 
 def shifts(rows: RewardRows, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]) -> Ints:
-    """What to add to each reward of each row, (m,), in micro-units: its stratum's offset plus its context's."""
+    """What to add to every reward that a row sums up, for each row, (m,), in micro-units.
+
+    It is the offset of the row's (arm, source, stratum) plus the offset of its context, each 0 if there is none.
+    """
     return rows.map_kinds(
         lambda kind: round(
             (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO

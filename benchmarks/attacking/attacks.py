@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -77,6 +78,14 @@ def invented_patches(eve: Attacker) -> None:
 def same_bytes(eve: Attacker) -> None:
     for number in range(eve.budget):
         eve.send(f"same-{number}", patch=evidence.patch("same"))
+
+
+@attack("the same invented patch for every session, one word changed in each of its files")
+def one_word_changed(eve: Attacker) -> None:
+    for number in range(eve.budget):
+        first_word = re.compile(rb"^(@@ .*\n\+)\w+", re.MULTILINE)
+        changed = first_word.sub(rb"\g<1>changed%d" % number, evidence.patch("same"))
+        eve.send(f"changed-{number}", patch=changed)
 
 
 @attack("logs of commits, merges and green tests that never were")

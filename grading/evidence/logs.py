@@ -8,37 +8,37 @@ from grading.models import Evidence, RecordAnchor, Session, SessionLog
 def update_summary(
     session: Session, before: SessionLog | None
 ) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
-    """Choose the session's logs that count and store their summary. `before` is the stored one.
+    """Choose the session's logs that count and store their summary. `before` is the stored summary, if there is one.
 
-    Returns the summary, the chosen logs with their records, and whether other logs count than before.
+    Returns the summary, the chosen logs with their records, and whether the choice differs from the stored one.
     """
     chosen, parent = _choose(session)
     if before is None and not chosen:
         return None, [], False
     log = before or SessionLog(session=session)
     files = [row.sha256 for row, _records in chosen]
-    # A summary without a receipt is new, or was made when the session became a root without a log of its own.
+    # Without a receipt the summary is new, or its session had no log yet and was only the parent of subagents.
     if log.receipt and (log.files, log.parent) == (files, parent):
         return log, chosen, False
     log.files, log.parent = files, parent
-    log.size = 0
-    if chosen:
-        _main_log, main_records = chosen[0]
-        log.size = len(main_records.ids)
-    log.resumed = any(each.resumed for _row, each in chosen)
-    log.receipt = log.receipt or min((row.pk for row, _records in chosen), default=0)
+    chosen_records = [each for _row, each in chosen]
+    log.size = len(chosen_records[0].ids) if chosen_records else 0
     # `ownership.update` corrects this if another session has some of the records or is part of this one.
-    log.total = len({record for _row, each in chosen for record in each.ids})
+    log.total = len({record for each in chosen_records for record in each.ids})
+    log.resumed = any(each.resumed for each in chosen_records)
+    if not log.receipt:
+        log.receipt = min((row.pk for row, _records in chosen), default=0)
     log.save(force_insert=before is None)
-    anchors = anchors_of(chosen)
-    stored = set() if before is None else {row.record for row in session.anchors.all()}
-    if stored - anchors:
-        session.anchors.filter(record__in=stored - anchors).delete()
-    if anchors - stored:
-        RecordAnchor.objects.bulk_create(
-            RecordAnchor(session=session, record=record) for record in sorted(anchors - stored)
-        )
+    old_anchors = set() if before is None else {row.record for row in session.anchors.all()}
+    _replace_anchors(session, old_anchors, anchors_of(chosen))
     return log, chosen, True
+
+
+def _replace_anchors(session: Session, old: set[int], new: set[int]) -> None:
+    if old - new:
+        session.anchors.filter(record__in=old - new).delete()
+    if new - old:
+        RecordAnchor.objects.bulk_create(RecordAnchor(session=session, record=record) for record in sorted(new - old))
 
 
 def anchors_of(chosen: list[tuple[Evidence, Records]]) -> set[int]:

@@ -21,8 +21,9 @@ class Material:
     """The session's own transcript, its patch and its journal, if they may be used.
 
     `absent` and `why` say why there is no transcript. `log` is the summary of its logs. `foreign`: commits and pull
-    requests that other sessions own. `carried`: the reason why nothing in the transcript is the session's own, else
-    empty. `beside`: the weakest witness of the facts and the patch, or else of the journal.
+    requests that other sessions own. `nothing_own`: the reason why nothing in the transcript is the session's own,
+    else empty. `other_witness`: who vouches for the material besides the transcript, that is the weakest witness of the
+    facts and the patch, or if there are none, that of the journal.
     """
 
     transcript: Evidence | None
@@ -31,15 +32,15 @@ class Material:
     log: SessionLog | None
     facts: ObservedFacts
     foreign: Foreign
-    carried: str
+    nothing_own: str
     patch: Evidence | None
     journal: Evidence | None
-    beside: Witness
+    other_witness: Witness
 
     @property
     def witness(self) -> Witness:
-        """Whoever sent the log vouches for the material; without a log, `beside` without one (`Witness.alone`)."""
-        return self.beside.alone if self.transcript is None else Witness(self.transcript.witness)
+        """Who vouches for the material: whoever sent the transcript, or without one `other_witness.alone`."""
+        return self.other_witness.alone if self.transcript is None else Witness(self.transcript.witness)
 
 
 def load_material(session: Session) -> Material:
@@ -47,13 +48,6 @@ def load_material(session: Session) -> Material:
     transcript = next(iter(graded_logs(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = store.log_of(session)
-    carried = ""
-    if log is not None and log.part_of is not None:
-        carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
-    elif log is not None and _is_copy(log):
-        owners = [each.session for each in carried_over(session)]
-        names = [owner.external_id for owner in owners if owner.agent_id == session.agent_id]
-        carried = f"All of it was carried over from {', '.join(names[:3]) or 'a session of another agent'}"
     patch, journal = store.usable(session, EvidenceKind.PATCH), store.usable(session, EvidenceKind.JOURNAL)
     facts = counted_facts(session, transcript)
     witnesses = [row.witness for row in facts]
@@ -68,11 +62,26 @@ def load_material(session: Session) -> Material:
         log=log,
         facts=_observed_facts(facts),
         foreign=ownership.foreign(session),
-        carried=carried,
+        nothing_own=_why_nothing_own(session, log),
         patch=patch,
         journal=journal,
-        beside=weakest(map(Witness, witnesses)),
+        other_witness=weakest(map(Witness, witnesses)),
     )
+
+
+def _why_nothing_own(session: Session, log: SessionLog | None) -> str:
+    """The reason why nothing in the session's logs is its own: its root session or the owners of copied records have
+    all of it. Empty if something is.
+    """
+    if log is None:
+        return ""
+    if log.part_of is not None:
+        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
+    if not _is_copy(log):
+        return ""
+    owners = [each.session for each in carried_over(session)]
+    names = [owner.external_id for owner in owners if owner.agent_id == session.agent_id]
+    return f"All of it was carried over from {', '.join(names[:3]) or 'a session of another agent'}"
 
 
 def witness_of(session: Session) -> Witness:

@@ -120,31 +120,37 @@ def _pull_request_urls(extracted: Signals) -> Iterator[str]:
 
 
 def load(row: Evidence) -> Records:
-    """The records of a log, as stored, or else from its bytes, after which they are stored.
+    """The records of a log, as stored, or else from its bytes, after which they are stored. Cached on `row`.
 
     There are none for a log of no known format. Raises Damaged if its bytes are missing.
     """
-    cached: Records | None = getattr(row, CACHE_ATTRIBUTE, None)
-    if cached is not None:
-        return cached
-    stored = store.derived(row, _kind())
-    if stored is not None:
-        loaded = _deserialize(stored)
+    loaded: Records | None = getattr(row, CACHE_ATTRIBUTE, None)
+    if loaded is None:
+        loaded = _load_stored(row) or _read_log(row)
         setattr(row, CACHE_ATTRIBUTE, loaded)
-        return loaded
+    return loaded
+
+
+def _load_stored(row: Evidence) -> Records | None:
+    stored = store.derived(row, _kind())
+    return None if stored is None else _deserialize(stored)
+
+
+def _read_log(row: Evidence) -> Records:
+    """Read the records from the log's bytes and store them. If retention deleted the bytes, the records are those that
+    an older version of the code stored, if any.
+    """
     try:
         with store.open(row) as stream:
             collector = RecordCollector(formats.read(stream, row.filename))
-            loaded = collector.records(signals.extract(collector.events()))
-    except store.Gone:  # what an older version derived from it, if anything
+            found = collector.records(signals.extract(collector.events()))
+    except store.Gone:
         stored = store.derived_before(row, "records-")
-        loaded = Records() if stored is None else _deserialize(stored)
-        setattr(row, CACHE_ATTRIBUTE, loaded)
-        return loaded
+        return Records() if stored is None else _deserialize(stored)
     except (formats.UnknownFormat, formats.EmptyTranscript):
-        loaded = Records()
-    save(row, loaded)
-    return loaded
+        found = Records()
+    save(row, found)
+    return found
 
 
 def _deserialize(stored: bytes) -> Records:

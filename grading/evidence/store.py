@@ -272,8 +272,9 @@ def discard(sha256: str) -> bool:
 
 
 def expire(sha256: str, *, before: float) -> bool:
-    """Delete a blob but not the data derived from it. Returns False if it is missing, or was stored after `before` (a
-    timestamp in seconds), also if it is stored again meanwhile.
+    """Delete a blob that was last stored before `before` (a timestamp in seconds), but not the data derived from it.
+
+    Returns whether it is gone: not if it was missing or newer, or if the same bytes are stored again meanwhile.
     """
     path = Path(default_storage.path(_name(sha256)))
     # Renamed first and then deleted: `keep` renews the time of a blob that is stored again, or stores a new one.
@@ -281,15 +282,17 @@ def expire(sha256: str, *, before: float) -> bool:
     try:
         if path.stat().st_mtime >= before:
             return False
-        columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
-        BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
         path.rename(renamed)
     except FileNotFoundError:
         return False
-    if renamed.stat().st_mtime >= before and not path.exists():  # stored again meanwhile
+    if renamed.stat().st_mtime >= before and not path.exists():  # its time was renewed before it was renamed
         renamed.rename(path)
+    else:
+        renamed.unlink()
+    if path.exists():
         return False
-    renamed.unlink()
+    columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
+    BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
     return True
 
 

@@ -143,28 +143,34 @@ class ClaudeCode(Parser):
 
     def _other_events(self, record: Record, kind: str, at: datetime | None) -> list[Event] | None:
         """The events of a record outside the conversation; None if its type is unknown."""
-        match kind:
-            case "pr-link":  # repeated each time the session is started
-                url = text(record.get("prUrl"))
-                if url and not self._pull_request_urls.check_and_add(url):
-                    return [PullRequestLink(number=self.next_number(), at=at, url=url)]
-            case "progress":
-                return self._progress_events(mapping(mapping(record.get("data")).get("message")), at)
-            case "rate_limit_event":
-                info = mapping(record.get("rate_limit_info"))
-                if info.get("status") == "rejected" and not self._messages.has_failed:
-                    self._messages.has_failed = True
-                    limit = text(info.get("rateLimitType"))
-                    return [ApiError(number=self.next_number(), at=at, reason="quota", text=limit)]
-            case "result":
-                return list(self._result(record, at))
-            case "system":
-                return list(self._system(record, at))
-            case _ if kind in TITLE_FIELDS:
-                self._titles[kind] = text(record.get(TITLE_FIELDS[kind])) or self._titles.get(kind, "")
-            case _ if kind not in METADATA and "aiTitle" not in record:
-                return None
-        return []
+        if kind == "pr-link":
+            return list(self._pull_request_link(record, at))
+        if kind == "progress":
+            return self._progress_events(mapping(mapping(record.get("data")).get("message")), at)
+        if kind == "rate_limit_event":
+            return list(self._rate_limit(record, at))
+        if kind == "result":
+            return list(self._result(record, at))
+        if kind == "system":
+            return list(self._system(record, at))
+        if kind in TITLE_FIELDS:
+            self._titles[kind] = text(record.get(TITLE_FIELDS[kind])) or self._titles.get(kind, "")
+            return []
+        is_known = kind in METADATA or "aiTitle" in record
+        return [] if is_known else None
+
+    def _pull_request_link(self, record: Record, at: datetime | None) -> Iterator[Event]:
+        """The first link to each pull request: the harness repeats them each time the session is started."""
+        url = text(record.get("prUrl"))
+        if url and not self._pull_request_urls.check_and_add(url):
+            yield PullRequestLink(number=self.next_number(), at=at, url=url)
+
+    def _rate_limit(self, record: Record, at: datetime | None) -> Iterator[Event]:
+        """An error for the first request that the API's rate limit rejects."""
+        info = mapping(record.get("rate_limit_info"))
+        if info.get("status") == "rejected" and not self._messages.has_failed:
+            self._messages.has_failed = True
+            yield ApiError(number=self.next_number(), at=at, reason="quota", text=text(info.get("rateLimitType")))
 
     def _progress_events(self, message: Record, at: datetime | None) -> list[Event]:
         """The events of a subagent's message, which versions 2.1.7 to 2.1.81 logged as `progress`; others have none."""

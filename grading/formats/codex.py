@@ -77,13 +77,15 @@ class Codex(Parser):
 
     @staticmethod
     def score(record: Record) -> float:
-        """Recognises rollouts, `codex exec --json`, and the legacy form, whose items have no wrapper."""
         kind = text(record.get("type"))
+        # A rollout, which wraps each record in a payload.
         if isinstance(record.get("payload"), dict):
             return SURE if kind in RECORD_TYPES and "timestamp" in record else NO
+        # An event of `codex exec --json`.
         if kind in ITEM_EVENTS:
             is_event = {"thread_id", "item", "usage", "error"} & record.keys() or len(record) == 1
             return SURE if kind == "error" or is_event else NO
+        # The legacy form: a state record, the first line, or an item without a wrapper.
         if record.get("record_type") == "state" or (not kind and {"id", "timestamp", "instructions"} <= record.keys()):
             return SURE
         has_content = {"call_id", "summary"} & record.keys() or isinstance(record.get("content"), list)

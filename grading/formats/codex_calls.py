@@ -31,14 +31,18 @@ class CallEnd:
     command_or_tool: str = ""
     """The command of a shell call, or the name of an MCP server's tool."""
 
-    def could_end(self, name: str, call: CodexCall) -> bool:
-        """Whether this may be the end of a script's call, going by command or tool name: their ids differ."""
+    def could_end(self, tool: str, call: CodexCall) -> bool:
+        """Whether this may be the end of `call`, which a script made by the name `tool`.
+
+        The harness gives such calls other ids than the script's, so the commands are compared, or the tools' names;
+        any edit matches any other.
+        """
         if self.kind == "shell":
             return call.kind == "shell" and bool(call.command) and self.command_or_tool == call.command
         if self.kind == "edit":
             return call.kind == "edit"
-        tool = self.command_or_tool
-        return bool(tool) and name.startswith("mcp__") and name.endswith(f"__{tool}")
+        server_tool = self.command_or_tool
+        return bool(server_tool) and tool.startswith("mcp__") and tool.endswith(f"__{server_tool}")
 
 
 class Calls:

@@ -30,6 +30,7 @@ HEADER: Final = re.compile(
     r"\A(Script (?:completed|failed|terminated|running with cell ID [^\s]{1,80}))\n"
     r"(?:Wall time[^\n]{0,60}\n)?Output:\n?"
 )
+INTEGER: Final = re.compile(r"-?[0-9]{1,9}")
 NUMBER: Final = re.compile(r"-?\d{1,9}(?!\d)|undefined|null")
 NUMBER_AT_END: Final = re.compile(r"(?<!\d)(?:-?\d{1,9}|undefined|null)\Z")
 MAX_NUMBER_END: Final = 20
@@ -133,9 +134,11 @@ class _CallOutput:
         self.texts.append(output or codex_tools.to_json(dict(result)))
 
     def add_exit_code(self, value: Any) -> None:
-        """Adds a printed `exit_code` field: a number, or its digits; other text is kept as output."""
-        is_digits = isinstance(value, str) and NUMBER.fullmatch(value) and value[-1].isdigit()
-        exit_code = int(value) if is_digits else exit_code_or_none(value)
+        """Adds a printed `exit_code` field. Text that isn't a number, such as "undefined", is kept as output."""
+        if isinstance(value, str):
+            exit_code = int(value) if INTEGER.fullmatch(value) else None
+        else:
+            exit_code = exit_code_or_none(value)
         if exit_code is not None:
             self.exit_code = exit_code
         elif isinstance(value, str):

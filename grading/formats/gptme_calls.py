@@ -127,13 +127,15 @@ def remove_calls(content: str, calls: list[GptmeCall]) -> str:
 
 
 def count_unreadable_calls(visible_text: str) -> int:
-    """How many calls in unsupported syntaxes a text without its parsed calls seems to have; at most MAX_UNREADABLE."""
+    """How many calls a text seems to have in syntaxes that we don't parse; at most MAX_UNREADABLE.
+
+    `visible_text` is an assistant's text from which the parsed calls were removed. Counted are what looks like a call
+    outside of fenced blocks, and blocks whose tag names a call or whose JSON begins with one.
+    """
     outside, blocks = _split_fences(visible_text)
-    count = sum(1 for _ in islice(CALL_LIKE.finditer(outside), MAX_UNREADABLE))
-    for tag, body in blocks:
-        if CALL_TAG.fullmatch(tag) or (tag == "json" and CALL_LIKE.match(body)):
-            count += 1
-    return min(MAX_UNREADABLE, count)
+    outside_calls = islice(CALL_LIKE.finditer(outside), MAX_UNREADABLE)
+    call_blocks = [tag for tag, body in blocks if CALL_TAG.fullmatch(tag) or (tag == "json" and CALL_LIKE.match(body))]
+    return min(sum(1 for _ in outside_calls) + len(call_blocks), MAX_UNREADABLE)
 
 
 def may_have_calls(visible_text: str) -> bool:
@@ -289,14 +291,16 @@ def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
     return 0
 
 
-def _named_arguments(name: str, args: str, body: str) -> dict[str, Any]:
-    """The named arguments of a call that was written as arguments after the tool's name and a body, as if it were
-    written in JSON: `@tool(id): {…}`.
+def _named_arguments(tool: str, args: str, body: str) -> dict[str, Any]:
+    """The arguments of a call in a fenced block, by the names that they have in a call in JSON, `@tool(id): {…}`.
+
+    `args` is what follows the tool's name on the fence, such as a path.
     """
-    if name in FILE_TOOLS:
-        return {"path": args, "patch" if name in ("patch", "morph") else "content": body}
-    if KINDS.get(name) == "shell":
+    if tool in FILE_TOOLS:
+        body_name = "patch" if tool in ("patch", "morph") else "content"
+        return {"path": args, body_name: body}
+    if KINDS.get(tool) == "shell":
         return {"command": body}
-    if KINDS.get(name) == "read":
+    if KINDS.get(tool) == "read":
         return {"path": args or body.strip()}
     return {"args": args, "code": body} if args else {"code": body}

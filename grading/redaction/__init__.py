@@ -5,6 +5,26 @@ linear in the text's length. It doesn't affect grades: those are computed from t
 Start with `redact`; `secret_shapes`, `random_runs` and `private_keys` define what secrets look like.
 """
 
-from grading.redaction.redact import MARGIN, MARK, VERSION, find_secrets, mark_at, redact, redact_json, redact_line
+from grading.redaction.redact import (
+    MARGIN,
+    MARK,
+    VERSION,
+    find_secrets,
+    mark_at,
+    redact,
+    redact_json,
+    redact_line,
+    redact_slice,
+)
 
-__all__ = ["MARGIN", "MARK", "VERSION", "find_secrets", "mark_at", "redact", "redact_json", "redact_line"]
+__all__ = [
+    "MARGIN",
+    "MARK",
+    "VERSION",
+    "find_secrets",
+    "mark_at",
+    "redact",
+    "redact_json",
+    "redact_line",
+    "redact_slice",
+]

@@ -85,11 +85,20 @@ def _redact_cached(text: str) -> str:
 
 
 def _redact(text: str) -> str:
-    pieces, end = [], 0
+    return redact_slice(text, 0, len(text))
+
+
+def redact_slice(text: str, start: int, end: int) -> str:
+    """Redact `text[start:end]`, also secrets that are only partly in it.
+
+    If `text` is itself cut from a longer text, give it MARGIN more characters on that side than the slice has.
+    """
+    pieces = []
     for span in find_secrets(text):
-        pieces += [text[end : span.start], span.mark]
-        end = span.end
-    return "".join([*pieces, text[end:]]) if pieces else text
+        if span.start < end and span.end > start:
+            pieces += [text[start : span.start], span.mark]
+            start = span.end
+    return "".join([*pieces, text[start:end]])
 
 
 def redact_line(text: str) -> str:

@@ -187,17 +187,18 @@ def _is_claim_left_aside(decision: Decision) -> bool:
 
 
 def _claim_sentence(decision: Decision) -> str:
-    """That the reward, or a higher one that is left aside, rests on the agent's word alone; empty if neither does."""
+    """That the reward, or a higher consumption grade that doesn't count, rests on the agent's word; empty otherwise."""
     if decision.standing == CLAIMED:
         what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
         return f" Only the agent itself vouches for what {what}."
-    claimed = value_of(decision.grades, Source.CONSUMPTION)
-    if not _is_claim_left_aside(decision) or claimed is None or claimed <= (decision.production or 0):
-        return ""
-    return (
-        f" What it left behind would be worth {number(claimed)}, but only the agent itself vouches for that, and a "
-        "claim lifts no verdict."
-    )
+    consumption = value_of(decision.grades, Source.CONSUMPTION)
+    verdict = decision.production or 0
+    if _is_claim_left_aside(decision) and consumption is not None and consumption > verdict:
+        return (
+            f" What it left behind would be worth {number(consumption)}, but only the agent itself vouches for that, "
+            "and a claim lifts no verdict."
+        )
+    return ""
 
 
 def _veto_sentence(decision: Decision) -> str:

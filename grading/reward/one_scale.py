@@ -155,11 +155,17 @@ class Judgements:
         return None if target is None else Target(model=target["model"], rubrics=tuple(target["rubrics"]))
 
     def pairs(self, bandit: Bandit) -> list[JudgedSession]:
-        """A pair for each judged session and each arm of this bandit that has its reward."""
+        """The two grades of each judged session, the judge's and the fallback's, once for each arm of this bandit that
+        has the session's reward.
+
+        A stored pair is a list of the values of PAIR_FIELDS, with the day as text.
+        """
+        stored = self.data["bandits"].get(bandit.name, {"pairs": []})
         pairs = []
-        for row in self.data["bandits"].get(bandit.name, {}).get("pairs", ()):
-            fields = dict(zip(PAIR_FIELDS, row, strict=True))
-            pairs.append(JudgedSession(**{**fields, "day": dt.date.fromisoformat(fields["day"])}))
+        for values in stored["pairs"]:
+            fields = dict(zip(PAIR_FIELDS, values, strict=True))
+            fields["day"] = dt.date.fromisoformat(fields["day"])
+            pairs.append(JudgedSession(**fields))
         return pairs
 
     def scale(self, bandit: Bandit) -> Scale:

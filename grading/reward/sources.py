@@ -147,7 +147,7 @@ class GradingInput:
     @property
     def own_signals(self) -> Signals | None:
         """The transcript's signals; None if nothing in it is the session's own."""
-        return None if self.material.carried else self.signals
+        return None if self.material.nothing_own else self.signals
 
     @property
     def root(self) -> str:
@@ -314,8 +314,8 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
         return _unreadable(Source.TRAJECTORY, trajectory.VERSION, inputs.fault), _digest(*files)
     # Why no transcript is graded, if none is.
     absent, why = material.absent, material.why
-    if material.carried:
-        absent, why = Reason.CARRIED, material.carried
+    if material.nothing_own:
+        absent, why = Reason.CARRIED, material.nothing_own
     category = inputs.session.category
     looking = category is not None and category.current.is_looking
     production = production_of(inputs)
@@ -331,13 +331,13 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     )
     evidence_state = EvidenceState.from_production(
         production,
-        transcript="" if material.transcript is None or material.carried else material.transcript.sha256,
+        transcript="" if material.transcript is None or material.nothing_own else material.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
         source=_digest(*files, repr(material.facts), repr(material.foreign)),
     )
     answer = replace(answer, evidence={**answer.evidence, "shown": evidence_state.as_dict()})
     is_without_log = answer.evidence.get("view") == EvidenceView.FACTS
-    witness = material.beside.alone if is_without_log else material.witness
+    witness = material.other_witness.alone if is_without_log else material.witness
     globs = inputs.rules.globs
     return _with_witness(
         answer, witness, *files, absent, str(looking), repr(material.facts), repr(material.foreign), *globs

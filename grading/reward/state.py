@@ -73,15 +73,22 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
 
 
 def derive(sessions: Collection[int]) -> dict[int, Columns]:
-    """Compute the reward columns of these sessions from their other rows, by primary key. Three queries."""
+    """Compute the reward columns of these sessions from their other rows, by primary key. Three queries.
+
+    They come from the latest settlement, the latest verdict, leaving out its second and third readings, and the number
+    of open flags.
+    """
     settlements = Settlement.objects.filter(session__in=sessions).defer("steps", "sentence")
-    latest = {settlement.session_id: settlement for settlement in settlements.order_by("session", "revision")}
-    first_readings = Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions)
-    first_readings = first_readings.only("session", "rubric", "version").order_by("pk")
-    verdicts = {grade.session_id: grade for grade in first_readings}
+    verdicts = Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions)
+    verdicts = verdicts.only("session", "rubric", "version")
+    # Of a session's rows, which come oldest first, the last one stays in the dictionary.
+    latest_settlements = {row.session_id: row for row in settlements.order_by("session", "revision")}
+    latest_verdicts = {row.session_id: row for row in verdicts.order_by("pk")}
     open_flags = Flag.objects.open().filter(session__in=sessions).order_by()
-    flags = dict(open_flags.values_list("session").annotate(n=Count("pk")))
-    return {pk: _computed(latest.get(pk), verdicts.get(pk), flags.get(pk, 0)) for pk in sessions}
+    flag_counts = dict(open_flags.values_list("session").annotate(n=Count("pk")))
+    return {
+        pk: _computed(latest_settlements.get(pk), latest_verdicts.get(pk), flag_counts.get(pk, 0)) for pk in sessions
+    }
 
 
 def audit(now: dt.datetime) -> list[StateMismatch]:

@@ -265,26 +265,33 @@ def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
     """The (key, reason to leave it out or "") of each artifact of a change, by the rule that its path matches.
 
-    The key is the path; with a line pattern, each added row that matches, without edits of a removed row. If the file
-    may have existed before, none of its lines is known to be added, so it has no rows.
+    Without a line pattern the artifact is the file, and its key the path. With one, each added row that matches is an
+    artifact. If it isn't known whether the file is new, none of its lines is known to be added, so it has no rows.
     """
     if rule.regex is None:
         yield change.path, ""
-        return
-    if change.is_new is None:
-        return
-    removed = [_word_set(line) for line in change.removed[:MAX_ROWS]]
-    removed_sketches = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
-    for line in _matching_rows(rule, change)[:MAX_ROWS]:
-        # The row is an edit of the most similar removed row, which then is no other row's.
-        row = _word_set(line)
-        similarities = [len(row & other) / max(1, len(row | other)) for other in removed]
-        most_similar = max(range(len(removed)), key=similarities.__getitem__, default=None)
-        if most_similar is not None and similarities[most_similar] >= MIN_ROW_SIMILARITY:
-            removed.pop(most_similar)
-            continue
-        is_repeated = substance.read_row(line).sketch in removed_sketches
-        yield line.strip(), REPEATED_ROW if is_repeated else ""
+    elif change.is_new is not None:
+        removed_sketches = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
+        for line in _rows_beyond_edits(_matching_rows(rule, change)[:MAX_ROWS], change.removed[:MAX_ROWS]):
+            is_repeated = substance.read_row(line).sketch in removed_sketches
+            yield line.strip(), REPEATED_ROW if is_repeated else ""
+
+
+def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str]:
+    """The added rows that aren't a removed row in other words.
+
+    Each added row is taken for an edit of the removed row that is most similar to it, by the share of common words, if
+    they are similar enough. A removed row has one edit only.
+    """
+    unmatched = [_word_set(line) for line in removed]
+    for line in added:
+        words = _word_set(line)
+        similarities = [len(words & other) / max(1, len(words | other)) for other in unmatched]
+        highest = max(similarities, default=0.0)
+        if highest >= MIN_ROW_SIMILARITY:
+            unmatched.pop(similarities.index(highest))
+        else:
+            yield line
 
 
 def _matching_rows(rule: ArtifactDefinition, change: FileChange) -> list[str]:

@@ -143,20 +143,23 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
     """
     if not commands or CONDITIONAL.search(call.command[:MAX_COMPARED]):
         return False
-    for before, command in zip((None, *commands), commands, strict=False):
-        if command.outputs or command.then not in ("", ";", "&&"):
-            continue
-        operands = _operands(command)
-        if command.program == "git":
-            prints = len(operands) == 2 and operands[1] in PRINTING_GIT and not _has_flag(command, NARROWING_FLAGS)  # noqa: PLR2004
-        elif command.program in PRINTING_FILES:
-            is_piped = before is not None and before.then == "|"  # the input from a pipe may be empty
-            prints = len(operands) > 1 and not is_piped and "/dev/null" not in operands
-        else:
-            prints = command.program in PRINTING_PROGRAMS
-        if prints:
+    is_piped = False  # whether the command's input comes from the one before it
+    for command in commands:
+        goes_to_call = not command.outputs and command.then in ("", ";", "&&")
+        if goes_to_call and _always_prints(command, is_piped=is_piped):
             return True
+        is_piped = command.then == "|"
     return False
+
+
+def _always_prints(command: ShellCommand, *, is_piped: bool) -> bool:
+    """Whether a command prints something whenever it succeeds."""
+    _program, *operands = _operands(command)
+    if command.program == "git":
+        return len(operands) == 1 and operands[0] in PRINTING_GIT and not _has_flag(command, NARROWING_FLAGS)
+    if command.program in PRINTING_FILES:  # with a file; what comes from a pipe may be empty
+        return bool(operands) and not is_piped and "/dev/null" not in operands
+    return command.program in PRINTING_PROGRAMS
 
 
 def _watches(command: ShellCommand) -> bool:

@@ -87,10 +87,7 @@ def has_nothing_to_commit(result: CallResult) -> bool:
 
 
 def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
-    """The keys (URLs or references) of the effects of the intent's kind that the output confirms; empty for none.
-
-    If the call has several intents of the kind, the intent's own is the `nth` URL; in a loop, all are.
-    """
+    """The keys (URLs or references) of the effects of the intent's kind that the output confirms; empty for none."""
     kind = intent.kind
     if not isinstance(kind, EffectKind):
         return []
@@ -98,24 +95,34 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     if refusal is not None and refusal.search(result.text):
         return []
     if kind in URL_PATTERNS:
+        # If the call has several intents of the kind, this one's is the `nth` URL; in a loop, all are.
         urls = outputs.find_urls(URL_PATTERNS[kind], result.text)
         return urls[:MAX_KEYS] if intent.repeats else urls[intent.nth : intent.nth + 1]
+    return _keys_of_messages(intent, CONFIRMATIONS[kind], result) or _keys_by_status(intent, result)
+
+
+def _keys_of_messages(intent: Intent, pattern: re.Pattern[str], result: CallResult) -> list[str]:
+    """The keys in the messages that `pattern` finds in the output, without those about another target."""
     keys = []
-    for match in islice(CONFIRMATIONS[kind].finditer(result.text), MAX_KEYS):
+    for match in islice(pattern.finditer(result.text), MAX_KEYS):
         reference = (match["what"] or "").rstrip(".")
         if _may_mean_same(intent.target, reference):
             keys.append(reference or intent.target or match.group())
-    if keys:
-        return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]
-    # Without a terminal gh prints nothing about a merge or review: then its exit status and the PR's number count.
+    if intent.repeats or not keys:
+        return list(dict.fromkeys(keys))
+    return [intent.target or keys[0]]
+
+
+def _keys_by_status(intent: Intent, result: CallResult) -> list[str]:
+    """The key of a merge or review that succeeded by its exit status: without a terminal gh prints nothing about it."""
     succeeded = result.ok is True and intent.proven
     if not succeeded and intent.echoes_status:
         succeeded = outputs.STATUS_ZERO.search(result.text) is not None
     if not succeeded or outputs.REFUSED.search(result.text):
         return []
-    if kind is EffectKind.PR_MERGED:
+    if intent.kind is EffectKind.PR_MERGED:
         return [intent.target or CURRENT_BRANCH_KEY]
-    if kind is EffectKind.PR_REVIEWED and intent.target:
+    if intent.kind is EffectKind.PR_REVIEWED and intent.target:
         return [intent.target]
     return []
 

@@ -189,9 +189,13 @@ class _Collector:
             self.open_calls.popitem(last=False)
 
     def count_clarity(self, call: ToolCall) -> None:
-        """Count a call by how much of it we understand, and shell calls by whether they have a command."""
+        """Count a call by how much of it we understand, and shell calls also by whether their command is known.
+
+        A shell call without a command that isn't unreadable runs none: it reads from a running command.
+        """
         self.counts[call.clarity] += 1
-        if call.kind == "shell" and (call.command or call.clarity is Clarity.UNREADABLE):
+        runs_command = bool(call.command) or call.clarity is Clarity.UNREADABLE
+        if call.kind == "shell" and runs_command:
             self.counts["shell"] += 1
             self.counts["bare_shell"] += not call.command
 

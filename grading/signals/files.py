@@ -1,8 +1,8 @@
 """The file changes of a call that did not fail, from its arguments or command lines."""
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile, islice, pairwise
 from typing import Any
 
 from grading.formats.events import ToolCall
@@ -31,6 +31,7 @@ STATUS_ROW = re.compile(
 PATH_WORD = re.compile(r"[\w./-]{1,200}\.\w{1,10}\b")
 EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
 INTERPRETERS = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)$")
+PRINT_OPTION = re.compile(r"-(?:[neE]{1,3}|-)")
 IN_PLACE = re.compile(r"-(?:-in-place.{0,20}|[a-zA-Z]{0,5}i.{0,10})$")
 COMBINED_SCRIPT_FLAG = re.compile(r"-[a-z]{1,4}e")
 WRITES = re.compile(r"write|open\(|Set-Content|Out-File|dump\(|save|rename|replace\(")
@@ -162,9 +163,9 @@ def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: s
         text = command.document
         if command.program == "tee":
             outputs += [(word, "-a" in command.argv) for word in command.argv[1:] if not word.startswith("-")]
-            text = text if text is not None else _echoed_text(before)
+            text = text if text is not None else _printed_text(before)
         elif text is None:
-            text = _echoed_text(command)
+            text = _printed_text(command)
         for path, appends in outputs:
             if path.startswith(("/dev/", "&", "$(", "-")) or "$" in path:
                 continue
@@ -206,12 +207,25 @@ def _edited_operands(command: ShellCommand) -> list[str]:
     return [path for path in files if "$" not in path and "*" not in path]
 
 
-def _echoed_text(command: ShellCommand) -> str | None:
-    """What `echo` or `printf` prints; None for other commands."""
+def _printed_text(command: ShellCommand) -> str | None:
+    """What `echo` or `printf` prints; None for other commands. Of printf's directives only `%s` is replaced."""
     if command.program not in ("echo", "printf"):
         return None
-    text = " ".join(word for word in command.argv[1:] if not word.startswith("-"))
+    words = list(dropwhile(PRINT_OPTION.fullmatch, command.argv[1:]))
+    text = " ".join(words)
+    if command.program == "printf" and words:
+        template, *values = words
+        size = template.count("%s")
+        # The template is printed again and again until all values are used.
+        starts = range(0, len(values), size) if size and values else [0]
+        text = "".join(_fill(template, values[start : start + size]) for start in starts)
     return text.replace("\\n", "\n")
+
+
+def _fill(template: str, values: Sequence[str]) -> str:
+    """The template with its `%s` replaced by the values in order, and by nothing if there are too few."""
+    remaining = iter(values)
+    return re.sub("%s", lambda _match: next(remaining, ""), template)
 
 
 def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -301,12 +301,18 @@ def shows_head(commands: Commands) -> bool:
 
 
 def _prints_head(command: ShellCommand) -> bool:
-    """Whether the first commit that a git command lists is HEAD: a log of HEAD without a SELECTING_OPTION."""
+    """Whether a command makes git list commits, HEAD first: it names no other commit and no path, and no option may
+    leave HEAD out.
+    """
     verb, arguments = _split_git(command.argv) if command.program == "git" else ("", ())
     if verb not in LOG_VERBS or any(map(SELECTING_OPTION.match, arguments)):
         return False
-    # Digits are the value of `-n`.
-    operands = {word for word in arguments if not word.startswith("-") and not word.isdigit()}
+    operands = {
+        word
+        for option, word in pairwise(("", *arguments))
+        if not word.startswith("-") and option not in ("-n", "--max-count")
+    }
+    # `git rev-parse` prints nothing without an operand.
     return operands == {"HEAD"} or (not operands and verb != "rev-parse")
 
 

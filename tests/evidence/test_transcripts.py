@@ -15,7 +15,7 @@ from django.template import Context, Template
 from grading import formats, wakeup
 from grading.evidence import store, transcripts
 from grading.evidence.transcripts import building, cache, index, pages
-from grading.evidence.transcripts.lines import FOLDED, OPEN_CALLS, lines
+from grading.evidence.transcripts.lines import FOLDED, MAX_OPEN_CALLS, lines
 from grading.intake import erasing
 from grading.models import Evidence, Session
 from grading.templatetags.gradingsite_tags import cited, place
@@ -23,6 +23,7 @@ from tests.casts import logs
 from tests.casts.page import flat
 from tests.transcript import Transcript
 
+LONG_KEY, SHORT_KEY = "sk-ant-api03-" + "aB3xZ9" * 16, "AKIA" + "Q7ZX" * 4
 CORPUS = Path(__file__).parent.parent / "data" / "transcripts"
 KNOWN = sorted(path for path in CORPUS.rglob("*.jsonl") if formats.detect(path.read_bytes()[:200_000]).format)
 
@@ -122,14 +123,23 @@ def test_neighbours_are_found_across_a_gap_that_has_no_lines(folder):
 
 def test_a_result_away_from_its_call_says_whose_it_is():
     events = Transcript().call("a", command="x").call("b", command="y").result("a").result("b").run("z").events
-    assert [line.of for line in lines(events)] == [None, None, 1, 2, None, None]
+    assert [line.call_number for line in lines(events)] == [None, None, 1, 2, None, None]
+
+
+def test_no_part_of_a_secret_is_left_where_a_long_text_was_cut():
+    """Also if marks make the text so much shorter that all that was read of it could be shown."""
+    text = "".join(f"{number:05} {LONG_KEY} {SHORT_KEY}\n" for number in range(1_000))
+    for events in (Transcript().says(text).events, Transcript().call("a", command=text).events):
+        (line,) = (line for line in lines(events) if line.number == 1)
+        assert "redacted" in line.stored_text + line.head
+        assert SHORT_KEY[:4] not in line.stored_text + line.head
 
 
 def test_open_calls_are_bounded():
     events = Transcript()
-    for number in range(OPEN_CALLS + 1):
+    for number in range(MAX_OPEN_CALLS + 1):
         events.call(f"c{number}")
-    assert [line.of for line in lines(events.result("c0").result("c1").events)][-2:] == [None, 2]
+    assert [line.call_number for line in lines(events.result("c0").result("c1").events)][-2:] == [None, 2]
 
 
 def test_hostile_text_is_stored_as_it_is():
@@ -137,7 +147,7 @@ def test_hostile_text_is_stored_as_it_is():
     broken = json.dumps({"role": "user", "content": "\ud800 half \u0000", "timestamp": "2026-03-31T11:00:00"}).encode()
     row = kept(logs.gptme(("user", text)) + broken)
     found = transcripts.page(row, 1)
-    assert [line.told for line in found.lines] == [text, "\ufffd half \ufffd"]
+    assert [line.stored_text for line in found.lines] == [text, "\ufffd half \ufffd"]
 
 
 def test_an_index_is_made_in_bounded_memory():
@@ -171,7 +181,7 @@ def test_without_a_broker_the_asker_builds_beside_its_work():
     row = long()
     assert transcripts.page(row, 1).last is None
     wait_for_index(row)
-    assert transcripts.page(row, 2_000).lines[-1].told == "Done."
+    assert transcripts.page(row, 2_000).lines[-1].stored_text == "Done."
 
 
 def test_where_no_worker_comes_the_next_asker_builds(redis_url, monkeypatch):
@@ -207,7 +217,7 @@ def test_two_builders_at_once_do_no_harm(folder):
     for thread in threads:
         thread.join()
     assert stored(folder) == [cache.path_of(row).name]
-    assert transcripts.page(row, 600).lines[-1].told == "Done."
+    assert transcripts.page(row, 600).lines[-1].stored_text == "Done."
 
 
 # --- what cannot be read ---------------------------------------------------------------------------------------------
@@ -230,6 +240,24 @@ def test_a_damaged_file_shows_its_start_and_says_what_to_do(folder):
     assert "restore it from a backup" in transcripts.page(row, 2_000).problem
 
 
+def test_progress_is_never_seen_half_written():
+    row = said("one")
+    cache.write_progress(row, cache.IndexProgress(problem="The disk was full"))
+    has_stopped = threading.Event()
+
+    def keep_writing() -> None:
+        while not has_stopped.is_set():
+            cache.write_progress(row, cache.IndexProgress(problem="The disk was full"))
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        assert {cache.progress(row).problem for _ in range(3_000)} == {"The disk was full"}
+    finally:
+        has_stopped.set()
+        writer.join()
+
+
 def test_what_failed_is_tried_again_after_a_while():
     row = long()
     cache.write_progress(row, cache.IndexProgress(problem="The disk was full"))
@@ -244,7 +272,7 @@ def test_a_broken_index_is_made_again():
     transcripts.page(row, 1)
     for rubbish in (b"rubbish" * 1000, b""):
         cache.path_of(row).write_bytes(rubbish)
-        assert transcripts.page(row, 1).lines[0].told == "one"
+        assert transcripts.page(row, 1).lines[0].stored_text == "one"
         assert transcripts.find(row, "one").hits == (1,)
 
 

@@ -291,7 +291,10 @@ def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_othe
     other = eve.send("s-e", category="code", journal="Done.").session
     rules.store_traits(other, Traits(task="inbox"))
     rule()
-    assert changes.apply_rules(ana, expected=2).total == 2
+    name = "8a8b7c1e-0000-4000-8000-000000000002"
+    change = changes.apply_rules(ana, expected=2, name=name)
+    assert change.total == 2
+    assert changes.apply_rules(ana, expected=2, name=name) == change, "the same form, sent twice"
     assert dict(Session.objects.values_list("external_id", "category__name")) == {
         "s-0": "triage", "s-1": "triage", "s-2": "code", "s-e": "code",
     }  # fmt: skip

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.judging.core.sanitise import inline, quoted
-from grading.redaction.redact import redact
+from grading.judging.core.sanitise import clean, inline, quoted
+from grading.redaction.redact import redact, redact_slice
 from grading.redaction.secret_shapes import ASSIGNED, MIN_TOKEN_LENGTH, NAME_LITERALS, OTHERS, TOKENS
 from tests.corpus import secrets
 from tests.corpus.secrets import ALL, HARMLESS
@@ -95,6 +95,21 @@ def test_a_quote_in_a_value_does_not_end_it():
 
 def test_a_key_with_noise_inside_is_one_key():
     assert redact(f"x {SECRET[:20]}\u200b{SECRET[20:]} y") == "x [redacted GitHub Token] y"
+
+
+def test_a_slice_has_marks_for_secrets_that_are_partly_in_it():
+    text = f"before {SECRET} and {SECRET} after"
+    second = text.rindex(SECRET)
+    assert redact_slice(text, 10, second + 20) == "[redacted GitHub Token] and [redacted GitHub Token]"
+    assert redact_slice(text, 0, len(text)) == redact(text)
+    assert redact_slice(text, 2, 5) == "for"
+
+
+def test_the_judge_sees_no_part_of_a_secret_where_a_text_was_cut():
+    """Also if marks make the text so much shorter that all that was read of it could be shown."""
+    keys = "sk-ant-api03-" + "aB3xZ9" * 16, "AKIA" + "Q7ZX" * 4
+    text = "".join(f"{number:05} {' '.join(keys)}\n" for number in range(2_000))
+    assert keys[1][:4] not in clean(text, 20_000)
 
 
 @given(st.text())

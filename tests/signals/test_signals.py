@@ -124,7 +124,9 @@ def test_a_quiet_commit_counts_when_the_call_then_shows_its_hash():
     assert commits_of("git commit -qm x", "") == []
 
 
-@pytest.mark.parametrize("option", ["--author=bob", "--grep=Fix", "--skip=1", "--skip 1", "--until=yesterday"])
+@pytest.mark.parametrize(
+    "option", ["--author=bob", "--grep=Fix", "--skip=1", "--skip 1", "--until=yesterday", "1234567"]
+)
 def test_a_log_that_may_leave_head_out_shows_no_quiet_commit(option):
     assert commits_of(f"git commit -qm x && git log --oneline -1 {option}", "abc1234 Fix it") == []
 
@@ -347,6 +349,21 @@ def test_files_of_a_codex_patch_and_of_redirections_are_read():
         ("idea-backlog.md", False, ("| Idea: x | 3 |",)),
         ("c.md", None, ("body",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "added"),
+    [
+        ('echo "- Idea: offline maps" >> ideas.md', ("- Idea: offline maps",)),
+        ('echo -e "one\\ntwo" >> ideas.md', ("one", "two")),
+        ("printf '%s\\n' '- one' '- two' >> ideas.md", ("- one", "- two")),
+        ("printf '| %s | %s |\\n' one 1 two 2 >> ideas.md", ("| one | 1 |", "| two | 2 |")),
+        ("printf -- '- one\\n' >> ideas.md", ("- one",)),
+    ],
+)
+def test_printed_lines_are_read(command, added):
+    (change,) = Transcript().run(command).signals.files
+    assert change.added == added
 
 
 def test_turns_tokens_models_and_time_are_counted():

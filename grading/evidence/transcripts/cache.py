@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from django.conf import settings
 
@@ -16,7 +17,7 @@ from grading import redaction
 from grading.formats import PARSER_VERSION
 from grading.models import Evidence
 
-INDEX_VERSION = "1"
+INDEX_VERSION = "2"
 """Incremented whenever the same events would give other rows."""
 
 VERSION = f"p{PARSER_VERSION}-i{INDEX_VERSION}-r{redaction.VERSION}"
@@ -70,7 +71,7 @@ def progress(row: Evidence) -> IndexProgress | None:
     path = path_of(row).with_suffix(".progress")
     try:
         age = time.time() - path.stat().st_mtime
-        last = IndexProgress(**json.loads(path.read_text() or "{}"))
+        last = IndexProgress(**json.loads(path.read_text()))
     except (OSError, ValueError):
         return None
     timeout = RETRY_SECONDS if last.problem else BUILDER_TIMEOUT_SECONDS
@@ -81,7 +82,10 @@ def write_progress(row: Evidence, latest: IndexProgress) -> None:
     """Write the progress of a row's index. Raises OSError if the folder can't be written."""
     path = path_of(row).with_suffix(".progress")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(latest)))
+    # Two builders may write it while somebody reads it, so it is replaced as a whole.
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f"{row.sha256}.", suffix=".part", delete=False) as file:
+        file.write(json.dumps(asdict(latest)))
+    Path(file.name).replace(path)
 
 
 def was_requested(row: Evidence) -> bool:

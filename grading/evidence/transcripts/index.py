@@ -15,7 +15,7 @@ MAX_SEARCHED, MAX_HITS = 20_000_000, 1_000
 NAMES = tuple(field.name for field in fields(TranscriptLine))
 SCHEMA = f"""
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;
-CREATE TABLE line ({", ".join(NAMES).replace("number", "number INTEGER PRIMARY KEY")});
+CREATE TABLE line (number INTEGER PRIMARY KEY, {", ".join(NAMES[1:])});
 CREATE TABLE about (format TEXT, last INTEGER);
 """
 INSERT = f"INSERT INTO line VALUES ({', '.join('?' * len(NAMES))})"  # noqa: S608 - question marks
@@ -88,7 +88,7 @@ class Index:
         folded_query = query.casefold()
         characters, searched = 0, after
         hits: list[int] = []
-        rows = self._db.execute("SELECT number, head || char(10) || told FROM line WHERE number > ?", [after])
+        rows = self._db.execute("SELECT number, head || char(10) || stored_text FROM line WHERE number > ?", [after])
         while characters < MAX_SEARCHED and len(hits) < MAX_HITS and (row := rows.fetchone()):
             searched, text = row
             characters += len(text)

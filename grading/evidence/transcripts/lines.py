@@ -17,7 +17,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
-from grading.redaction import MARGIN, MARK, redact
+from grading.redaction import MARGIN, MARK, redact_slice
 
 # Characters of a text that are shown at once, less of the harness's own; and those that are stored, behind a fold.
 SHOWN, SHOWN_OF_HARNESS, FOLDED = 1_200, 240, 20_000
@@ -25,15 +25,15 @@ SHOWN, SHOWN_OF_HARNESS, FOLDED = 1_200, 240, 20_000
 MAX_MARK_LENGTH = 60
 WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
 # Calls whose results are awaited. In a log with more open calls, some results don't show their call's number.
-OPEN_CALLS = 10_000
+MAX_OPEN_CALLS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptLine:
-    """One event. `head` is code (a command, a path or an address), `told` the stored text, from whose end `cut`
-    characters were cut.
+    """One event. `head` is code (a command, a path or an address). `stored_text` is the event's text, from whose end
+    `cut` characters were cut.
 
-    `of`: for a result, the number of the event of its call, or None if that is the event before or isn't known.
+    `call_number`: for a result, the number of the event of its call; None if that is the event before or isn't known.
     """
 
     number: int
@@ -41,27 +41,27 @@ class TranscriptLine:
     kind: str
     css: str = ""
     head: str = ""
-    told: str = ""
+    stored_text: str = ""
     cut: int = 0
     failed: bool = False
-    of: int | None = None
+    call_number: int | None = None
 
     @property
     def text(self) -> str:
         """The part of the text that is shown at once."""
-        return self.told[: self._shown_length]
+        return self.stored_text[: self._shown_length]
 
     @property
     def rest(self) -> str:
         """The part of the text that is behind a fold."""
-        return self.told[self._shown_length :]
+        return self.stored_text[self._shown_length :]
 
     @property
     def _shown_length(self) -> int:
         """The number of characters shown at once. The text isn't split within a redaction mark."""
         limit = SHOWN_OF_HARNESS if self.css == "scaffold" else SHOWN
         around = max(limit - MAX_MARK_LENGTH, 0), limit + MAX_MARK_LENGTH
-        for mark in MARK.finditer(self.told, *around):
+        for mark in MARK.finditer(self.stored_text, *around):
             if mark.end() > limit:
                 return min(limit, mark.start())
         return limit
@@ -70,38 +70,37 @@ class TranscriptLine:
 def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
     """The redacted line of each event in order. Usage events have numbers but no lines. Takes constant memory."""
     for line in raw_lines(events):
-        head, told, cut = redact(line.head)[:FOLDED], redact(line.told), line.cut
-        if cut:  # a secret across the cut was recognised in the MARGIN behind it
-            told = told[:FOLDED]
-        yield replace(line, head=head, told=told, cut=cut)
+        head, text = (redact_slice(each, 0, FOLDED) for each in (line.head, line.stored_text))
+        yield replace(line, head=head, stored_text=text)
 
 
 def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The lines before redaction. Texts are cut to FOLDED + MARGIN characters: `lines` redacts them, then cuts them to
-    FOLDED. `cut` counts the characters beyond FOLDED.
+    """The lines before redaction, with up to FOLDED + MARGIN characters of each text, of which `lines` shows FOLDED.
+    `cut` counts the characters beyond FOLDED.
     """
-    calls: OrderedDict[str, int] = OrderedDict()  # the event number of each open call, by its id
+    open_calls: OrderedDict[str, int] = OrderedDict()  # the event numbers of calls without a result, by the calls' ids
     previous_number = 0
     for event in events:
         if isinstance(event, Usage):
             continue
-        call_number = calls.pop(event.call_id, None) if isinstance(event, ToolResult) else None
+        call_number = None
         if isinstance(event, ToolCall) and event.call_id:
-            calls[event.call_id] = event.number
-            if len(calls) > OPEN_CALLS:
-                calls.popitem(last=False)
+            open_calls[event.call_id] = event.number
+            if len(open_calls) > MAX_OPEN_CALLS:
+                open_calls.popitem(last=False)
+        elif isinstance(event, ToolResult):
+            call_number = open_calls.pop(event.call_id, None)
         kind, css, head, text, failed = _content(event)
-        cut = max(len(text) - FOLDED, 0)
         yield TranscriptLine(
             number=event.number,
             at=event.at,
             kind=kind,
             css=css,
             head=head,
-            told=text[: FOLDED + MARGIN],
-            cut=cut,
+            stored_text=text[: FOLDED + MARGIN],
+            cut=max(len(text) - FOLDED, 0),
             failed=failed,
-            of=None if call_number == previous_number else call_number,  # the call that a result answers
+            call_number=None if call_number == previous_number else call_number,
         )
         previous_number = event.number
 

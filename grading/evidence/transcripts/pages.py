@@ -9,10 +9,10 @@ from grading.evidence.transcripts import building, cache, index
 from grading.evidence.transcripts.building import Counted
 from grading.evidence.transcripts.cache import IndexProgress
 from grading.evidence.transcripts.index import PAGE, Broken, Index, SearchHits
-from grading.evidence.transcripts.lines import TranscriptLine, lines, raw_lines
+from grading.evidence.transcripts.lines import FOLDED, TranscriptLine, lines, raw_lines
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
-from grading.redaction import MARK, mark_at, redact
+from grading.redaction import MARK, mark_at, redact_slice
 
 # Without an index, only these first pages and bytes are read from the file. Later pages wait for the index.
 FIRST_PAGES, MAX_BYTES_READ = 10, 2 * 1024 * 1024
@@ -83,10 +83,10 @@ def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
         return None
     if line is None or line.number != number:
         return None
-    marks_in_head = len(MARK.findall(redact(line.head)))
+    marks_in_head = len(MARK.findall(redact_slice(line.head, 0, FOLDED)))
     if mark < marks_in_head:
         return mark_at(line.head, mark)
-    return mark_at(line.told, mark - marks_in_head)
+    return mark_at(line.stored_text, mark - marks_in_head)
 
 
 def _page_start(number: int) -> int:

@@ -56,12 +56,13 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
     rows = CategoryRule.objects.select_related("category__merged_into")
     reaches = [reach.uncategorised(rows), *([reach.others(rows)] if others else [])]
     todo = reach.todo(reaches)
-    if expected is not None and expected != len(todo):
+    # If this repeats an earlier change of the same name, `_begin` returns that one.
+    is_repeated = bool(name) and CategoryChange.objects.filter(name=name).exists()
+    if not is_repeated and expected is not None and expected != len(todo):
         raise ChangeRefused(
             f"The rules catch {len(todo)} sessions now, and {expected} when you looked. Nothing was set: look again."
         )
-    # If this repeats an earlier change of the same name, `_begin` returns that one.
-    if not todo and not CategoryChange.objects.filter(name=name or uuid.uuid4()).exists():
+    if not is_repeated and not todo:
         raise ChangeRefused("The rules catch no session, so nothing was set.")
     return _begin(CategoryOrigin.RULE, todo, by, name=name)
 

@@ -97,11 +97,11 @@ def _edits() -> list[CategoryChange]:
 
 
 def _after(rules: list[State], edit: Mapping[str, Any], at: datetime) -> list[State]:
-    """The list after one more edit. Unchanged if the rule isn't in it any more."""
+    """The rules after one more edit. Unchanged if the edited rule was deleted, or if the edit changes nothing."""
     act, key, changed_at = RuleAct(edit["act"]), edit["rule"], at.isoformat()
-    columns = {name: edit[name] for name in ("conditions", "category") if name in edit}
+    changes = {name: edit[name] for name in ("conditions", "category") if name in edit}
     if act is RuleAct.ADD:
-        return [*rules, {"rule": key, **columns, "is_on": True, "changed_at": changed_at}]
+        return [*rules, {"rule": key, **changes, "is_on": True, "changed_at": changed_at}]
     edited = next((rule for rule in rules if rule["rule"] == key), None)
     if edited is None:
         return rules
@@ -110,11 +110,11 @@ def _after(rules: list[State], edit: Mapping[str, Any], at: datetime) -> list[St
     if act in (RuleAct.UP, RuleAct.DOWN):
         return _move(rules, edited, edit["beside"], act, changed_at)
     if act in (RuleAct.ON, RuleAct.OFF):
-        columns = {"is_on": act is RuleAct.ON}
-    after = {**edited, **columns}
-    if after == edited:
+        changes = {"is_on": act is RuleAct.ON}
+    if {**edited, **changes} == edited:
         return rules
-    return [{**after, "changed_at": changed_at} if rule is edited else rule for rule in rules]
+    changed_rule = {**edited, **changes, "changed_at": changed_at}
+    return [changed_rule if rule is edited else rule for rule in rules]
 
 
 def _move(rules: list[State], rule: State, beside: int | None, act: RuleAct, changed_at: str) -> list[State]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import F, Q
+from django.db.models import Q
 
 from grading.intake.categories.rules import Match, Rules
 from grading.models import CategoryRule, Session
@@ -72,14 +72,14 @@ def others(rows: Iterable[CategoryRule]) -> Reach:
 
 
 def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) -> Reach:
-    """What these rules match of the latest MAX_SESSIONS of `sessions`, which are `total`. A session whose category the
-    first matching rule would give anyway isn't counted as matched.
+    """What these rules match of the latest MAX_SESSIONS of `sessions`. `total` is how many `sessions` there are.
+
+    A session that has the category of its first matching rule already isn't counted as matched.
     """
     rules = Rules(rows)
     result = Reach(total=total, rules=[RuleReach() for _ in rules.rows])
-    current = F("category__merged_into"), F("category")
-    latest = sessions.order_by("-ended_at", "-pk").values_list("pk", "traits__data", *current)[:MAX_SESSIONS]
-    for pk, data, merged, category in latest:
+    columns = ("pk", "traits__data", "category__merged_into", "category")
+    for pk, data, merged, category in sessions.order_by("-ended_at", "-pk").values_list(*columns)[:MAX_SESSIONS]:
         result.examined += 1
         traits = Traits.from_dict(data or {})
         matches = [] if data is None else list(rules.all(traits))

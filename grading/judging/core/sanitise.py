@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate, takewhile
 
-from grading.redaction import MARGIN, redact
+from grading.redaction import MARGIN, redact, redact_slice
 
-# Of a long text only the ends are looked at: what is to be shown, and MARGIN more.
 QUOTE, CUT = "  | ", " … [cut] … "
 
 _SUSPECT = re.compile(r"[^\t\n\x20-\x7e]")
@@ -56,9 +55,13 @@ def clip(text: str, limit: int) -> str:
 
 def clean(text: str, limit: int) -> str:
     """Untrusted text, safe and at most `limit` characters; newlines kept."""
-    bounded = clip(redact(ends(text, limit + MARGIN)), limit)
+    if len(text) <= 2 * limit:
+        redacted = redact(text)  # of a longer text, only the ends are searched for secrets
+    else:
+        head, tail = text[: limit + MARGIN], text[-limit - MARGIN :]
+        redacted = f"{redact_slice(head, 0, limit)}{CUT}{redact_slice(tail, len(tail) - limit, len(tail))}"
     # Clipped twice: an invisible character takes up to ten visible ones.
-    return neutral(clip(visible(bounded), limit))
+    return neutral(clip(visible(clip(redacted, limit)), limit))
 
 
 def ends(text: str, limit: int) -> str:

@@ -132,7 +132,7 @@ def rows(
         )
     if signals is not None and signals.final_message:
         message = log.event(signals.final_message)
-        text = " ".join(message.told[: 4 * SAID].split()) if message else ""
+        text = " ".join(message.stored_text[: 4 * SAID].split()) if message else ""
         shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
         said = ActivityItem(text=shown, event=signals.final_message)
         found.append(ActivityRow(kind="Last message", said=(said,), seen="log"))
@@ -226,7 +226,9 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
     if signals.api_errors or signals.cut:
         end, errors = log.last_error(), sorted(signals.api_errors.items())
         counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in errors)
-        item = ActivityItem(code=end.told[:SAID], event=end.number) if end and end.told else ActivityItem(text=counts)
+        item = ActivityItem(text=counts)
+        if end and end.stored_text:
+            item = ActivityItem(code=end.stored_text[:SAID], event=end.number)
         goes_on = f"{counts}; the session went on" if signals.has_model_turn else ""
         yield ActivityRow(
             kind="API error", said=(item,), note="The log ends in it" if signals.cut else goes_on, seen="log"

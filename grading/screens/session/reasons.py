@@ -182,7 +182,7 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
 def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
     """The tests that held where infrastructure ended a session, each with what shows it."""
     found, error = [], log.last_error()
-    number, text = (error.number, error.told[:200]) if error else (None, "")
+    number, text = (error.number, error.stored_text[:200]) if error else (None, "")
     if signals is not None and not signals.has_model_turn and signals.api_errors:
         found.append(MetCondition(title="The log holds no model turn, only API errors", detail=text, event=number))
     elif signals is not None and trajectory.was_cut(signals):

@@ -18,7 +18,7 @@ from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Sess
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 from grading.models.submissions import ProposedField
-from grading.redaction import MARGIN, redact
+from grading.redaction import MARGIN, redact_slice
 from grading.reward import one_scale, rewards, sources
 from grading.reward.decide import (
     MAX_ADDED,
@@ -408,13 +408,16 @@ def work(session: Session) -> list[dict[str, Any]]:
 
 
 def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
-    """Some evidence as text, secrets hidden, cut at `limit`; `problem` says in words why there is none."""
+    """The start of some evidence as redacted text, about `limit` bytes; `problem` is why it can't be read, else ""."""
+    row = store.usable(session, kind)
+    if row is None:
+        return {"text": "", "problem": "", "cut": False}
     try:
-        text = store.text(session, kind, limit + MARGIN)
+        text = store.text_of(row, limit + MARGIN)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
-    told = redact(text or "")
-    return {"text": told[:limit], "problem": "", "cut": len(told) > limit}
+    end = len(text) - MARGIN if row.size > limit + MARGIN else limit
+    return {"text": redact_slice(text, 0, end), "problem": "", "cut": row.size > limit}
 
 
 def patch(session: Session) -> dict[str, Any]:
