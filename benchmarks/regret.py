@@ -9,7 +9,7 @@ is read once a day, so a day's choices share their odds.
 With `--policies`, it compares today's policy with two earlier ones in worlds that stay the same, drift, break and
 change places, with ten sessions a day, with thirty arms, and without a judge.
 
-    python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--days N]
+    python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--first-seed N] [--days N]
 """
 
 import json
@@ -55,12 +55,14 @@ Runs = Mapping[str, Sequence[Run]]  # by the regime's name
 
 def main() -> None:
     parser = scratch.parser(__doc__, quick="4 runs instead of 200", smoke="one run of 14 days")
-    parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own, from 0 up")
+    parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own")
+    parser.add_argument("--first-seed", type=int, default=0, help="the seed of the first run; the others follow")
     parser.add_argument("--days", type=int, help="of a run")
     parser.add_argument("--policies", action="store_true", help="compare policies in changing worlds instead")
     options = parser.parse_args()
     default_runs, default_days = SIZES[options.size]
-    seeds, days = range(options.runs or default_runs), options.days or default_days
+    seeds = range(options.first_seed, options.first_seed + (options.runs or default_runs))
+    days = options.days or default_days
     if options.policies:
         lives = policies.live_in_worlds(seeds, days)
         print(policies.table(lives))

@@ -188,7 +188,10 @@ SQLITE_OPTIONS: dict[str, Any] = {
 def database() -> dict[str, Any]:
     """Django's settings of the database that DATABASE_URL names. Raises ImproperlyConfigured for other kinds."""
     url = env("DATABASE_URL", f"sqlite:///{STATE_DIR / 'db.sqlite3'}")
-    config: dict[str, Any] = dict(dj_database_url.parse(url))
+    try:
+        config: dict[str, Any] = dict(dj_database_url.parse(url))
+    except ValueError:
+        config = {"ENGINE": ""}
     if config["ENGINE"].endswith("sqlite3"):
         config["ENGINE"] = "gradingsite.sqlite"
         # Opening the file takes 2 ms of CPU, because SQLite reads the whole schema.
@@ -200,9 +203,11 @@ def database() -> dict[str, Any]:
         config["CONN_MAX_AGE"] = 60
         config["CONN_HEALTH_CHECKS"] = True
         # A process that hangs in a transaction must not block the others forever.
-        config.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=30000")
+        options = config.setdefault("OPTIONS", {})
+        options["options"] = f"-c idle_in_transaction_session_timeout=30000 {options.get('options', '')}".strip()
     else:
-        raise ImproperlyConfigured(f"Unexpected value DATABASE_URL={url!r}, use sqlite:/// or postgres://")
+        scheme = url.partition(":")[0][:20]  # the rest may have a password
+        raise ImproperlyConfigured(f"Unexpected value DATABASE_URL={scheme}:…, use sqlite:/// or postgres://")
     return config
 
 

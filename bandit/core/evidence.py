@@ -70,12 +70,13 @@ class EvidenceTable:
         today: date,
         context: "EvidenceContext | None" = None,
     ) -> Self:
-        """Read the rows that still count, shifted by the rectifier and the baseline, and mapped by the scale if any.
+        """Read the rows that still count. The scale's lines, if there are any, map the rows of its sources; all others
+        are shifted by the rectifier and the baseline.
 
         If there are lines at all, a row of the scale's sources that none maps has weight 0. Abstentions without a line
         are left out. Those with one are mapped last, since their fallback is the mean of the arm's other sessions.
-        `context` may be passed in if it was computed from the same rows, apart from rows of today without an agent.
-        Raises KeyError for a row of an arm not in `names`.
+        `context` may be passed in if it was computed from the same rows; only rows of today without an agent may
+        differ. Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
         caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context

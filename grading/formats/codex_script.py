@@ -234,9 +234,10 @@ def _match_json(shape: Any, value: Any) -> Iterator[FieldMatch]:
 
 
 def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
-    """The result fields in a printed text that was joined from `shapes`, which this empties.
+    """The result fields in a printed text that was joined from `shapes`.
 
-    Literal texts and exit codes are stripped from both ends; what remains is matched if it is of a single call. An
+    Literal texts and exit codes are stripped from both ends, of the text and of `shapes` (the list is changed); what
+    remains is matched if it is of a single call. An
     exit code between two unknown texts could be any digits in them, so none is looked for there. Yields nothing if a
     literal is missing (the output was cut, say).
     """

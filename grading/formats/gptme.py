@@ -182,7 +182,7 @@ class Gptme(Parser):
         """
         call_id, start = text_or_none(record.get("call_id")), content.lstrip()
         is_hidden = not self._has_started or record.get("hide") is True or record.get("pinned") is True
-        # The assistant wrote something that may be a call, and no user message came since.
+        # The assistant wrote something that may be a call and wasn't read as one, and no user message came since.
         is_awaited = self._may_have_called and self._is_assistant_last and not self._last_call
         may_be_output = self._open_calls or is_awaited or start.startswith(OUTPUT_PREFIXES)
         looks_injected = start.startswith(INJECTED_PREFIXES) or not may_be_output

@@ -83,10 +83,11 @@ class _ScriptExit(Exception):
 class _Walker:
     """Walks through the statements of one script and collects its calls and its output in `script`.
 
-    `_branch_depth` counts the conditional branches around the current statement; `_function_branch_depth` is that
-    count at the start of the current function. If they are equal, the function's code runs whenever it is called.
-    `_modified` has the lists and objects that the script modified in a way that makes their content uncertain, by id().
-    `_is_rehearsal`: code that may run repeatedly is walked to see what it changes, and its calls are not recorded.
+    `_depth` is the nesting of the code. `_branch_depth` counts the conditional branches around the current statement;
+    `_function_branch_depth` is that count at the start of the current function. If they are equal, the function's code
+    runs whenever it is called. `_modified` has the lists and objects that the script modified in a way that makes their
+    content uncertain, by id(). During a rehearsal, code that may run repeatedly is walked to see what it changes, and
+    its calls are not recorded.
     """
 
     def __init__(self, tree: SyntaxTree, step_budget: StepBudget) -> None:

@@ -52,7 +52,7 @@ def is_erased(agent: str, external_id: str) -> bool:
 
 def read(folder: Path) -> list[Erased]:
     """The erasures recorded in a folder of backups. An unreadable line, such as a last one that was cut off, is skipped
-    with a warning: the erasure's row has the same.
+    with a warning: the erasure's row in the database has these digests too.
     """
     try:
         return _parse((folder / FILE).read_text(), folder / FILE)

@@ -80,4 +80,5 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
                 raise OverQuota(what=what, used=spent, limit=limit, resets=tomorrow(now))
         if within.update(requests=F("requests") + 1, bytes=F("bytes") + size):
             return
-        used = None  # outdated: the row is new, or other requests have used up the quota; read it again
+        # There is no row yet, although the token was loaded with its use, or other requests have used up the quota.
+        used = None

@@ -333,7 +333,8 @@ def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_
 def _is_short_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
     """Whether the value after `pass`, `pw` or `clave` is a secret.
 
-    These may also be ordinary words, or the label of a test's result ("PASS: test_login").
+    These may also be ordinary words, or the label of a test's result ("PASS: test_login"). In an explicit assignment
+    (`pw = …`), also a value that doesn't look like a password is one, unless it is code.
     """
     is_label = match["sign"] == ":"
     if is_label and TEST_RESULT.fullmatch(value):

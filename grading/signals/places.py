@@ -134,7 +134,7 @@ class _Walk:
     def expand(self, word: str) -> str:
         """The word with the values of variables that command lines assigned."""
         word = word[:MAX_PATH]
-        if self.after_mktemp:
+        if self.after_mktemp:  # the parser of commands leaves `$()` where mktemp was
             word = word.replace("$()", "$(mktemp)", 1)
         return VARIABLE.sub(lambda m: self.places.variables.get(m[1] or m[2], m[0]), word)[:MAX_PATH]
 

@@ -152,13 +152,14 @@ class Work:
             self.history.move_head(intent)
 
     def confirm_silent_commit(self, intent: Intent, result: CallResult, *, is_new: bool) -> bool:
-        """Note a commit command that git printed nothing about as a hidden commit, if it may have worked.
+        """Note a commit that no output announces as a hidden commit, unless git said that there was nothing to commit.
 
-        Returns whether later output of the call may still announce the commit. `is_new`: this is the result of the call
-        itself, not later output of it.
+        The intent may have worked (`CallResult.may_confirm`). Returns whether later output may still announce it.
+        `is_new`: this is the result of the call itself, not later output of it.
         """
         if intent.opaque or confirm.has_nothing_to_commit(result):
             return False
+        # Of a merge, git prints how it was made, but not the commit.
         can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(result.text) is not None)
         if is_new and can_hide and intent.counts and not intent.may_be_empty:
             self.history.hide(intent, result, confirm.named_files(intent) or self.changed_since_commit())
