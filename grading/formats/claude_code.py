@@ -173,7 +173,10 @@ class ClaudeCode(Parser):
             yield ApiError(number=self.next_number(), at=at, reason="quota", text=text(info.get("rateLimitType")))
 
     def _progress_events(self, message: Record, at: datetime | None) -> list[Event]:
-        """The events of a subagent's message, which versions 2.1.7 to 2.1.81 logged as `progress`; others have none."""
+        """The events of a subagent's message, which versions 2.1.7 to 2.1.81 logged as `progress`.
+
+        Other progress has no events, nor has a message whose id came before.
+        """
         role, identity = text(message.get("type")), text(message.get("uuid"))
         if role not in ("user", "assistant") or (identity and self._progress_ids.check_and_add(identity)):
             return []

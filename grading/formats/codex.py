@@ -169,7 +169,7 @@ class Codex(Parser):
             turn_id, session_id = text(payload.get("turn_id")), self._session_id or ""
             self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
             if not self._in_copied_history:
-                self._anchor = session_id
+                self._anchor = session_id  # no longer the last copied call or thought
         if not self._in_copied_history:
             self.note_time(at)
         if kind == "turn_context":

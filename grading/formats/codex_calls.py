@@ -32,9 +32,9 @@ class CallEnd:
     """The command of a shell call, or the name of an MCP server's tool."""
 
     def could_end(self, tool: str, call: CodexCall) -> bool:
-        """Whether this may be the end of `call`, which a script made by the name `tool`.
+        """Whether this may be the end of `call`, which a script made to the tool named `tool`.
 
-        The harness gives such calls other ids than the script's, so the commands are compared, or the tools' names;
+        The harness gives such calls other ids than the script has, so the commands are compared, or the tools' names;
         any edit matches any other.
         """
         if self.kind == "shell":

@@ -66,6 +66,7 @@ def match_commits(intents: Sequence[Intent], result: CallResult) -> list[tuple[C
     lines = lines[: len(plain)] + further_lines
     matches = []
     for index, line in enumerate(lines[:MAX_COMMITS]):
+        # Which intent made a further commit is unknown; the last stands for it.
         intent = plain[index] if index < len(plain) else intents[-1]
         paths = tuple(dict.fromkeys((*named_files(intent), *line.paths)))
         is_empty = intent.may_be_empty and not line.has_stat
@@ -102,7 +103,10 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
 
 
 def _keys_of_messages(intent: Intent, pattern: re.Pattern[str], result: CallResult) -> list[str]:
-    """The keys in the messages that `pattern` finds in the output, without those about another target."""
+    """The keys in the messages that `pattern` finds in the output, without those about another target.
+
+    At most one, unless the call has a loop or function and may print several messages for the one intent.
+    """
     keys = []
     for match in islice(pattern.finditer(result.text), MAX_KEYS):
         reference = (match["what"] or "").rstrip(".")

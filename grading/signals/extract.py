@@ -136,7 +136,7 @@ class _Collector:
                 self.counts["compactions"] += 1
 
     def on_api_error(self, error: ApiError) -> None:
-        """Count an API error. One right after an assistant message cut it short, so the session is not concluded."""
+        """Count an API error. Unless the user spoke last, it cut the assistant short: the session is not concluded."""
         self.api_errors[error.reason] += 1
         if not error.sidechain:
             self.cut = error.reason
@@ -231,7 +231,8 @@ class _Collector:
             self.on_success(opened, result)
         self.work.add_result(opened.intents, result)
         if result.ok is not False and prints_log(opened.commands):
-            # The log's first commit is HEAD after a commit of this call, or if the call makes none.
+            # The log begins with HEAD if a commit of this call has its hash printed after it, or if the call makes no
+            # commit and its log begins there.
             shows_own_hash = any(intent.shows_hash for intent in opened.intents)
             is_only_log = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
             self.work.confirm_hidden(result, is_head=shows_own_hash or is_only_log)

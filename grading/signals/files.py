@@ -190,8 +190,9 @@ def _paths_edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> I
 
 
 def _edited_operands(command: ShellCommand) -> list[str]:
-    """The files of an in-place edit: its operands without patterns, and without the first if that is the script, which
-    it is unless a flag such as `-e` has the script.
+    """The files of an in-place edit: its operands, without the script and without words that have a `$` or `*`.
+
+    The script is the first operand, unless it is the value of a flag such as `-e`.
     """
     arguments = command.argv[1:]
     script_flags = ("-e", "-f", "--expression", "--file")

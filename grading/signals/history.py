@@ -39,7 +39,8 @@ class _HiddenCommit:
     def may_have_subject(self, subject: str, at: int) -> bool:
         """Whether the commit may be an entry with this subject in a log that event number `at` printed.
 
-        Its own subject decides nothing if it is unknown, has a shell variable, or if the same call printed the log.
+        Any subject will do if the commit's own is unknown or has a shell variable, or if the same call printed the log:
+        then the order of its commands tells (`is_head`).
         """
         is_comparable = self.subject and "$" not in self.subject and self.at != at
         return not is_comparable or subject in ("", self.subject)
@@ -70,7 +71,7 @@ class History:
 
         Returns whether that changed anything.
         """
-        # Hidden commits that this one may be are hidden no more.
+        # A hidden commit with the same intent or subject may be this one, so it is no longer hidden.
         self.hidden = [one for one in self.hidden if one.intent is not intent and one.subject != commit.subject]
         if any(one.is_same(commit.hash) for one in self.commits) or commit.hash in self.undone:
             return False

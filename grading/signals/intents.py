@@ -186,7 +186,7 @@ def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iter
         yield _commit_intent(commands, before, arguments, added)
     elif verb == "reset":
         yield Intent(kind=HeadMove.RESET, target=" ".join(arguments)[:300])
-    elif verb in ("branch", "tag"):  # only flags of listing or deleting make no new ref
+    elif verb in ("branch", "tag"):  # makes a new ref, unless a flag says that it lists or deletes, as most flags do
         if arguments and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments):
             yield Intent(kind=HeadMove.NEW_REF)
     elif verb in ("checkout", "switch") and {"-b", "-c", "--create"} & set(arguments):

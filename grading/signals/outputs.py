@@ -230,8 +230,8 @@ def read_test_outcome(text: str) -> bool | None:
 
 
 def never_ran(text: str) -> bool:
-    """Whether a test runner never started, by the output of a call that failed without a summary of tests: a short
-    error message says so, or that the user refused the call.
+    """Whether the test runner of a call that failed without a summary of tests never started: the output is a short
+    error message that says so, or it says that the user refused the call.
     """
     could_not_start = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
     return bool(could_not_start or REJECTED.match(text))

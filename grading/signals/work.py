@@ -97,7 +97,10 @@ class Work:
                 self.script_paths.setdefault(path.rsplit("/", 1)[-1], set()).add(path)
 
     def confirm_writes(self, paths: Iterable[str], at: int) -> None:
-        """Count the paths that git lists as changed if an earlier script named them; either may name only the end."""
+        """Count the paths that git lists as changed if an earlier script named them.
+
+        Git or the script may have named only the end of a path.
+        """
         for path in paths:
             candidates = self.script_paths.get(path.rsplit("/", 1)[-1], set())
             if any(one.endswith(path) or path.endswith(one) for one in islice(candidates, MAX_OPEN_INTENTS)):
