@@ -181,7 +181,7 @@ class History:
             start = max(start, min(self.protected, len(self.commits)))
             self.undo(self.commits[start:])
         else:
-            self.soft_reset = self.commits[start:][-MAX_HIDDEN:]
+            self.soft_reset = [*self.commits[start:], *self.soft_reset][-MAX_HIDDEN:]
         del self.commits[start:]
 
     def find_reset_start(self, target: str, *, is_plain: bool) -> int | None:

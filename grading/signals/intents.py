@@ -21,6 +21,11 @@ SELECTING_OPTION = re.compile(
     r"--(?:reverse|all|author|committer|grep|invert-grep|skip|until|before|merges|no-merges|branches|remotes|tags|"
     r"diff-filter)(?:=|\Z)|-[SG]"
 )
+# The flags with which `git branch` and `git tag` still make a ref: with most others they list, rename or delete.
+MAKING_FLAGS = {
+    "branch": re.compile(r"-[cf]|--(?:copy|force)"),
+    "tag": re.compile(r"-[afmsuF]|--(?:annotate|file|force|local-user|message|sign)"),
+}
 NO_PUSH_FLAGS = frozenset({"-n", "--dry-run", "--delete", "-d"})
 # A user's alias such as `git safe-commit` or `git ci`, but not git's own `commit-tree` and the like.
 COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
@@ -186,8 +191,9 @@ def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iter
         yield _commit_intent(commands, before, arguments, added)
     elif verb == "reset":
         yield Intent(kind=HeadMove.RESET, target=" ".join(arguments)[:300])
-    elif verb in ("branch", "tag"):  # makes a new ref, unless a flag says that it lists or deletes, as most flags do
-        if arguments and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments):
+    elif verb in MAKING_FLAGS:
+        flags = [word for word in arguments if word.startswith("-")]
+        if len(flags) < len(arguments) and all(map(MAKING_FLAGS[verb].match, flags)):
             yield Intent(kind=HeadMove.NEW_REF)
     elif verb in ("checkout", "switch") and {"-b", "-c", "--create"} & set(arguments):
         yield Intent(kind=HeadMove.NEW_REF)

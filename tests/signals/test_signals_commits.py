@@ -206,7 +206,14 @@ def test_the_revert_of_somebody_elses_commit_is_work():
         ("git reset --hard HEAD", "", ["abc1234", "def5678"]),
         ("git reset HEAD a.py", "", ["abc1234", "def5678"]),
         ("git reset --hard HEAD~5", "", []),
+        ("git reset --soft HEAD~1 && git reset --soft HEAD~1", "", []),
         ("git branch kept && git reset --hard origin/main", "", ["abc1234", "def5678"]),
+        ("git branch --force kept && git reset --hard origin/main", "", ["abc1234", "def5678"]),
+        ("git tag --annotate v1 -m x && git reset --hard origin/main", "", ["abc1234", "def5678"]),
+        ("git tag -s v1 -m x && git reset --hard origin/main", "", ["abc1234", "def5678"]),
+        ("git branch -a && git reset --hard origin/main", "", []),
+        ("git branch -m renamed && git reset --hard origin/main", "", []),
+        ("git tag -d v1 && git reset --hard origin/main", "", []),
     ],
 )
 def test_commits_that_were_reset_do_not_count(command, text, left):
