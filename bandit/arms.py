@@ -28,7 +28,7 @@ def near(bandit: str, name: str) -> str | None:
 
 
 def add(bandit: str, name: str, *, by: str, why: str = "", **fields: Any) -> Arm:
-    """Create an arm. `fields`: title, is_consumption, is_low_stakes, probation.
+    """Create an arm. `fields`: title, is_consumption, is_looking, is_low_stakes, probation.
 
     Raises UnknownBandit, or ValueError for a name that is blank, too long, unprintable or taken.
     """
@@ -153,7 +153,7 @@ def record_event(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = N
 
 
 def _require(is_allowed: bool, arm: Arm, state: str) -> None:  # noqa: FBT001 - what is required
-    """Raise ValueError with the arm's `state` unless the change is allowed, or if the arm was merged."""
+    """Raise ValueError if the arm was merged, or if its `state` doesn't allow the change."""
     if not is_allowed:
         raise ValueError(f"{arm.name} is {state}; nothing was changed")
     if arm.merged_into is not None:

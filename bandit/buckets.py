@@ -83,7 +83,7 @@ class RewardSums:
 
 
 def read_sums(bandit: Bandit, days: tuple[date, date], known_by: datetime | None = None) -> RewardSums:
-    """The sums over these days, the last included: from the buckets, or from ledger entries recorded by `known_by`.
+    """The sums over these days, the last included: from the buckets, or from ledger entries recorded until `known_by`.
 
     Three queries.
     """

@@ -71,7 +71,7 @@ class AgentCaps:
         match = order[np.minimum(np.searchsorted(capped_codes, row_codes, sorter=order), len(capped_codes) - 1)]
         # An uncapped row is treated as one of `cap` sessions, which has the factor 1.
         n = np.where(capped_codes[match] == row_codes, self.n[match], self.cap)
-        # The factors are cap/n of the distinct n, descending, and 1. `index_by_n` has the index of each n's factor.
+        # The factors are cap/n, from the largest n down, then 1. `index_by_n` has the index of each n's factor.
         counts, index_by_n = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
         index_by_n[counts] = np.arange(len(counts), 0, -1) - 1
         index_by_n[self.cap] = len(counts)

@@ -110,7 +110,8 @@ class Draws:
         )
 
     def unscored(self) -> "UnscoredShares":
-        """The shares without an outcome in either group, 0 in an empty one, with the p-value of their difference.
+        """The shares without an outcome in either group, 0 in an empty one, the p-value of their difference, and the
+        share of draws that led to no session.
 
         With a missing outcome as 1 and others as 0, `off` is the deviation from the mean of all. If the draw made no
         difference, Σ(A − p)·off is about normal, with the mean 0 and the variance Σp·(1 − p)·off².
@@ -171,7 +172,7 @@ class Bets:
         taken, p, y, least = draws.taken[scored], draws.chance[scored], draws.outcome[scored], draws.least[scored]
         n = np.arange(len(y))  # of outcomes before each
         predicted = (np.cumsum(y) - y + PRIOR_WEIGHT * PRIOR_OUTCOME) / (n + PRIOR_WEIGHT)
-        # The greatest possible |y − m|, wherever in its range the outcome lies.
+        # The greatest possible |y − predicted|, wherever in its range the outcome lies.
         max_error = np.maximum(predicted - least, least + 1 - predicted)
         squares = float(((y - predicted) ** 2).sum())
         return cls(

@@ -221,7 +221,8 @@ class Scale:
     def cap(self, arm: str, source: str, variance: float) -> float:
         """The most verdicts that all fallbacks of a source may count for in an arm.
 
-        n·R²/(1 − R²) if the arm has n ≥ MIN_OWN_PAIRS pairs, otherwise σ²/V, with V the `variance` of the line there.
+        n·R²/(1 − R²), with R² the source's weight, if the arm has n ≥ MIN_OWN_PAIRS pairs. Otherwise σ²/V, with σ² the
+        scale's variance and V the parameter, the `variance` of the line at this arm.
         """
         n, weight = self.count_pairs(arm, source), self.weights.get(source, 0.0)
         return n * weight / (1 - weight) if n >= MIN_OWN_PAIRS else self.variance / variance
@@ -438,7 +439,7 @@ def _prior_slope(arms: _ArmMoments) -> float:
 
     It is 1 if fallbacks and verdicts don't go together. Otherwise it lies between 1 and the reverse regression's slope
     var(y)/cov(x, y), which is right if all scatter about the line is noise of the fallback. The share of that slope is
-    R²/(R² + START_WEIGHT). START_WEIGHT is the R² that any fallback is assumed to have; for one that good it is a half.
+    R²/(R² + START_WEIGHT). START_WEIGHT is the R² that any fallback is assumed to have; with it the share is a half.
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0
@@ -473,9 +474,9 @@ def _shrinkage(spread: float, residual: float, n: Any) -> Any:
 
 
 def _source_weight(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
-    """R² of verdicts y on r' within arms, over all lines of the source, shrunk towards START_WEIGHT; 0 without pairs.
+    """R² of verdicts y on the lines' values r' within arms, over all lines of the source, shrunk towards START_WEIGHT.
 
-    An r' that goes against the verdicts explains nothing.
+    It is 0 without pairs. An r' that goes against the verdicts explains nothing.
     """
     own = [pair for pair in pairs if pair.source == source]
     if not own:

@@ -215,7 +215,10 @@ class Series:
         *,
         standings: Mapping[str, float],
     ) -> Self:
-        """The series of these rows, corrected by offsets and contexts, weighted by standing and by agents' caps."""
+        """The series of these rows, corrected by offsets and contexts, weighted by standing and by agents' caps.
+
+        All rewards count as independent until `with_day_variance` reduces `n`.
+        """
         keys, moments = _daily_moments(rows, names, offsets, contexts, caps=caps, standings=standings)
         has_weight = moments[:, 0] > 0
         arm, judge, day = keys[has_weight].T
@@ -263,12 +266,12 @@ class Series:
         """The day with the largest z of each part of each series, if that z is above MIN_Z.
 
         A part begins with its series or at a day that `cut` flags. z compares a part's mean from a day on with its mean
-        before that day (the module's docstring has the formula). A candidate needs MIN_REWARDS rewards of the part on
-        either side; days that `barred` flags can't be candidates.
+        before that day (the module's docstring has the formula). A candidate needs MIN_REWARDS independent rewards of
+        the part on either side; days that `barred` flags can't be candidates.
         """
         part_start = np.flatnonzero(self.is_first_day | cut)
         part_of_day = np.repeat(np.arange(len(part_start)), np.diff(part_start, append=len(self.day)))
-        n, s = self.n, self.n * self.x  # of each day: the number of rewards, and their sum
+        n, s = self.n, self.n * self.x  # of each day: the number of independent rewards, and their sum
         n_before, s_before = _sums_before(n, part_start, part_of_day), _sums_before(s, part_start, part_of_day)
         n_after = np.add.reduceat(n, part_start)[part_of_day] - n_before
         s_after = np.add.reduceat(s, part_start)[part_of_day] - s_before
@@ -430,7 +433,7 @@ def _estimate_noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares:
 
 
 def _sums_before(values: Floats, part_start: Ints, part_of_day: Ints) -> Floats:
-    """Sum of the values of those days of a day's part that precede it, for each day.
+    """For each day, the sum of the values of the earlier days of its part.
 
     `part_start` has the index of each part's first day, `part_of_day` the index of each day's part.
     """
@@ -548,7 +551,9 @@ class DecisionFlags(NamedTuple):
 
 
 def _flags_from_decisions(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> DecisionFlags:
-    """The flags of these decisions. A cut is at each series' first day with rewards from the decision's `day` on."""
+    """The flags of these decisions. Each of them, confirmed or rejected, cuts every series of its arm at the first day
+    with rewards from the decision's `day` on.
+    """
     cut, cut_without_break, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
     arms = positions(names)
     for decision in decisions:

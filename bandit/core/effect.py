@@ -210,7 +210,7 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
     if bets.evidence >= least:
         recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
         least_recent = MIN_RECENT_SHARE * bets.mean
-        # Whether the recent effect is nearer to 0 than that, or of the opposite sign. Without outcomes it has no mean.
+        # Whether the recent effect is nearer to 0 than `least_recent`, or of the opposite sign; without outcomes, no.
         is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0
         if is_weaker and recent.excludes(least_recent):
             return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
@@ -221,7 +221,7 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
 
 
 def sessions_to_decide(*, chance: float, least: float) -> int | None:
-    """Expected number of draws that take a new arm with this chance until an effect of .05 has the e-value `least`.
+    """Expected number of draws, each taking a new arm with this chance, until an effect of .05 has the e-value `least`.
 
     None if the chance is 0 or 1, so that nothing is drawn.
     """

@@ -216,9 +216,9 @@ class EvidenceTable:
     def evidence_scale(self) -> float:
         """The evidence scale e = μ(1−μ)/σ²: how many coin tosses one grade is worth. σ² is the variance within arms.
 
-        It is computed from the grades of past days: those of judges and people without a calibration, also the mapped
-        ones with a fitted calibration. At its start, before there are lines, it is those of judges and people again,
-        and if there are none yet, those of the sources to calibrate, with a σ² of at least MIN_VARIANCE.
+        It is computed from grades of past days. Without a calibration these are the grades of judges and people; with a
+        fitted one, also the mapped grades. With a calibration at its start, they are the grades of judges and people
+        or, if there are none yet, of the sources to calibrate, with a σ² of at least MIN_VARIANCE.
         """
         scale = self.policy.scale
         if scale is None:
@@ -285,7 +285,7 @@ class EvidenceTable:
         """The weights, with each abstention given the mean weight of its arm's other sessions at its own `decay`.
 
         Abstentions move an arm's mean but are no evidence of their own. So all weights of an arm with other sessions
-        are then scaled down, until their total is that of the others before. An abstention's value is only known with a
+        are then scaled down to the total that those others have alone. An abstention's value is only known with a
         variance V, so an arm's total is also at most σ²/(p²·V), p the abstentions' share of it and σ² the variance of
         verdicts within arms.
         """
@@ -433,31 +433,31 @@ def _split_by_line(
     factors, greatest first, the index of each unmapped row's pair, and the mapped rows by mapping and weight factors.
     """
     cap_factors, cap_index = cap_table
-    # Number the distinct pairs of a standing's factor and a mapping (None: unmapped); -1 for a dropped kind.
+    # Group kinds by their standing's factor and their mapping (None: unmapped); -1 for a dropped kind.
     index_of: dict[tuple[float, LineMapping | None], int] = {}
-    pair_of_kind = []
+    group_of_kind = []
     for kind in rows.kinds:
         standing = policy.standings.get(kind.standing, 1.0)
         mapping = _line_mapping(kind, policy, lines)
         is_dropped = mapping is None and kind.source == ABSTAINED
-        pair_of_kind.append(-1 if is_dropped else index_of.setdefault((standing, mapping), len(index_of)))
-    pair = np.array(pair_of_kind, dtype=np.int64)[rows.kind_index]
+        group_of_kind.append(-1 if is_dropped else index_of.setdefault((standing, mapping), len(index_of)))
+    group = np.array(group_of_kind, dtype=np.int64)[rows.kind_index]
     standings = sorted({standing for standing, mapping in index_of if mapping is None}, reverse=True)
-    # Each standing has a block of pairs, one for each cap's factor, greatest first; `cap_factors` is ascending.
+    # Each standing has a block of weight factors, one per cap factor, greatest first; `cap_factors` is ascending.
     weight_factors = [(standing, factor) for standing in standings for factor in reversed(cap_factors.tolist())]
-    # Where the block of each (standing, mapping) starts, -1 if mapped; the trailing -1 is for dropped rows.
+    # Where the block of each group starts, -1 if it is mapped; the trailing -1 is for dropped rows.
     block_starts = []
     for standing, mapping in index_of:
         block_starts.append(-1 if mapping is not None else standings.index(standing) * len(cap_factors))
-    block_start = np.array([*block_starts, -1], dtype=np.int64)[pair]
+    block_start = np.array([*block_starts, -1], dtype=np.int64)[group]
     is_unmapped = block_start >= 0
     factor_index = (block_start + len(cap_factors) - 1 - cap_index)[is_unmapped]
     by_mapping: dict[tuple[LineMapping, WeightFactors], RewardRows] = {}
     for (standing, mapping), number in index_of.items():
         if mapping is not None:
-            for at in np.unique(cap_index[pair == number]):
+            for at in np.unique(cap_index[group == number]):
                 factors = standing, float(cap_factors[at])
-                by_mapping[mapping, factors] = rows.select((pair == number) & (cap_index == at))
+                by_mapping[mapping, factors] = rows.select((group == number) & (cap_index == at))
     return rows.select(is_unmapped), weight_factors, factor_index, by_mapping
 
 

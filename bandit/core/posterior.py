@@ -163,6 +163,7 @@ class Posterior:
             position = positions(self.names)
             at = [position[name] for name in choice]
             alpha, beta = self.alpha[at], self.beta[at]
+            # `p_best` needs at least one arm; for none, `alpha` is the empty result.
             best = p_best(alpha, beta) if at else alpha
             # Arms with common parts aren't independent, as `p_best` assumes: correct for what they share.
             if self.pooled is not None and len(at) > 1:
@@ -226,10 +227,10 @@ def fold(
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; rows of later days, and of days
     too old to count, are ignored.
 
-    The bits depend only on the sums of n, s and q by (arm, source, day), and by stratum with a rectifier, version and
-    view with a scale, judge, witness and standing if change is followed, agent and witness with a cap on agents. Rows
-    of zeros, the order of rows and how they are split make no difference. `context` as in `EvidenceTable.read`. Raises
-    KeyError for a row of an arm not in `arms`.
+    The bits depend only on the sums of n, s and q by (arm, source, day), and by what else the policy reads: stratum if
+    it has a rectifier; version and view if it has a scale; judge, witness and standing if it follows change; agent and
+    witness if it caps agents. Rows of zeros, the order of rows and how they are split make no difference. `context` as
+    in `EvidenceTable.read`. Raises KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
     evidence = EvidenceTable.read(rows, names, policy, today, context)

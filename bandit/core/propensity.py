@@ -86,8 +86,8 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
     """Each arm's cumulative distribution F at x[0], (K, 1), then at the points of each block in turn, (K, points).
 
-    A block has so many points that the arrays of all arms stay small. F is set to 1 at x[-1], above which hardly any
-    arm's mean lies.
+    A block is short, so that the arrays of all arms stay small. F is set to 1 at x[-1], above which hardly any arm's
+    mean lies.
     """
     from scipy.special import betainc
 

@@ -68,7 +68,7 @@ def baseline(past: ContextRewards, today: date, *, least: int = MIN_REWARDS) -> 
     """
     table = RewardRows.from_rows(past.rows)
     rows = table.select(table.day < today.toordinal())
-    count: Counter[str] = Counter()  # of rewards by context, 0 for one with abstentions only
+    count: Counter[str] = Counter()  # of rewards by context, a row's arm; 0 for one with abstentions only
     for kind, (n, *_) in rows.totals():
         count[kind.arm] += 0 if kind.source == ABSTAINED else n
     posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
