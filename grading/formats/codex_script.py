@@ -104,7 +104,7 @@ def _as_one_call(call: CodexCall) -> ScriptCalls:
 
 
 def _to_codex_call(script_call: ScriptCall) -> CodexCall:
-    """The call without those arguments whose values are not literals; unreadable if its argument isn't one at all."""
+    """The call with its argument's literal fields; unreadable if it has an argument that is no object and no string."""
     name, argument = script_call.name, script_call.argument
     if isinstance(argument, dict):
         literals = {key: value for key, value in argument.items() if is_plain(value)}
@@ -234,12 +234,11 @@ def _match_json(shape: Any, value: Any) -> Iterator[FieldMatch]:
 
 
 def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
-    """The result fields in a printed text that was joined from `shapes`.
+    """The result fields in a printed text that was joined from `shapes`; none if a literal is missing (after a cut).
 
-    Literal texts and exit codes are stripped from both ends, of the text and of `shapes` (the list is changed); what
-    remains is matched if it is of a single call. An
-    exit code between two unknown texts could be any digits in them, so none is looked for there. Yields nothing if a
-    literal is missing (the output was cut, say).
+    Literals and exit codes are taken off both ends of the text, and their shapes off the list, which is changed. The
+    rest is matched too if it is one shape or of a single call. No exit code is looked for between two unknown texts,
+    because it could be any digits in them.
     """
     matches: list[FieldMatch] = []
     while shapes and (prefix := _leading_part(shapes, printed)) is not None:

@@ -194,6 +194,7 @@ class Gptme(Parser):
                 yield Message(number=self.next_number(), at=at, role=Role.SCAFFOLD, text=content)
             return
         if self._is_assistant_last and not (call_id or self._open_calls or self._last_call):
+            # The output shows that the message had a call: by the rules of 2024, or else in a syntax we don't support.
             plain_calls = gptme_calls.find_plain_calls(self._visible_text)
             yield from [self._call(call, at) for call in plain_calls] or [self._unreadable_call(at)]
         # An output belongs to the call with its id, else to the next open call, else to the last call, else to none.

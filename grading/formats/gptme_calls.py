@@ -139,7 +139,7 @@ def count_unreadable_calls(visible_text: str) -> int:
 
 
 def may_have_calls(visible_text: str) -> bool:
-    """Whether a fenced block's tag is neither a language nor a file; if an output follows, the block was a call."""
+    """Whether a fenced block's tag is no language, file or known tool; if an output follows, the block was a call."""
     _, blocks = _split_fences(visible_text)
     for tag, _ in blocks:
         name = tag.split(" ")[0].lower()
@@ -238,7 +238,7 @@ def _xml_tools(content: str, start: int, end: int) -> Iterator[GptmeCall]:
                 arguments[parameter[1]] = unescape(piece[parameter.end() :])
         if not arguments:
             arguments = _named_arguments(name, attributes.get("args", ""), unescape(body).strip("\n"))
-        is_loose = match[1] != "invoke"
+        is_loose = match[1] != "invoke"  # the element's name may be no tool's
         yield GptmeCall(start=match.start(), end=start, name=name, arguments=arguments, is_loose=is_loose)
 
 

@@ -199,7 +199,8 @@ class _Walker:
     def _execute_for_in(self, node: Node, scope: VariableScope) -> None:
         """A `for (… of …)` or `for (… in …)` loop.
 
-        Every iteration over a literal list is walked, else the body once with unknown values.
+        Every iteration over a literal list is walked. For anything else, and for an empty list, the body is walked as
+        code that may run any number of times, with unknown values.
         """
         pattern, body = self._tree.field(node, "left"), self._tree.field(node, "body")
         is_declared = self._tree.find_field(node, "kind") is not None
@@ -352,7 +353,7 @@ class _Walker:
         return Unknown(self._calls(value)) if self._is_modified(value) else value
 
     def _resolve(self, node: Node, scope: VariableScope) -> Any:  # noqa: C901, PLR0911, PLR0912 - a case per kind of node
-        """The value of an expression, which may be one that the script modified."""
+        """The value of an expression as it is, also if the script modified it; `_evaluate` makes it Unknown then."""
         with self._deeper():
             match node.type:
                 case "string":

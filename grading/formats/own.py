@@ -31,7 +31,7 @@ def own_events(logs: Sequence[OwnLog], foreign: frozenset[int]) -> Iterator[Even
 
     Events of the logs after the first are marked as sidechain, and their numbers continue from the log before.
     """
-    skipped_hashes = set(foreign)  # also of the records of the logs before
+    skipped_hashes = set(foreign)  # the hashes of each log's records are added before the next log is read
     last_number = 0
     for index, log in enumerate(logs):
         offset = last_number
@@ -42,6 +42,7 @@ def own_events(logs: Sequence[OwnLog], foreign: frozenset[int]) -> Iterator[Even
                     continue
                 if index == 0:
                     yield event
+                # A change of session tells readers to discard what came before: here, that is the main log.
                 elif not (isinstance(event, Boundary) and event.kind == "session_change"):
                     yield replace(event, number=last_number, sidechain=True)
         if index < len(logs) - 1:

@@ -111,7 +111,7 @@ def is_argument(_: re.Match[str], value: str) -> bool:
 
 
 def is_pgpass(match: re.Match[str], value: str) -> bool:
-    """Whether a PGPASS match has a host name before it, which isn't part of a URL or path."""
+    """Whether a PGPASS match has a literal value, and before it a host name that isn't part of a URL or path."""
     start = match.start()
     host = _HOST.search(match.string, max(start - 100, 0), start)
     if host is None or match.string[max(host.start() - 1, 0) : host.start()] in {"/", "@"}:

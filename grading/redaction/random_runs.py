@@ -41,8 +41,8 @@ ENCODED_LINE_LENGTHS = frozenset({60, 64, 70, 72, 76})
 _MAX_PREVIOUS_LINE = 200
 _NEXT_ENCODED_LINE = re.compile(r"\r?\n[ \t+>|]{0,8}(?:[A-Za-z0-9+/=]{32,}|=[A-Za-z0-9+/]{4}|-----END)")
 _MIN_LENGTH_TO_JUDGE = 8
-# Thresholds of `is_random`, as shares. Of a run's characters, those that aren't parts of words, at least:
-_MIN_UNSPELT = 0.5
+# Thresholds of `is_random`, as shares. Of a run's characters, letters and digits that remain without _WORDS, at least:
+_MIN_REMAINDER = 0.5
 # Of the pairs of neighbouring characters, those of different kinds, at least: with both cases and digits, with both
 # cases but no digits, with digits and one case.
 _MIN_CHANGES_MIXED, _MIN_CHANGES_LETTERS, _MIN_CHANGES_ONE_CASE = 0.36, 0.47, 0.06
@@ -88,7 +88,7 @@ def is_random(run: str) -> bool:
     kinds = remainder.translate(_KINDS)
     parts = _ALPHANUMERIC.findall(kinds)
     count = sum(map(len, parts))
-    if len(run) < _MIN_LENGTH_TO_JUDGE or count < _MIN_UNSPELT * len(run):
+    if len(run) < _MIN_LENGTH_TO_JUDGE or count < _MIN_REMAINDER * len(run):
         return False
     changes = sum(map(kinds.count, _KIND_CHANGES))
     neighbouring_pairs = count - len(parts)
@@ -96,6 +96,7 @@ def is_random(run: str) -> bool:
     has_digits = "0" in kinds
     if "a" not in kinds or "A" not in kinds:
         return has_digits and change_rate >= _MIN_CHANGES_ONE_CASE and not _SEPARATOR.search(run)
+    # Letters that look like words within a longer part, where _WORDS doesn't match.
     spelt = sum(match.end() - match.start() for match in _SPELT.finditer(remainder))
     min_changes = _MIN_CHANGES_MIXED if has_digits else _MIN_CHANGES_LETTERS
     return change_rate >= min_changes and spelt < _MAX_SPELT * count

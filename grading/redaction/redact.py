@@ -183,7 +183,7 @@ def _without_noise(text: str) -> tuple[str, list[CopiedRun]]:
     """A copy of the text without colour codes, line continuations and invisible characters, and with letters instead of
     their escapes; and the runs that it consists of, in order.
     """
-    pieces, runs = [], [CopiedRun(0, 0, 1)]
+    pieces, runs = [], [CopiedRun(copy_start=0, text_start=0, width=1)]
     text_end = copy_length = 0
     for match in _NOISE.finditer(text):
         letter = chr(int(match["letter"], 16)) if match["letter"] else ""

@@ -99,7 +99,7 @@ WEAK_NAMES = r"\bauth|(?<!think-)\bsig|signature|(?<=_)key"
 SHORT_NAMES = r"(?:pass|pw|clave)\d?(?![^\W\d_])"
 ASSIGNED = re.compile(
     rf"(?P<name>{STRONG_NAMES}|(?P<token>{SETTING_NAMES})|(?P<weak>{WEAK_NAMES})|(?P<short>{SHORT_NAMES}))"
-    rf"(?P<rest>[\w.-]{{0,40}})(?P<key>{QUOTE}?)\]?(?: \[[^\]\n]{{0,24}}\])?\s{{0,3}}"
+    rf"(?P<rest>[\w.-]{{0,40}})(?P<name_quote>{QUOTE}?)\]?(?: \[[^\]\n]{{0,24}}\])?\s{{0,3}}"
     rf"(?P<sign>=>|:=|={{1,3}}|:(?!:)|：)(?P<space>\s{{0,3}})"
 )
 ENCLOSED = re.compile(
@@ -135,7 +135,7 @@ NON_SECRET_ENDING = re.compile(  # endings of names whose values describe a secr
     re.IGNORECASE,
 )
 ANGLED = re.compile(r"<[\w /.,'-]{0,60}>|\$\(")  # as <your key>
-TOKEN_VALUE = re.compile(r"[_-]?(?:secret|value|key|\d{1,2})")
+TOKEN_NAME_ENDING = re.compile(r"[_-]?(?:secret|value|key|\d{1,2})")
 PASSWORDS = re.compile(r"pass|pw|contrase|kennwort|mdp|senha|парол|密|口令|wacht|hasło|パス|비밀", re.IGNORECASE)
 CHINESE = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 SEVERAL_WORDS = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+)+\.?")
@@ -209,6 +209,7 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
             continue
         if text.startswith(MARK_START, after_sign):
             continue
+        # A short name, such as the `pass` of smtp_pass, must be a whole word, perhaps in the plural.
         if match["short"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
             continue
         before = lowered[max(match.start() - 160, 0) : match.start()]
@@ -254,7 +255,7 @@ def _locate_value(
         start = quote.end()
         end = _closing_quote(text, quote[0], start)
         if end > start:
-            is_json_field = bool(match["key"].strip("`\\")) and match["sign"] in ":="
+            is_json_field = bool(match["name_quote"].strip("`\\")) and match["sign"] in ":="
             return start, end, True, "`" not in quote[0] and (is_setting or is_json_field)
     if is_setting and _is_setting(text, match):
         without_spaces = TO_THE_END.match(text, start)
@@ -275,13 +276,16 @@ def _begins_word(text: str, start: int) -> bool:
 
 
 def _closing_quote(text: str, quote: str, at: int) -> int:
-    """The offset of the quote that closes the one before `at`, on the same line; -1 if there is none."""
+    """The offset of the quote that closes the one before `at`, on the same line; -1 if there is none.
+
+    A quote after a backslash doesn't close, unless `quote` has backslashes of its own, as in JSON within a string.
+    """
     limit = min(at + MAX_VALUE_LENGTH, len(text))
     newline = text.find("\n", at, limit)
     if newline >= 0:
         limit = newline
     end = text.find(quote, at, limit)
-    while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":  # escaped, so part of the value
+    while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":
         end = text.find(quote, end + 1, limit)
     return end
 
@@ -305,7 +309,10 @@ def _ends_line(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
-    """Whether the value of an ASSIGNED match is a secret. `is_explicit` and `is_quoted` as in `_locate_value`."""
+    """Whether the value of an ASSIGNED match is a secret. `is_explicit` and `is_quoted` as in `_locate_value`.
+
+    The match's groups say which kind of name it has: `short`, `weak`, `token` (SETTING_NAMES), or none of these.
+    """
     if not is_quoted and CHINESE.search(value) and not any(map(str.isdigit, value)):
         return False
     if match["short"]:
@@ -322,7 +329,8 @@ def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_
     is_password = PASSWORDS.search(match["name"]) is not None
     if is_password and is_quoted:
         is_plain_word = False
-    elif is_password and value.isalpha():  # short words and titles, as of types, are plain; other letters may be secret
+    elif is_password and value.isalpha():
+        # A short word is plain, and so is a title, which may name a type. Other letters may be a password.
         is_title = value.istitle() or TITLED.fullmatch(value) or not value.isascii()
         is_plain_word = len(value) < 8 or bool(is_title)  # noqa: PLR2004
     else:
@@ -349,7 +357,7 @@ def _is_short_named_secret(match: re.Match[str], value: str, *, is_explicit: boo
 
 def _is_token(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
     """Whether the value of one of SETTING_NAMES is a secret. It may also be a number, a name of code or a folder."""
-    if match["rest"] and not TOKEN_VALUE.fullmatch(match["rest"]):
+    if match["rest"] and not TOKEN_NAME_ENDING.fullmatch(match["rest"]):
         return False
     if is_explicit:
         is_code = SEVERAL_WORDS.fullmatch(value) if is_quoted else DOTTED.fullmatch(value)

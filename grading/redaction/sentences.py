@@ -81,6 +81,6 @@ def is_pin(match: re.Match[str], _: str) -> bool:
     """Whether "pin" begins a word in a STATED_PIN match; without "is" or a colon it must be written as PIN."""
     start, text = match.start(), match.string
     before = text[max(start - 1, 0) : start]
-    is_escape = start > 1 and text[start - 2] == "\\"
+    is_escape = start > 1 and text[start - 2] == "\\"  # the letter before belongs to an escape, as in \npin
     begins = is_escape or not before.isalpha() or (text[start].isupper() and before.islower())
     return begins and (match["bare"] is None or text.startswith("PIN", start))
