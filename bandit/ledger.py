@@ -174,9 +174,9 @@ def set_credits(
 
     `credits` maps a bandit's name to its arms' credits, by the arm's name. A live entry that differs in arm, value,
     cost, grader or day is reversed on its own day, and the new one applied as the next revision. If nothing differs,
-    nothing is recorded. `settlement`, `policy_version` and `provisional` only describe new rows: if one of them is all
-    that differs, nothing is recorded. Unless `renew` is set, that is also true of fields of the grader key that were
-    added after the live entry was written.
+    nothing is recorded. `settlement`, `policy_version` and `provisional` only describe new rows: a difference in them
+    alone records nothing. Nor does one in fields of the grader key that were added after the live entry was written,
+    unless `renew` is set.
 
     Must run in the caller's transaction, so that a grade and its reward commit together. The bandits stay locked until
     it ends: writers of one bandit take turns and don't deadlock on its buckets. Raises UnknownBandit, UnknownArm,
@@ -227,7 +227,8 @@ def _lock_bandits(names: Iterable[str]) -> list[Bandit]:
     don't deadlock. Raises UnknownBandit.
     """
     names = list(names)
-    bandits = list(Bandit.objects.locked_each([name for name in names if name.isprintable()]))
+    queryable_names = [name for name in names if name.isprintable()]  # PostgreSQL refuses a query for a NUL
+    bandits = list(Bandit.objects.locked_each(queryable_names))
     existing_names = {bandit.name for bandit in bandits}
     for name in names:
         if name not in existing_names:

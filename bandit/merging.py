@@ -70,10 +70,11 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
-    """Undo the arm's merge: the rewards that it moved come back as they were, except those changed after the merge.
+    """Undo the arm's merge: the rewards that it moved come back as they were.
 
-    Merges are undone latest first. Raises ValueError for an arm that is not merged, or whose target was merged into
-    another arm later and took this arm along.
+    Those changed after the merge do not; their observations are returned as `to_settle`. Merges are undone latest
+    first. Raises ValueError for an arm that is not merged, or whose target was merged into another arm later and took
+    this arm along.
     """
     with locked_arm(arm) as current:
         into, settlement = current.merged_into, _settlement(current)
@@ -116,13 +117,14 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     row, today = Bandit.objects.get(pk=arm.bandit_id), site_day(now)
     current = effective_policy(row)
     policy, rows = current.policy_on(today), current.rows(today)
-    # The rows after the merge: without the doubles, and with the target as the arm of the others.
+    # The rows after the merge: without the doubles, and with the target as the arm of the others. A row's kind has its
+    # arm and grader.
     rows_without_doubles = rows.plus(row_of(entry, sign=-1) for entry in doubles)
     kinds = [kind._replace(arm=target.name) if kind.arm == arm.name else kind for kind in rows_without_doubles.kinds]
     rows_after = replace(rows_without_doubles, kinds=tuple(kinds))
     _, before = current.outlook(today)
     if policy.parts:
-        policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))
+        policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))  # the parts after the merge
     posterior = outlook(row, policy, rows_after, today).posterior
     after = outlook_on(posterior, before.chances.keys() - {arm.name})  # the merged arm cannot be chosen any more
     merged = Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))

@@ -367,7 +367,7 @@ def _baseline(bandit_id: int, today: date, known_by: datetime | None, extra_rows
     merged_into = dict(bandit.arms.values_list("name", "merged_into__name"))
     merged = {name: into for name, into in merged_into.items() if into is not None}
     if known_by is None and not extra_rows:
-        return read(bandit, policy, merged_into, today).baseline.with_merged(merged)
+        return read(bandit, policy, merged_into.keys(), today).baseline.with_merged(merged)
     rows = rows_of(bandit, policy, today, known_by).plus(extra_rows)
     return baseline(ContextRewards(rows=rows, policy=policy, merged=merged), today)
 

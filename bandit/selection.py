@@ -175,7 +175,7 @@ def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None
 def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
     """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
 
-    Without a limit, an agent could ask for decisions until it gets the one that it wants.
+    Without a limit, an agent could ask until it gets the decision that it wants. An empty `agent` has no limit.
     """
     limit = version.open_decisions
     if limit is None or not agent:
@@ -270,7 +270,7 @@ def _choose(
     arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
     override_arm = Arm.objects.resolve(bandit.name, override) if override else None
     policy = with_baseline(bandit, policy_with(version), today)
-    reading = read(bandit, policy, all_arms, today)
+    reading = read(bandit, policy, all_arms, today)  # merged arms too, as pages read them: the cached reading is shared
     situation = circumstances(
         version, reading.rewarded, today, agent=agent, exempt_agents=exempt_agents, supply=supply, context=context
     )

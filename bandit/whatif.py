@@ -64,9 +64,9 @@ def what_if_many(
 def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
     """The rows that these changes would add and remove (`n` is −1), by bandit; `changes` is by bandit, too.
 
-    Like a correction, a change removes whatever is live for its observation, on every arm. One query for each bandit
-    and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or two changes of one
-    arm's reward for one observation.
+    Like a correction, a change removes whatever is live for its observation, on every arm; with a value of None it adds
+    nothing. One query for each bandit and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value
+    outside [0, 1] or two changes of one arm's reward for one observation.
     """
     rows_by_bandit: dict[str, list[RewardRow]] = {}
     for name, own in changes.items():

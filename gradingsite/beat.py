@@ -44,7 +44,7 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         """Set when each job last ran (`last_run_at`, when Celery sent its message) from its row.
 
         So a job that is due according to its row is due here, even if a message was sent. Times in the future are
-        replaced by now: after the clock was set back, no job would be due until then.
+        replaced by now. Otherwise, once the clock was set back, no job would be due until those times.
         """
         rows = {row.name: row for row in PeriodicJob.objects.all()}
         now = timezone.now()

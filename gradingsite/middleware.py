@@ -38,6 +38,7 @@ def show_invisible_characters(get_response: View) -> View:
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         if not response.streaming and response.headers.get("Content-Type", "").startswith("text/html"):
+            # UNSEEN matches \r, but \r\n is an ordinary end of a line.
             text = response.content.decode(response.charset).replace("\r\n", "\n")
             if UNSEEN.search(text):
                 response.content = visible_text(text, lines=True)

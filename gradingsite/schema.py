@@ -150,10 +150,10 @@ def unknown(names: Iterable[Migration]) -> list[Migration]:
 
 
 def require_upgradable(applied: Collection[Migration]) -> None:
-    """Raise SchemaMismatch if the database has some, but not all, of the migrations that one of this code replaces.
+    """Raise SchemaMismatch if the database has some, but not all, migrations that a migration of this code replaces.
 
-    `applied` are the database's migrations. Django would drop the app from its plan without a word and migrate the
-    others.
+    `applied` are the database's migrations. Without this check, Django would leave the app out of its plan without a
+    word and migrate the other apps.
     """
     for migration in MigrationLoader(None).disk_migrations.values():
         if migration.app_label not in OUR_APPS:

@@ -91,7 +91,8 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
             super().parse_header(header_plus)
         except ValueError as error:  # a length of thousands of digits
             raise ParsingError("Content-Length is invalid") from error
-        # With two lengths, or one that HTTP/1.0 does not have, a proxy might see another request (request smuggling).
+        # With two lengths, or with Transfer-Encoding in HTTP/1.0, which doesn't have it, a proxy might see another
+        # request (request smuggling). Waitress has removed TRANSFER_ENCODING from the headers of HTTP/1.1.
         if (self.chunked and "CONTENT_LENGTH" in self.headers) or "TRANSFER_ENCODING" in self.headers:
             raise ParsingError("A body has one length: Content-Length, or Transfer-Encoding of HTTP/1.1")
 
@@ -195,7 +196,7 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
             self.request, request.admitted = request, True
             self.is_authenticated |= request.path.startswith(API)  # the gate has checked its token
             self._begin_phase()
-            if request.expect_continue and not self.pending:
+            if request.expect_continue and not self.pending:  # a client that sends its body already doesn't wait for it
                 with self.outbuf_lock:
                     self.outbufs[-1].append(CONTINUE)
                     self.current_outbuf_count += len(CONTINUE)
@@ -376,8 +377,10 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
         return bool(self.accepting) and self.make_room(self.active_channels.values())
 
     def handle_accept(self) -> None:
-        """Accept a connection and count it. At its address's limit, first closes one of that address without a request,
-        or refuses the new one if all have requests.
+        """Accept a connection and count it.
+
+        If its address has reached the limit, another of the address's connections to this process, one without a
+        request, is closed for it. If all have requests, the new one is closed.
         """
         try:
             accepted = self.accept()
@@ -441,7 +444,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
         self.checked_at = now
         is_stopping = self.stop_deadline is not None
         if is_stopping and self.accepting:
-            wasyncore.dispatcher.close(self)
+            wasyncore.dispatcher.close(self)  # unlike `self.close`, keeps the trigger, by which threads wake this loop
         for channel in list(self.active_channels.values()):
             channel.since += delay
             if channel.is_authenticated:

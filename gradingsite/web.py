@@ -116,7 +116,7 @@ def run_worker(sock: socket.socket) -> None:
     for number in (*STOP_SIGNALS, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
-    # As root: the warning is for brokers that others can reach.
+    # Celery gives this warning to root. It is meant for brokers that others can reach.
     warnings.filterwarnings("ignore", "You're running the worker")
     options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     worker = celery.app.Worker(loglevel=logging.WARNING, quiet=True, with_scheduler=True, **options)

@@ -18,7 +18,8 @@ class UnknownBandit(LookupError):
 class BanditQuerySet(models.QuerySet["Bandit"]):
     def named(self, name: str) -> "Bandit":
         """The bandit of that name. Raises UnknownBandit."""
-        bandit = self.select_related("baseline").filter(name=name).first() if name.isprintable() else None
+        is_queryable = name.isprintable()  # PostgreSQL refuses a query for a NUL
+        bandit = self.select_related("baseline").filter(name=name).first() if is_queryable else None
         if bandit is None:
             raise UnknownBandit(name)
         return bandit
