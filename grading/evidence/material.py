@@ -50,6 +50,7 @@ def load_material(session: Session) -> Material:
     log = store.log_of(session)
     patch, journal = store.usable(session, EvidenceKind.PATCH), store.usable(session, EvidenceKind.JOURNAL)
     facts = counted_facts(session, transcript)
+    # For `other_witness`: the journal's witness counts only without facts and a patch.
     witnesses = [row.witness for row in facts]
     if patch is not None:
         witnesses.append(patch.witness)
@@ -91,7 +92,10 @@ def witness_of(session: Session) -> Witness:
 
 
 def judgeable(session: Session) -> dict[str, str]:
-    """The hash of the evidence that a judge may read, by kind. Empty if there is nothing to judge."""
+    """The hash of the evidence that a judge may read, by kind. Empty if there is nothing to judge.
+
+    After a transcript's hash comes the digest of what counts of the session's logs, if it isn't empty.
+    """
     hashes: dict[str, str] = {}
     for row in store.counting(session):
         if row.kind in JUDGED_KINDS and row.kind != EvidenceKind.TRANSCRIPT:
@@ -217,7 +221,7 @@ def session_events(session: Session) -> Iterator[Event] | None:
     """The session's own events in order, as a one-shot iterator; None if it has no usable log.
 
     Records that another session owns are left out. The events of its subagents' logs follow, marked as beside the main
-    thread, each record once, with the numbers going on.
+    thread, each record once, and numbered on from the last event.
     """
     rows = graded_logs(session)
     if not rows:

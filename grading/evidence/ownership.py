@@ -97,7 +97,9 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
         changed = affected | to_update.keys()
         anchors = old_anchors.union(_anchors(changed - new_anchors.keys()), *new_anchors.values())
         sharing = _sessions_with(anchors)
-        group = _SessionGroup(changed | sharing, may_share=len(sharing) > 1 or not sharing <= changed)
+        # Nothing is shared if these anchors are only in one session, and that is one of `changed`.
+        may_share = len(sharing) > 1 or not sharing <= changed
+        group = _SessionGroup(changed | sharing, may_share=may_share)
         affected |= group.store_summaries()
         summaries |= group.logs  # loaded after the changes above, and changed since
 

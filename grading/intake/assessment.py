@@ -36,8 +36,8 @@ def assess(
 ) -> Assessed:
     """Grade and settle a session that the caller has locked, and update its flags. Writes nothing if nothing changed.
 
-    `parsed` as in `sources.grade`. `enqueue`: have the judge read the session unless it has read everything. `is_new`
-    as in `judging.enqueue`. `alarms`: check the alarms at once.
+    `parsed`: the files that were parsed before. `enqueue`: have the judge read the session unless it has read
+    everything. `is_new`: the session has new evidence. `alarms`: check the alarms at once.
     """
     # Grading adds no facts, claims or parts. The artifacts that it adds are loaded again where they matter.
     prefetch_related_objects([session], "evidence", "artifacts", "parts")
@@ -48,7 +48,7 @@ def assess(
     settlement = rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
     if enqueue and judging.read_again(session) is not None:
-        settlement = rewards.settle(session)
+        settlement = rewards.settle(session)  # the reward depends on whether a further reading may come
     elif flagged:  # `recheck` settled the session again
         settlement = rewards.live(session) or settlement
     return Assessed(settlement=settlement, copies=copies, flagged=flagged)

@@ -225,7 +225,7 @@ def _resolve_arms(
 def _complete_selection(
     session: Session, decision_id: str, category_words: list[CategoryWord], *, names_category: bool
 ) -> list[Problem]:
-    """Complete the decision with the arm that ran: the session's category, or else the chosen arm.
+    """Complete the decision with the arm that ran: the session's category. Without a category it stays open.
 
     `names_category`: the chosen arm is the session's category unless a stronger origin names another.
     """
@@ -247,6 +247,7 @@ def _complete_selection(
         provenance.add_word(session, CategoryOrigin.DECISION, decision.arm, category_words, why=why)
     if is_open and session.category is None:
         return []
+    # Without a category, another session completed the decision: `complete` then raises, whatever the arm.
     executed = decision.arm if session.category is None else session.category
     try:
         session.selection = selection.complete(

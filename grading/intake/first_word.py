@@ -88,8 +88,9 @@ def is_final(session: Session, now: dt.datetime) -> bool:
 def clamp_end(
     ended_at: dt.datetime, metadata: SubmittedSession, *, agent: str, witness: Witness, now: dt.datetime
 ) -> dt.datetime:
-    """The end of a new session, limited for the graded agent: after its decision or in the last MAX_AGE, and not later
-    than now. The end decides on which days a reward counts and what it is compared with, so the agent must not choose.
+    """The end of a new session, limited for the graded agent: not before its decision (without one, at most MAX_AGE
+    ago), and not later than now. The end decides on which days a reward counts and what it is compared with, so the
+    agent must not choose.
     """
     if not witness.binds:
         return ended_at

@@ -76,8 +76,9 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
 
 
 def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
-    """Submit a parsed log. The session's id is in the log; for gptme it is the folder's name, for Claude Code stubs the
-    file's. A subagent's log without an id gets the file's name, too; it names its parent session itself.
+    """Submit a parsed log. A log without a session id gets the folder's name for gptme, else the file's.
+
+    This also holds for a subagent's log without an id of its own: its parent session is named in the log.
     """
     header = log.header
     metadata = intake.SubmittedSession(
@@ -163,5 +164,5 @@ def _start_process(parent: int) -> None:
     """Set up a process of the import: it leaves Ctrl-C to its parent, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it ended before this process could ask to be told
         os._exit(1)

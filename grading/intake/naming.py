@@ -72,11 +72,12 @@ def unnamed_texts() -> list[UnnamedText]:
     """
     models = _models_by_name()
     texts = [row for row in _model_texts() if canonical(row[0]) not in models]
-    latest = dict(Session.objects.filter(pk__in=[pk for *_, pk in texts]).values_list("pk", "ended_at"))
+    latest_keys = [latest for _text, _count, latest in texts]  # of each text's latest session
+    ended_at = dict(Session.objects.filter(pk__in=latest_keys).values_list("pk", "ended_at"))
     rows = [
-        UnnamedText(text=text, sessions=count, last=latest[pk], suggestion=DATE_SUFFIX.sub("", canonical(text)))
-        for text, count, pk in texts
-        if pk in latest
+        UnnamedText(text=text, sessions=count, last=ended_at[latest], suggestion=DATE_SUFFIX.sub("", canonical(text)))
+        for text, count, latest in texts
+        if latest in ended_at
     ]
     uncounted = [row for row in rows if not row.is_counted]
     counted = [row for row in rows if row.is_counted]

@@ -101,6 +101,7 @@ def receive_files(
     for kind, stream in streams.items():
         if stream is None:
             continue
+        # Facts that were looked up later count as the agent's own word.
         file_witness = Witness.CLAIMED if kind is EvidenceKind.FACTS and metadata.facts_witness else witness
         if isinstance(stream, ReceivedFile):
             file = stream
@@ -140,7 +141,7 @@ def store_session(
     if metadata.judge is not None and session.history != metadata.judge:
         problems.append(history.not_history(agent, speaker, metadata.judge))
     if added.kinds and not created:
-        history.clear_history(session)
+        history.clear_history(session)  # with new evidence it is judged like any other
 
     log_grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.main_log.format)
     if created:
@@ -208,7 +209,7 @@ def find_or_create(
     session = Session.objects.create(
         agent=agent, external_id=metadata.session_id, ended_at=ended_at, is_sample=is_sample, history=judge_choice
     )
-    shares.draw(session)
+    shares.draw(session)  # for the random slice and for further opinions of judges
     return session, True
 
 

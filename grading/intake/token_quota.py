@@ -80,5 +80,5 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
                 raise OverQuota(what=what, used=spent, limit=limit, resets=tomorrow(now))
         if within.update(requests=F("requests") + 1, bytes=F("bytes") + size):
             return
-        # There is no row yet, although the token was loaded with its use, or other requests have used up the quota.
+        # Since `used` was read, other requests used up the quota, or the row was deleted: read it again.
         used = None

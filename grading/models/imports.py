@@ -23,7 +23,7 @@ class Fate(LabelledEnum):
 
     @property
     def one(self) -> str:
-        """The same, for one file."""
+        """The `words` for a single file or folder."""
         return {
             Fate.IMPORTED: "imported",
             Fate.ADDED: "added",

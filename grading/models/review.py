@@ -151,8 +151,8 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
         return self.effective().filter(yours(), typed, blind_value__isnull=False, slice_probability__isnull=False)
 
     def drawn(self) -> "ReviewAnswerQuerySet":
-        """Answers on sessions whose turn in the random order has come, however they were chosen. Blind ones are a
-        random sample of all sessions.
+        """Answers on sessions whose turn in the random order has come, however they were chosen. Those that
+        are `blind` are on a random sample of all sessions.
         """
         turns = ReviewItem.objects.filter(drawn_at__isnull=False).order_by().values("session")
         return self.filter(session__in=turns)

@@ -80,6 +80,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return {session.observation: session for session in sessions}
 
     def with_people(self) -> "SessionQuerySet":
+        """With the agent, the arms, the decision, and the session that each one is part of."""
         return self.select_related(
             "agent",
             "category__merged_into",

@@ -45,6 +45,7 @@ def set_by_hand(ids: Iterable[int], category: Arm, by: User, *, reason: str = ""
         raise ChangeRefused(f"Choose from 1 to {MAX_BY_HAND} sessions; {len(wanted)} were chosen.")
     keys = Session.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", flat=True)
     why = reason.strip()[:400]
+    # Each row: session, arm, rule (none here), why.
     todo: list[list[object]] = [[pk, category.current.pk, None, why] for pk in keys]
     return _begin(CategoryOrigin.PERSON, todo, by, reason=reason, name=name)
 
@@ -131,14 +132,14 @@ def _work(change: CategoryChange, limit: int) -> int:
             todo, locked.todo = locked.todo[:size], locked.todo[size:]
             processed = len(todo)
             if locked.undone_at is None:
-                for row in todo:
+                for row in todo:  # [session, arm, rule, why]
                     flagged |= _set_category(locked, *row)
             else:
                 category_words = list(locked.words.not_undone().order_by("pk")[:size])
                 processed += len(category_words)
                 for word in category_words:
                     flagged |= _undo_word(word)
-                for key in todo:
+                for key in todo:  # a session that an undone edit concerns
                     flagged |= _reapply_rules(key)
             locked.save(update_fields=["todo"])
         done += processed

@@ -42,7 +42,7 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     """
     moved_rows: dict[str, list[RewardRow]] = {}
     gained: dict[str, int] = {}
-    without = read_anew = 0
+    without = read_anew = 0  # as in `CategoryPreview`
     keys = list(wanted)[:MAX_SESSIONS]
     for start in range(0, len(keys), CHUNK):
         part = keys[start : start + CHUNK]
@@ -65,6 +65,7 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
                 moved_rows.setdefault(bandit, []).append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}
+    # The category bandit may be the baseline of any other, which then moves too.
     outlooks = {
         name: what_if_moved(name, moved_rows, now) for name in names if name in moved_rows or CATEGORY in moved_rows
     }
@@ -81,7 +82,10 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
 
 
 def _rows(entries: list[LedgerEntry], arm: str) -> list[tuple[str, RewardRow]]:
-    """The rows, each with its bandit, by which a session's live rewards move if it gets that category."""
+    """The rows that move a session's live rewards to the category `arm`, each with its bandit.
+
+    In other bandits the category is only the context, which their baseline corrects for.
+    """
     rows = []
     if entries:
         like = next((entry for entry in entries if entry.bandit.name == CATEGORY), entries[0])

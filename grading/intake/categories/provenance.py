@@ -112,15 +112,15 @@ def apply_rules(session: Session, traits: Traits, category_words: list[CategoryW
 
 
 def reapply_rules(session: Session, traits: Traits) -> bool:
-    """Replace the rules' word by what they would have given the session on arrival without the edits undone since.
+    """Replace the rules' word by the one that they would have given on arrival without the edits undone since.
 
     Returns whether its columns changed. The caller has locked the session. Its traits are those of its log now.
     """
     category_words = load_words(session)
     own = [word for word in category_words if word.origin == CategoryOrigin.RULE and word.change_id is None]
     applied_at = own[0].said_at if own else session.received_at
-    had_one = any(word.origin != CategoryOrigin.RULE and word.said_at <= applied_at for word in category_words)
-    match = Rules.since(edits.rules_at(applied_at), session.received_at if had_one else None).first(traits)
+    had_category = any(word.origin != CategoryOrigin.RULE and word.said_at <= applied_at for word in category_words)
+    match = Rules.since(edits.rules_at(applied_at), session.received_at if had_category else None).first(traits)
     current = [word for word in own if word.undone_at is None]
     expected = [] if match is None else [(match.rule.pk, match.rule.category.current.pk)]
     if [(word.rule_id, word.category_id) for word in current] == expected:

@@ -84,7 +84,7 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
         traits = Traits.from_dict(data or {})
         matches = [] if data is None else list(rules.all(traits))
         if not matches:
-            result.repositories.update(traits.repositories[-1:])
+            result.repositories.update(traits.repositories[-1:])  # the last is the folder's name, if the log has it
             continue
         first = matches[0]
         if category is not None and first.rule.category.current.pk in (merged, category):
