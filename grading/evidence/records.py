@@ -57,7 +57,10 @@ class RecordCollector:
         return chain.from_iterable(map(self._note, self._reader.batches()))
 
     def _note(self, events: list[Event]) -> list[Event]:
-        """Collect the records of these events, and return the events unchanged."""
+        """Collect the records of these events, and return the events unchanged.
+
+        A record is marked as common if its id is a digest of its text that unrelated sessions may share.
+        """
         for event in events:
             if isinstance(event, Boundary) and event.kind == "session_change":
                 self._resumed = True

@@ -242,7 +242,7 @@ def text_of(row: Evidence, limit: int = TEXT_LIMIT) -> str:
 def listed(prefix: str) -> dict[str, list[str]]:
     """The names of the stored files by hash, for the hashes that begin with these two digits.
 
-    For each hash that is its blob and the data derived from it.
+    The files of a hash are its blob and the data derived from it.
     """
     names: dict[str, list[str]] = {}
     with suppress(FileNotFoundError):
@@ -285,7 +285,8 @@ def expire(sha256: str, *, before: float) -> bool:
         path.rename(renamed)
     except FileNotFoundError:
         return False
-    if renamed.stat().st_mtime >= before and not path.exists():  # its time was renewed before it was renamed
+    # If `keep` renewed its time after the check above, the blob is put back.
+    if renamed.stat().st_mtime >= before and not path.exists():
         renamed.rename(path)
     else:
         renamed.unlink()

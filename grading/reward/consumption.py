@@ -24,7 +24,7 @@ NOUNS = {
 def diminishing(count: int, scale: float = 1.0) -> float:
     """`min(1, log1p(count·scale) / log1p(3·scale))`, in [0, 1]; three of a kind give 1.
 
-    With a larger `scale`, the first of a kind gives more of that.
+    With a larger `scale`, the first of a kind gives more of that 1.
 
     >>> [round(diminishing(count), 3) for count in (0, 1, 2, 3, 10)]
     [0.0, 0.5, 0.792, 1.0, 1.0]
@@ -42,9 +42,9 @@ def grade(
 ) -> SourceGrade:
     """The weighted sum over the kinds of artifacts that count, in [0, 1]; the evidence names those that don't, and why.
 
-    Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts: in a reading
-    category (`is_consumption`), since that doesn't show how well the session read; in another, since the weight of
-    showing up would lift an honest low grade of its production by `max`. That weight is only added to other terms.
+    Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts. In a reading
+    category (`is_consumption`), their absence doesn't show how well the session read. In another, the constant term
+    for having shown up (SHOWED_UP) would be the whole grade, and could win over an honest low grade of the production.
     """
     if not readable:
         detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"

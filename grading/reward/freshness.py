@@ -64,7 +64,7 @@ class EvidenceState:
 def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
     """What evidence `now` has that a verdict on `read` hasn't seen, as text after "judged before"; empty for none.
 
-    If either state is None (not known), the verdict counts as fresh.
+    The verdict counts as fresh if either state is None (not known), or if both come from the same files and facts.
     """
     if read is None or now is None or read.source == now.source:
         return ""

@@ -244,7 +244,8 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
     A verdict counts if it is of the last 180 days, and its session ended in them.
     """
     verdicts = Grade.objects.chain().verdicts().filter(yours(), session__ended_at__gte=now - MAX_AGE)
-    # Redundant, but lets the database leave out old verdicts before it looks for their sessions.
+    # Redundant, since a verdict is later than the end of its session; but it lets the database leave out old verdicts
+    # before it looks for their sessions. Verdicts are dated by the real clock, and `now` may be ahead of it.
     verdicts = verdicts.filter(created_at__gte=min(now, timezone.now()) - MAX_AGE)
     # Few sessions have several verdicts, so that twice as many verdicts cover enough sessions.
     latest = verdicts.order_by("-pk").values_list("session", "session__ended_at")[: 2 * MAX_SESSIONS]
@@ -263,8 +264,8 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
 def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _JudgedPair | None:
     """The pair of the session with these grades, in the order of their rows; None if no verdict has read all evidence.
 
-    The earliest first reading that has is taken. Further readings never are: they are requested where a verdict looks
-    wrong, and would distort the pairs.
+    Of the first readings that have read it, the earliest is taken. Further readings never are: they are requested where
+    a verdict looks wrong, and would distort the pairs.
     """
     views = rewards.views(grades)
     fresh = {view.id for view in views if not view.stale}
@@ -407,7 +408,9 @@ class ScaleReader:
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """How much a session of each source counts now, before any cap: by the policy, or by a scale that applies."""
+        """How much a session of each source counts now, before any cap: by the policy, or by the scale for the sources
+        that it maps. The starting scale is used only once there are verdicts.
+        """
         weights = weights_of(version_of(self._row))
         if self.scale is None or (self.scale.is_start and not has_verdicts(self._row)):
             return weights

@@ -19,8 +19,8 @@ MAX_REASON = 300
 def conclude(session: Session, signals: Signals | None, witness: Witness) -> None:
     """Set the session's outcome from today's evidence. Later evidence may change it, for better or worse.
 
-    `witness` is that of the log behind the signals. A log or an exit code that only the agent vouches for doesn't take
-    a session out.
+    `witness` is that of the log behind the signals. An infrastructure outcome takes a session out of the bandits, so it
+    is not believed of a log that only the agent vouches for, nor of an exit code from the agent or its hook.
     """
     outcome, reason = Outcome.COMPLETED, ""
     exit_witness = Witness(session.exit_witness)

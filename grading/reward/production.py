@@ -152,10 +152,9 @@ def collect(
 ) -> Production:
     """The confirmed things of a session, from the evidence that there is.
 
-    `root` is the folder that contains the absolute paths. `artifacts` are globs of files that the consumption grade
-    counts if they have substance (ideas, tasks, posts, notes); they are left out here, so that no file counts in both
-    grades, and none without substance. A thing that two sources show counts once, as the transcript shows it, which
-    knows what a commit contained.
+    `root` is the folder that contains the absolute paths. `artifacts` are globs of files (ideas, tasks, posts, notes)
+    that are left out here: they count only in the consumption grade, and there only if they have substance. A thing
+    that two sources show counts once. The transcript's form is taken, because only it tells what a commit contained.
     """
     facts, signals = facts or ObservedFacts(), signals or Signals()
     things = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]

@@ -275,9 +275,10 @@ def credited_day(session: Session) -> dt.date:
 def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
     """The day on which each session's reward counts in the bandits, by primary key: the day on which it ended.
 
-    If the graded agent dated the session, it counts at the earliest on the day on which the site received it, less six
-    hours: an agent's influence is limited by day, and one that chose the days could use a week's limits in an hour. A
-    date that a person or the runner adopted counts as it is. At most two queries.
+    If the graded agent or its hook submitted the session first (`Witness.binds`), it counts no earlier than on the day
+    that it was six hours before the site received it: an agent's influence is limited by day, and one that chose the
+    days could use a week's limits in an hour. A date that a person or the runner adopted counts as it is. At most two
+    queries.
     """
     days, earliest_days = {}, {}
     for session in sessions:
@@ -327,13 +328,15 @@ def _append_settlement(session: Session, resolution: Resolution) -> Settlement:
 
 
 def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> bool:
-    """Whether `new` differs from the stored settlement in its texts alone: a reworded explanation appends nothing."""
+    """Whether `new` differs from the stored settlement at most in its wording: a new wording appends nothing."""
     names = ("value", "source", "final", "weight", "reason", "grade_id", "policy_id")
     if any(getattr(stored, name) != getattr(new, name) for name in names):
         return False
     if step_codes(stored.steps) != step_codes(new.steps):
         return False
-    if stored.basis is None:  # of an earlier version, whose sentence may say that no verdict was requested
+    # A row of an earlier version has no basis. It is replaced only if its sentence may wrongly say that no verdict was
+    # requested.
+    if stored.basis is None:
         return not (resolution.judge_open and new.reason in {Reason.DECLINED, Reason.NOT_CONFIGURED})
     return stored.basis == new.basis
 

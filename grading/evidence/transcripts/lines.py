@@ -100,6 +100,7 @@ def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
             stored_text=text[: FOLDED + MARGIN],
             cut=max(len(text) - FOLDED, 0),
             failed=failed,
+            # A result directly below its call needs no reference to it.
             call_number=None if call_number == previous_number else call_number,
         )
         previous_number = event.number

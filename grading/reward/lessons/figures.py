@@ -84,7 +84,9 @@ class LessonFigures:
         return self.causal.striking or self.observational.striking
 
     def cautions(self, name: str) -> list[str]:
-        """Why an observational difference of a lesson of this name may mislead, as sentences."""
+        """Why the differences of a lesson of this name may mislead, as sentences: up to two about the observational
+        difference, then one about that of its draws.
+        """
         sentences = []
         if self.match_rate is not None and self.match_rate > BROAD_MATCH_RATE:
             share, limit = f"{100 * self.match_rate:.0f} %", f"{100 * BROAD_MATCH_RATE:.0f} %"

@@ -113,7 +113,7 @@ def load_decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:
 
 
 def residuals(sessions: Iterable[Session], baseline: Baseline | None, now: dt.datetime) -> dict[int, float]:
-    """The residual of each session's reward, by primary key. One query.
+    """The residual of each session's reward, by primary key: the reward plus its category's offset. One query.
 
     Sessions from before the last 180 days are left out.
     """
@@ -155,8 +155,9 @@ def _load_draws(
 ) -> dict[int, LessonDraws]:
     """The draws of each lesson, in the order in which they were made. Two queries.
 
-    Left out are draws whose session may still come, draws from after their session, and, for two lessons that were
-    merged since, draws for the same session. What is lost counts as heeded, without an outcome.
+    A draw that has no session after LOST_AFTER is lost: it counts as heeded, without an outcome. Left out are newer
+    draws without a session, draws made after their session had ended (it has no row for these), and, for two lessons
+    that were merged since, draws for the same session.
     """
     randomised = Assignment.objects.filter(bandit=bandit, chance__lt=1)  # what was certain was not drawn
     columns = ("pk", "arm_id", "taken", "chance", "created", "observation")

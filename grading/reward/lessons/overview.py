@@ -72,7 +72,8 @@ def store_overviews(now: dt.datetime) -> None:
     # A site without lessons is never large: then nothing is loaded.
     is_large = any(last[1:]) and sum(last) >= LARGE
     for bandit in Bandit.objects.filter(kind=BanditKind.MANY).select_related("baseline"):
-        if not is_large or _stored(bandit) is None:  # one in another form counts as none
+        # An overview in another form (`_stored` is None) is deleted, too: `renew` would keep it while no input changes.
+        if not is_large or _stored(bandit) is None:
             StoredReading.objects.filter(name=_name(bandit)).delete()
         if is_large:
             StoredReading.objects.renew(_name(bandit), _inputs(bandit, last, now), partial(_value, bandit, now), now)
