@@ -355,7 +355,8 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     """
     observations = sorted(set(observations))
     affected = LedgerEntry.objects.filter(observation__in=observations).order_by()
-    touch(*_lock_bandits(affected.values_list("bandit__name", flat=True).distinct()))
+    bandits = _lock_bandits(affected.values_list("bandit__name", flat=True).distinct())
+    touch(*bandits)
     for observation in observations:
         entries = LedgerEntry.objects.filter(observation=observation)
         for entry in entries.live():
@@ -363,7 +364,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
         counts["ledger entries"] += entries.delete()[0]
         counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
         counts["assignments unlinked"] += Assignment.objects.filter(observation=observation).update(observation="")
-    counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
+    counts["empty buckets"] += Bucket.objects.filter(bandit__in=bandits, n=0).delete()[0]
 
 
 def policy_text_id(text: str) -> int | None:

@@ -57,11 +57,12 @@ def about(name: str, **ids: object) -> Iterator[None]:
 
 def also(**ids: object) -> None:
     """Add ids to the block of `about` that is running."""
-    _ids.set({**_ids.get(), **{key: visible_text(str(value), 200) for key, value in ids.items()}})
+    texts = {key: visible_text(str(value), 200) for key, value in ids.items()}
+    _ids.set({**_ids.get(), **texts})
     if _tracer is not None:
         from opentelemetry import trace
 
-        trace.get_current_span().set_attributes({f"gradingsite.{key}": str(value) for key, value in ids.items()})
+        trace.get_current_span().set_attributes({f"gradingsite.{key}": text for key, text in texts.items()})
 
 
 def evaluated(*, session: str, name: str, value: float | None, label: str, why: str) -> None:

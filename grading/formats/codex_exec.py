@@ -25,7 +25,7 @@ class ExecItems:
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
         self.thread: str | None = None
-        self._last_error = ""
+        self._turn_error: str | None = None  # the message of the last error in this turn
 
     def feed(self, kind: str, record: "Record") -> list[Event] | None:
         """The events of a record of a `kind` in ITEM_EVENTS; None if it has an item of an unknown type."""
@@ -38,8 +38,8 @@ class ExecItems:
             return [] if tokens.is_empty else [self._parser.build_usage(tokens, model="", at=None)]
         if kind in ("turn.failed", "error"):
             message = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
-            is_repeat = kind == "turn.failed" and message == self._last_error  # an `error` reported it already
-            self._last_error = message
+            is_repeat = kind == "turn.failed" and message == self._turn_error  # an `error` reported it already
+            self._turn_error = None if kind == "turn.failed" else message
             if is_repeat:
                 return []
             return [ApiError(number=self._parser.next_number(), reason=failure_reason(message), text=message)]

@@ -226,8 +226,9 @@ def _match_json(shape: Any, value: Any) -> Iterator[FieldMatch]:
     if isinstance(shape, Result):
         yield shape.call, shape.path, value
     elif isinstance(shape, dict) and isinstance(value, dict):
-        for key in shape.keys() & value.keys():
-            yield from _match_json(shape[key], value[key])
+        for key in shape:
+            if key in value:
+                yield from _match_json(shape[key], value[key])
     elif isinstance(shape, list) and isinstance(value, list) and len(shape) == len(value):
         for item_shape, item in zip(shape, value, strict=True):
             yield from _match_json(item_shape, item)

@@ -28,6 +28,7 @@ KINDS: Final = {
 PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
 PATCHED_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 APPLY_PATCH_COMMAND: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")
+SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|fi|k|z)?sh")
 COMMANDLESS_TOOLS: Final = word_set("wait write_stdin")
 BUILT_IN: Final = word_set("load_workspace_dependencies request_permissions tool_suggest")
 EXIT_CODE: Final = re.compile(
@@ -108,15 +109,15 @@ def _clarity(name: str, kind: str, command: str) -> Clarity:
 def command_of(fields: Mapping[str, Any]) -> str:
     """The command line of a shell call: `cmd`, `command`, or the `chars` of `write_stdin`; "" if it has none.
 
-    An argument vector is quoted into one line, except that of `["bash", "-lc", script]` only the script is taken, and
-    that `apply_patch` keeps its patch on lines of its own.
+    An argument vector is quoted into one line, except that of `["bash", "-lc", script, …]` only the script is taken,
+    and that `apply_patch` keeps its patch on lines of its own.
     """
     value = fields.get("cmd") or fields.get("command") or fields.get("chars")
     vector = [word for word in items(value) if isinstance(word, str)]
     if not vector:
         return text(value)
-    if len(vector) > 1 and vector[1] in ("-c", "-lc"):
-        return vector[-1]
+    if len(vector) > 2 and SHELL.fullmatch(vector[0]) and vector[1] in ("-c", "-lc"):  # noqa: PLR2004 - with a script
+        return vector[2]
     if vector[0].endswith("apply_patch"):
         return "\n".join(vector)
     return shlex.join(vector)

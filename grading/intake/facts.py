@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from grading.evidence import ownership, store
+from grading.intake.fields import takes_exit_code
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import MAX_SEEN_AT, ArtifactKind, Origin
@@ -48,9 +49,9 @@ def read(row: Evidence) -> FactsFile:
 def store_facts(session: Session, row: Evidence, facts: FactsFile) -> list[Artifact]:
     """Store the checks and the exit code. Returns the new claims of commits and pull requests, which are unsaved.
 
-    If `row` is unsaved, the session had the same file already: then only a missing exit code is filled in.
+    If `row` is unsaved, the session had the same file already: then only the exit code may take effect.
     """
-    if session.exit_code is None and facts.exit_code is not None:
+    if facts.exit_code is not None and takes_exit_code(session, Witness(row.witness)):
         session.exit_code, session.exit_witness = facts.exit_code, row.witness
         session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:

@@ -17,6 +17,7 @@ from bandit import selection
 from bandit.models import Arm
 from bandit.names import canonical
 from grading.evidence.reading import COST, EvidenceReading
+from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
 from grading.models import CategoryWord, Session
@@ -60,7 +61,7 @@ FIELDS = (
     SubmittedField("ended_at", ("ended_at",), Later.WIDENS, ProposedField.DATES),
     SubmittedField("harness", ("harness",), Later.FILLS_BLANK, ProposedField.ENGINE),
     SubmittedField("model", ("model", "model_arm"), Later.FILLS_BLANK, ProposedField.ENGINE),
-    SubmittedField("exit_code", ("exit_code",), Later.FILLS_BLANK, ProposedField.RUN),
+    SubmittedField("exit_code", ("exit_code",), Later.FILLS_BLANK, ProposedField.RUN),  # see `takes_exit_code`
     SubmittedField("cost_usd", ("cost_usd",), Later.FILLS_BLANK, ProposedField.RUN),  # a log's cost counts as blank
     SubmittedField("selection_id", ("selection",), Later.FILLS_BLANK, ProposedField.SELECTION),
     SubmittedField("lessons", (), Later.ADDS, ProposedField.LESSONS),
@@ -79,7 +80,8 @@ def would_change(session: Session, metadata: SubmittedSession, proposal: Propose
     """Whether the session would change if the submitted fields of a proposal took effect."""
     match proposal:
         case ProposedField.OUTCOME:
-            return metadata.outcome != session.outcome_claimed
+            claim = (session.outcome_claimed, session.claim_reason)
+            return metadata.outcome is not None and (metadata.outcome, _claim_reason(metadata)) != claim
         case ProposedField.DATES:
             starts = [moment for moment in (session.started_at, metadata.started_at) if moment]
             ends_later = metadata.ended_at is not None and metadata.ended_at > session.ended_at + CLOCK_TOLERANCE
@@ -88,13 +90,19 @@ def would_change(session: Session, metadata: SubmittedSession, proposal: Propose
             current_names = {session.category_claimed, "" if session.category is None else session.category.name}
             return canonical(metadata.category or "") not in set(map(canonical, current_names))
         case ProposedField.LESSONS:
-            recorded = {row.arm.name for row in session.lessons.select_related("arm")}
-            has_draw = session.lessons.filter(assignment__decision_id=metadata.lessons_decision_id or "").exists()
-            submitted = {canonical(lesson.name) for lesson in metadata.lessons}
-            return not submitted <= recorded or bool(metadata.lessons_decision_id and not has_draw)
+            return lessons.would_change(session, metadata)
         case _:
             fields = [field for field in FIELDS if field.proposal == proposal]
             return any(_fills_blank(session, metadata, field) for field in fields)
+
+
+def takes_exit_code(session: Session, witness: Witness) -> bool:
+    """Whether an exit code from this witness takes effect: the first one does, and a runner's replaces any other's."""
+    return session.exit_code is None or (witness.is_runner and not Witness(session.exit_witness).is_runner)
+
+
+def _claim_reason(metadata: SubmittedSession) -> str:
+    return "" if metadata.outcome is Outcome.COMPLETED else metadata.outcome_reason
 
 
 def _fills_blank(session: Session, metadata: SubmittedSession, field: SubmittedField) -> bool:
@@ -149,14 +157,14 @@ def apply(
     session.title = session.title or metadata.title or log.title
     session.model = log.model or session.model or metadata.model or ""
     _set_dates(session, metadata, log, is_trusted=is_trusted)
-    if session.exit_code is None and metadata.exit_code is not None:
+    if metadata.exit_code is not None and takes_exit_code(session, witness):
         session.exit_code, session.exit_witness = metadata.exit_code, witness
     cost = log.cost_usd if metadata.cost_usd is None else metadata.cost_usd
     if cost is not None and (session.cost_usd is None or is_cost_from_log(session)):
         session.cost_usd = cost
     if metadata.outcome is not None:
         session.outcome_claimed = metadata.outcome
-        session.claim_reason = "" if metadata.outcome is Outcome.COMPLETED else metadata.outcome_reason
+        session.claim_reason = _claim_reason(metadata)
     if metadata.category and (is_trusted or not session.category_claimed):
         session.category_claimed = metadata.category
 

@@ -114,9 +114,10 @@ def split_new(session: Session, metadata: SubmittedSession, claimed_end: dt.date
         return SplitSubmission(accepted=metadata)
     start = metadata.started_at
     dates = {"ended_at": session.ended_at, "started_at": None if start is None else min(start, session.ended_at)}
+    claimed = metadata.model_copy(update={"ended_at": claimed_end})
     return SplitSubmission(
         accepted=metadata.model_copy(update=dates),
-        proposed={ProposedField.DATES: {"ended_at": claimed_end.isoformat()}},
+        proposed={ProposedField.DATES: claimed.model_dump(mode="json", include={"ended_at"})},
     )
 
 

@@ -41,6 +41,20 @@ def record(session: Session, metadata: SubmittedSession) -> tuple[bool, list[Pro
     return bool(changed), problems
 
 
+def would_change(session: Session, metadata: SubmittedSession) -> bool:
+    """Whether `record` would change something, or would not know one of the lessons."""
+    rows = {row.arm.current: row for row in session.lessons.select_related("arm__merged_into")}
+    for lesson in metadata.lessons:
+        try:
+            row = rows.get(Arm.objects.resolve(BANDIT, lesson.name))
+        except UnknownArm:
+            return True
+        if row is None or not row.taken or (row.salience is None and lesson.salience is not None):
+            return True
+    decision = metadata.lessons_decision_id
+    return bool(decision) and not session.lessons.filter(assignment__decision_id=decision).exists()
+
+
 def _state(row: SessionLesson) -> tuple[object, ...]:
     return row.taken, row.salience, row.assignment_id
 

@@ -77,6 +77,13 @@ def test_talking_of_a_patch_is_no_edit():
     [
         ("exec_command", {"cmd": "git push"}, "shell", "git push"),
         ("shell", {"command": ["bash", "-lc", "git status"]}, "shell", "git status"),
+        ("shell", {"command": ["/bin/sh", "-c", "git add $1", "sh", "a"]}, "shell", "git add $1"),
+        (
+            "shell",
+            {"command": ["git", "-c", "user.name=a", "commit", "-m", "x"]},
+            "shell",
+            "git -c user.name=a commit -m x",
+        ),
         ("shell", {"command": ["git", "commit", "-m", "a b"]}, "shell", "git commit -m 'a b'"),
         ("shell_command", {"command": "ls"}, "shell", "ls"),
         ("write_stdin", {"session_id": 1, "chars": "y\n"}, "shell", "y\n"),

@@ -207,6 +207,12 @@ def test_codexs_error_events_are_api_errors(message: str, info: object, reason: 
         assert [error.reason for error in only(parse(jsonl(codex_meta(), event))[0], ApiError)] == [reason]
 
 
+def test_each_failed_turn_of_codex_exec_is_an_error():
+    failed = {"type": "turn.failed", "error": {"message": "stream disconnected"}}
+    lines = [{"type": "thread.started", "thread_id": THREAD}, {"type": "turn.failed"}, failed, {"type": "turn.started"}]
+    assert len(only(parse(jsonl(*lines, failed | {"n": 2}))[0], ApiError)) == 3
+
+
 def test_codex_exec_tells_a_failure_twice_and_it_is_one():
     said = {"message": "You've hit your usage limit."}
     lines = [

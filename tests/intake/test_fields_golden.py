@@ -33,7 +33,7 @@ TABLE = [
     ("harness", {}, {"harness": "codex"}, "codex", PROPOSED, "codex"),
     ("harness", {"harness": "gptme"}, {"harness": "codex"}, "gptme", "gptme", "gptme"),
     ("exit_code", {}, {"exit_code": 1}, 1, PROPOSED, 1),
-    ("exit_code", {"exit_code": 0}, {"exit_code": 1}, 0, 0, 0),
+    ("exit_code", {"exit_code": 0}, {"exit_code": 1}, 0, 0, 1),
     ("cost_usd", {}, {"cost_usd": 2.0}, 2.0, PROPOSED, 2.0),
     ("cost_usd", {"cost_usd": 1.0}, {"cost_usd": 2.0}, 1.0, 1.0, 1.0),
     ("outcome_claimed", {}, FAILED, "failed", PROPOSED, "failed"),

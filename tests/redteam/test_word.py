@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from bandit.models import LedgerEntry
+from bandit.models import ArmAlias, LedgerEntry
 from bandit.selection import select
 from grading import intake
 from grading.intake import first_word
@@ -18,6 +18,7 @@ from grading.models.agents import TokenScope
 from grading.reward import rewards
 from grading.roles import REVIEWER
 from grading.vocabulary import Outcome, Source
+from tests.casts import lesson as lesson_cast
 from tests.casts import logs
 from tests.casts.page import flat
 from tests.site import Site
@@ -138,6 +139,41 @@ def test_an_outcome_that_is_claimed_takes_no_verdict_away(agent, outcome):
     assert Flag.objects.open().filter(session=session, rule="A42").exists()
 
 
+def test_a_reason_or_a_lesson_that_is_added_to_a_final_description_is_only_proposed(agent):
+    ArmAlias.objects.create(arm=lesson_cast.lesson("ask-first"), alias="ask")
+    session = agent.sends(
+        category="code",
+        transcript=logs.claude("s1", logs.COMMIT),
+        outcome="failed",
+        outcome_reason="the tests are red",
+        lessons=[{"name": "ask-first"}],
+    ).session
+    judged(session, 0.24)
+    reason = agent.sends(outcome="failed", outcome_reason="the network was down")
+    salience = agent.sends(lessons=[{"name": "ask-first", "salience": 0.9}])
+    assert [problem.code for problem in (*reason.problems, *salience.problems)] == ["too_late"] * 2
+    assert agent.sends(lessons=[{"name": "ask"}]).problems == (), "nothing new"
+    session.refresh_from_db()
+    assert (session.claim_reason, session.lessons.get().salience) == ("the tests are red", None)
+
+
+def test_the_same_late_end_is_proposed_once(agent):
+    end = timezone.now() + dt.timedelta(minutes=40)
+    session = agent.sends(at=end, category="code", journal=b"Done.").session
+    judged(session, 0.24)
+    agent.sends(at=end)
+    assert Proposal.objects.filter(session=session).count() == 1
+
+
+@pytest.mark.parametrize("later", [{"exit_code": 137}, {"facts": {"exit_code": 137}}])
+def test_a_runner_s_exit_code_replaces_that_of_the_agent_and_not_the_other_way_round(agent, runner, later):
+    session = agent.sends(category="code", journal=b"Done.", exit_code=0).session
+    runner.sends(**later)
+    agent.sends(exit_code=1)
+    session.refresh_from_db()
+    assert (session.exit_code, session.exit_witness) == (137, "observed")
+
+
 def test_an_outcome_in_the_first_word_is_judged_as_usual(agent, settings):
     session = agent.sends(
         category="code", transcript=logs.claude("s1", logs.COMMIT), outcome="refused", outcome_reason="no"
@@ -248,7 +284,7 @@ def test_a_bad_session_is_not_dated_away(agent):
     receipt = agent.sends(category="code", at=long_ago)
     assert abs(receipt.session.ended_at - (now - dt.timedelta(days=7))) < dt.timedelta(minutes=1)
     assert [problem.code for problem in receipt.problems] == ["out_of_bounds"]
-    assert receipt.session.proposals.get().value == {"ended_at": long_ago.isoformat()}
+    assert receipt.session.proposals.get().value == {"ended_at": long_ago.isoformat().replace("+00:00", "Z")}
     ahead = agent.sends("s2", category="code", at=now + dt.timedelta(minutes=40)).session
     assert ahead.ended_at < now + dt.timedelta(minutes=6)
 
