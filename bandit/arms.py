@@ -122,7 +122,9 @@ def decide_break(arm: Arm, day: date, *, kept: bool, by: str, why: str = "") -> 
                 f"{current} has no break on {day}: nothing was saved. Its rewards were corrected meanwhile, or more "
                 "came; look at what is believed now."
             )
-        decision = BreakDecision.objects.create(bandit=current.bandit, arm=current, day=day, kept=kept, by=by, note=why)
+        decision = BreakDecision.objects.create(
+            bandit=current.bandit, arm=current, day=day, kept=kept, by=by, note=why[:MAX_WHY]
+        )
         ledger.touch(current.bandit)
         return decision
 

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from bandit.models.bandits import Bandit
-from bandit.names import canonical, nearest
+from bandit.names import canonical, nearest, printable
 
 
 class UnknownArm(LookupError):
@@ -66,6 +66,11 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
 
 
+def _require_printable(field: str, name: str) -> None:
+    if not name.isprintable():
+        raise ValidationError({field: f"{printable(name)} has characters that nobody sees; type it without them."})
+
+
 class Arm(models.Model):
     """One of a bandit's choices. It is retired, never deleted, so that its rewards stay on record."""
 
@@ -107,6 +112,7 @@ class Arm(models.Model):
     def clean(self) -> None:
         """Raise ValidationError if the name is an alias already, or the arm both looks and reads."""
         self.name = canonical(self.name)
+        _require_printable("name", self.name)
         if self.is_looking and self.is_consumption:
             raise ValidationError({"is_looking": "A category either reads or looks; choose one of the two."})
         other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.name).first()
@@ -187,6 +193,7 @@ class ArmAlias(models.Model):
     def clean(self) -> None:
         """Raise ValidationError if another arm of the bandit has this name or alias."""
         self.alias, self.bandit_id = canonical(self.alias), self.arm.bandit_id
+        _require_printable("alias", self.alias)
         if Arm.objects.filter(bandit_id=self.bandit_id, name=self.alias).exists():
             raise ValidationError({"alias": f"{self.alias!r} is an arm of its own; choose another alias."})
         others = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.alias).exclude(pk=self.pk)

@@ -196,6 +196,8 @@ def test_djangos_page_adds_with_an_event_and_leaves_states_alone(operator):
     operator.post("/bandit/arm/add/", {"bandit": bandit.pk, "name": "Poems", "paused": "on", **none})
     made = arm("poems")
     assert (made.paused, made.events.get().act, made.events.get().by) == (False, "added", "otto")
+    page = operator.post("/bandit/arm/add/", {"bandit": bandit.pk, "name": "po\u200bems", **none})
+    assert "has characters that nobody sees" in flat(page)
     before = Bandit.objects.get(name="category").revision
     change = {"title": "Verse", "paused": "on", "probation": "on", "is_low_stakes": "on", **none}
     operator.post(f"/bandit/arm/{made.pk}/change/", change)
