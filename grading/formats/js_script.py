@@ -302,8 +302,8 @@ class _Walker:
     def _or_default(self, value: Any, default: Node, scope: VariableScope) -> Any:
         """The value, or the pattern's default if the value is undefined.
 
-        If the value is unknown, the default is evaluated as a branch, for the calls it may make. If it contains their
-        results, so may the value, which is Unknown then.
+        If the value is unknown, the default is evaluated as a branch, for the calls it may make. If the default has
+        results of calls, the value may be these: it is Unknown then, with their calls.
         """
         if value is None:
             return self._evaluate(default, scope)
@@ -530,8 +530,9 @@ class _Walker:
         return value
 
     def _evaluate_owner(self, member: Node, scope: VariableScope) -> Any:
-        """The value of `owner` in an expression `owner.name` or `owner[index]`, as it is even if the script modified
-        it; evaluates the index.
+        """The value of `owner` in an expression `owner.name` or `owner[index]`; evaluates the index.
+
+        Unlike `_evaluate`, this doesn't make a list or object unknown that the script modified.
         """
         owner = self._resolve(self._tree.field(member, "object"), scope)
         if index := self._tree.find_field(member, "index"):

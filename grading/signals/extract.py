@@ -136,7 +136,9 @@ class _Collector:
                 self.counts["compactions"] += 1
 
     def on_api_error(self, error: ApiError) -> None:
-        """Count an API error. Unless the user spoke last, it cut the assistant short: the session is not concluded."""
+        """Count an API error, and note it as what cut the session. Then the session isn't concluded, unless it was and
+        the error only answers something that the user said afterwards.
+        """
         self.api_errors[error.reason] += 1
         if not error.sidechain:
             self.cut = error.reason

@@ -155,10 +155,10 @@ class Work:
             self.history.move_head(intent)
 
     def confirm_silent_commit(self, intent: Intent, result: CallResult, *, is_new: bool) -> bool:
-        """Note a commit that no output announces as a hidden commit, unless git said that there was nothing to commit.
+        """Note as hidden a commit that no output announces, unless git said that there was nothing to commit.
 
-        The intent may have worked (`CallResult.may_confirm`). Returns whether later output may still announce it.
-        `is_new`: this is the result of the call itself, not later output of it.
+        To be called only if the intent may have worked (`CallResult.may_confirm`). Returns whether later output may
+        still announce it. `is_new`: this is the result of the call itself, not later output of it.
         """
         if intent.opaque or confirm.has_nothing_to_commit(result):
             return False
@@ -266,6 +266,7 @@ class Work:
         counts = self.failing.pop(key, None)
         if counts is None or counts.change == self.change_count:
             return
+        # Edits that loosen tests are not in `edit_count`.
         if self.loosened_count > counts.loosened and self.edit_count == counts.edit:
             return
         if intent.kind is Check.CI:

@@ -44,6 +44,7 @@ def page(row: Evidence, number: int) -> TranscriptPage:
     result = _read_from_index(row, first)
     if result is None:
         problem = building.request_index(row)  # of a small transcript, it makes the index at once
+        # Of a large file only the start is read: a later page waits for the index (`reading`).
         result = _read_from_index(row, first) or _read_from_file(row, first)
         # A page that waits for an index that can't be made would wait forever: it shows the problem instead.
         if result.reading is not None and problem:
