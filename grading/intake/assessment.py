@@ -17,7 +17,7 @@ from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed:
-    """The result of an assessment: the session's current `settlement`; `copies`, the sessions with near copies of its
+    """The result of an assessment: the session's current `settlement`; `copies`, the sessions with copies of its
     artifacts, which must be assessed too; and whether a flag went up or down.
     """
 

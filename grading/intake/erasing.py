@@ -20,7 +20,7 @@ from bandit.erasure import permit
 from bandit.models import Assignment, Bucket, Grader, LedgerEntry, Selection
 from bandit.packed import PackedJSONField
 from grading import monitoring
-from grading.evidence import near_copies, ownership, store, transcripts
+from grading.evidence import artifact_copies, ownership, store, transcripts
 from grading.intake import erased
 from grading.intake.assessment import assess
 from grading.models import (
@@ -63,7 +63,8 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         heirs = [each for each in ownership.relatives(erased_sessions) if each.pk not in leaving]
         copies: set[int] = set()
         for session in erased_sessions:
-            copies |= {copy.pk for copy in near_copies.affected_sessions(session, frozenset())}
+            texts = artifact_copies.stored_texts(session)
+            copies |= {copy.pk for copy in artifact_copies.affected_sessions(session, texts)}
         copies -= leaving
         ids = [session.pk for session in erased_sessions]
         affected = {*ids, *(session.pk for session in heirs), *copies}

@@ -9,9 +9,7 @@ from grading.models.audit import AuditEvent, Redaction
 from grading.models.categories import CategoryChange, CategoryRule, CategoryWord, SessionTraits
 from grading.models.evidence import (
     Artifact,
-    ArtifactMark,
     ArtifactRule,
-    ArtifactSketch,
     Evidence,
     RecordAnchor,
     SessionLog,
@@ -39,9 +37,7 @@ __all__ = [
     "Alarm",
     "ApiToken",
     "Artifact",
-    "ArtifactMark",
     "ArtifactRule",
-    "ArtifactSketch",
     "AuditEvent",
     "BlobProblem",
     "CategoryChange",

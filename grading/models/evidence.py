@@ -169,6 +169,11 @@ class Artifact(models.Model):
     left_out = redacted_char(max_length=400, blank=True)
     # Who vouches for it: who sent the facts, the patch or the log.
     witness = enum_field(Witness, default=Witness.UNKNOWN)
+    # The hash of its text (`grading.signals.substance`), when its session ended, and when the site first received the
+    # artifact with this text. Empty without a text to compare.
+    text_hash = models.BigIntegerField(null=True, blank=True)
+    text_ended_at = models.DateTimeField(null=True, blank=True)
+    text_received_at = models.DateTimeField(null=True, blank=True)
 
     objects = ArtifactQuerySet.as_manager()
 
@@ -184,10 +189,16 @@ class Artifact(models.Model):
             one_of("artifact", "kind", ArtifactKind),
             one_of("artifact", "origin", Origin),
             one_of("artifact", "witness", Witness),
+            models.CheckConstraint(
+                condition=Q(text_hash=None, text_ended_at=None, text_received_at=None)
+                | Q(text_hash__isnull=False, text_ended_at__isnull=False, text_received_at__isnull=False),
+                name="artifact_text_dated",
+            ),
         ]
         indexes = [
             models.Index(fields=["lookup"], condition=~Q(lookup=""), name="artifact_claims"),
             models.Index(fields=["owned_by"], condition=Q(owned_by__isnull=False), name="artifact_elsewhere"),
+            models.Index(fields=["text_hash"], condition=Q(text_hash__isnull=False), name="artifact_texts"),
         ]
 
     def __str__(self) -> str:
@@ -255,29 +266,3 @@ class RecordAnchor(models.Model):
 
     def __str__(self) -> str:
         return f"record {self.record:x} of {self.session}"
-
-
-class ArtifactSketch(models.Model):
-    """An artifact's text as a set of hashes (`grading.signals.substance`), to detect near copies."""
-
-    artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="sketch")
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="sketches")
-    shingles = models.BinaryField()  # eight bytes each
-    ended_at = models.DateTimeField()  # when its session ended
-    received_at = models.DateTimeField()  # when the site first received the artifact with this text
-
-    def __str__(self) -> str:
-        return f"sketch of {self.artifact_id}"
-
-
-class ArtifactMark(models.Model):
-    """One of the smallest hashes of a sketch. Near copies share some of them, and are looked up by them."""
-
-    sketch = models.ForeignKey(ArtifactSketch, on_delete=models.CASCADE, related_name="marks")
-    mark = models.BigIntegerField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["mark", "sketch"], name="artifact_mark_once")]
-
-    def __str__(self) -> str:
-        return f"mark {self.mark:x}"

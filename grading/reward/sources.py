@@ -9,12 +9,12 @@ import logging
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from grading import formats
 from grading import signals as signals_core
-from grading.evidence import near_copies, store
+from grading.evidence import artifact_copies, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.reading import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
@@ -29,7 +29,6 @@ from grading.reward.trajectory import EvidenceView
 from grading.signals import Signals, artifacts, patch
 from grading.signals.artifacts import ArtifactDefinition
 from grading.signals.patch import Patch
-from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
 from grading.witness import Witness
 
@@ -158,13 +157,13 @@ class GradingInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedArtifacts:
-    """The artifacts that rules matched in a session, those that don't count with the reason, and their texts' sketches.
+    """The artifacts that rules matched in a session, those that don't count with the reason, and their texts by hash.
 
     `error` is why there are none, if the search failed.
     """
 
     items: Sequence[artifacts.FoundArtifact] = ()
-    sketches: Mapping[Sketch, near_copies.DatedSketch] = field(default_factory=dict)
+    texts: Mapping[int, artifact_copies.DatedText] = field(default_factory=dict)
     error: Exception | None = None
 
 
@@ -177,8 +176,8 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
     """
     try:
         inputs = load_input(session, parsed)
-        sketches_before = near_copies.stored_sketches(session)
-        matched = _match_artifacts(inputs, parsed, sketches_before)
+        texts_before = artifact_copies.stored_texts(session)
+        matched = _match_artifacts(inputs, parsed, texts_before)
         answers = [
             _run_guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _grade_trajectory(inputs)),
             _run_guarded(Source.JOURNAL, journal.VERSION, lambda: _grade_journal(inputs.material.journal)),
@@ -193,7 +192,7 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
     _store_grades(session, answers)
-    return _store_artifacts(session, inputs.material, matched, sketches_before)
+    return _store_artifacts(session, inputs.material, matched, texts_before)
 
 
 def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:
@@ -358,7 +357,7 @@ def _with_witness(answer: SourceGrade, witness: Witness, *parts: str) -> Answer:
 
 
 def _match_artifacts(
-    inputs: GradingInput, parsed: ParsedFiles, sketches_before: frozenset[near_copies.DatedSketch]
+    inputs: GradingInput, parsed: ParsedFiles, texts_before: frozenset[artifact_copies.DatedText]
 ) -> MatchedArtifacts:
     """The artifacts that the session left behind; none if its patch can't be read or the search fails."""
     material, rules = inputs.material, inputs.rules
@@ -380,12 +379,12 @@ def _match_artifacts(
             candidates = artifacts.find_artifacts(
                 search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root
             )
-        matches, sketches = near_copies.mark_copies(inputs.session, candidates, received_at, sketches_before)
+        matches, texts = artifact_copies.mark_copies(inputs.session, candidates, received_at, texts_before)
     except store.Gone:
         raise
     except Exception as error:  # noqa: BLE001 - `_grade_consumption` raises it, and `_run_guarded` logs it
         return MatchedArtifacts(error=error)
-    return MatchedArtifacts(items=matches, sketches=sketches)
+    return MatchedArtifacts(items=matches, texts=texts)
 
 
 def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answer:
@@ -474,7 +473,7 @@ def _store_artifacts(
     session: Session,
     material: Material,
     matched: MatchedArtifacts,
-    sketches_before: frozenset[near_copies.DatedSketch],
+    texts_before: frozenset[artifact_copies.DatedText],
 ) -> list[Session]:
     """Replace the artifacts that rules matched before by those that they match now. Facts and claims stay.
 
@@ -486,8 +485,9 @@ def _store_artifacts(
     stored = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
     stored_reasons = {(row.kind, row.key, row.origin): row.left_out for row in stored}
     reasons = {key: plain_text(redact(item.left_out), MAX_LEFT_OUT) for key, item in current.items()}
-    sketches_now = {matched.sketches[item.sketch] for item in current.values() if item.sketch}
-    if stored_reasons == reasons and sketches_before == sketches_now:
+    texts = {key: matched.texts[item.text_hash] for key, item in current.items() if item.text_hash is not None}
+    texts_now = {*texts.values()}
+    if stored_reasons == reasons and texts_before == texts_now:
         return []
     if stored:
         session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS).delete()
@@ -497,7 +497,7 @@ def _store_artifacts(
         for origin, row in ((Origin.PATCH, material.patch), (Origin.TRANSCRIPT, material.transcript))
         if row is not None
     }
-    rows = Artifact.objects.bulk_create(
+    Artifact.objects.bulk_create(
         Artifact(
             session=session,
             kind=kind,
@@ -507,12 +507,11 @@ def _store_artifacts(
             rule=item.rule[:64],
             left_out=reasons[kind, key, origin],
             witness=witnesses.get(origin, Witness.UNKNOWN),
+            **(asdict(texts[kind, key, origin]) if (kind, key, origin) in texts else {}),
         )
         for (kind, key, origin), item in current.items()
     )
-    pairs = zip(rows, current.values(), strict=True)
-    near_copies.store_sketches(session, [(row, matched.sketches[item.sketch]) for row, item in pairs if item.sketch])
-    return near_copies.affected_sessions(session, sketches_before)
+    return artifact_copies.affected_sessions(session, texts_before ^ texts_now)
 
 
 def _digest(*parts: str) -> str:

@@ -131,9 +131,8 @@ DEFAULT_RULES = (
 class FoundArtifact:
     """One artifact. `key` is its path, URL or line; `where` says where it was found; `rule` is the kind of the rule.
 
-    `left_out` is the reason why it does not count, empty if it counts. `sketch` is its text's, to recognise copies;
-    empty without a text. `path` is the file that it is, or is in; empty for a comment. `short_text` is the text of a
-    file of fewer than `MIN_CHARACTERS`.
+    `left_out` is the reason why it does not count, empty if it counts. `text_hash` is its text's, to recognise copies;
+    None without a text. `path` is the file that it is, or is in; empty for a comment.
     """
 
     kind: str
@@ -142,9 +141,8 @@ class FoundArtifact:
     origin: str
     rule: str
     left_out: str = ""
-    sketch: substance.Sketch = ()
+    text_hash: int | None = None
     path: str = ""
-    short_text: substance.Text | None = field(default=None, compare=False, repr=False)
 
 
 def find_artifacts(
@@ -214,7 +212,7 @@ def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: s
 
 
 def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
-    """The artifact with its text's sketch, or with why it does not count. It is the `number`th of its kind.
+    """The artifact with its text's hash, or with why it does not count. It is the `number`th of its kind.
 
     The text of a row is its key; that of a file are the `lines` that the session wrote to it.
     """
@@ -237,29 +235,21 @@ def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[
     if distinct < least_distinct:
         counted = f"{distinct} characters of different words, {least_distinct:,} needed"
         return replace(artifact, left_out=f"{counted}; {least_distinct - distinct:,} missing")
-    return replace(artifact, sketch=text.sketch, short_text=text if is_short else None)
+    return replace(artifact, text_hash=text.text_hash)
 
 
 def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
-    """The artifacts in order; a near copy of an earlier one gets that reason in `left_out`."""
-    originals: list[FoundArtifact] = []
+    """The artifacts in order; a copy of an earlier one gets that reason in `left_out`."""
+    originals: dict[int, FoundArtifact] = {}
     for artifact in artifacts:
-        if not artifact.sketch:  # no text to compare
+        if artifact.text_hash is None:
             yield artifact
             continue
-        original = next((other for other in originals if _is_copy(artifact, other)), None)
-        if original is None:
-            originals.append(artifact)
+        original = originals.setdefault(artifact.text_hash, artifact)
+        if original is artifact:
             yield artifact
         else:
-            yield replace(artifact, sketch=(), short_text=None, left_out=f"a near copy of {original.key[:200]}")
-
-
-def _is_copy(ours: FoundArtifact, theirs: FoundArtifact) -> bool:
-    """Whether our artifact's text is a copy of theirs, by its sketch or, if both are short, by its words."""
-    if ours.short_text is not None and theirs.short_text is not None and ours.short_text.is_like(theirs.short_text):
-        return True
-    return substance.is_copy(ours.sketch, theirs.sketch)
+            yield replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")
 
 
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
@@ -271,9 +261,9 @@ def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tup
     if rule.regex is None:
         yield change.path, ""
     elif change.is_new is not None:
-        removed_sketches = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
+        removed_hashes = {substance.read_row(line).text_hash for line in change.removed[:MAX_ROWS]}
         for line in _rows_beyond_edits(_matching_rows(rule, change)[:MAX_ROWS], change.removed[:MAX_ROWS]):
-            is_repeated = substance.read_row(line).sketch in removed_sketches
+            is_repeated = substance.read_row(line).text_hash in removed_hashes
             yield line.strip(), REPEATED_ROW if is_repeated else ""
 
 

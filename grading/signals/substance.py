@@ -1,20 +1,14 @@
-"""The text of a file without its markup, and how much of it is a copy of another text."""
+"""The text of a file without its markup, how much of it there is, and a hash by which equal texts are recognised."""
 
 import hashlib
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
 MAX_TEXT = 10_000
-SHINGLE_WORDS = 5
-SKETCH_SIZE = 128
-# With this share of its shingles in another text, a text is a copy.
-MIN_COPY_SHARE = 0.8
-# With this share of their words in common, one of two short texts is a copy.
-MIN_SHARED_WORDS = 0.7
-# Fewer shingles in the range that both sketches cover are too few to compare.
-MIN_COMPARED = 8
+PHRASE_WORDS = 5
 # Longer words are counted as this long: encoded bytes are not text.
 MAX_WORD = 30
 FENCE = re.compile(r"\s{0,8}(?:`{3,}|~{3,})")
@@ -25,31 +19,19 @@ ENTITY = re.compile(r"&#?[A-Za-z0-9]{1,10};")
 # Chinese and Japanese have no spaces between words, so each of their characters counts as a word.
 WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:['’][^\W_]+)*")
 
-Sketch = tuple[int, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """The measures of a text without markup.
 
-    `characters` counts the characters of its words and one space between each two, without repeated phrases. `sketch`
-    has the smallest `SKETCH_SIZE` distinct hashes of its shingles (five words in a row), ascending. `vocabulary` are
-    its distinct words of at most `MAX_WORD` characters.
+    `characters` counts the characters of its words and one space between each two, without repeated phrases of five
+    words. `distinct_characters` counts those of its distinct words of at most `MAX_WORD` characters. Texts that differ
+    only in case, spaces, punctuation, numbers and forms of a character (NFKC) have the same `text_hash`; None: no text.
     """
 
     characters: int
-    sketch: Sketch
-    vocabulary: frozenset[str] = frozenset()
-
-    @property
-    def distinct_characters(self) -> int:
-        """How many characters its distinct words have."""
-        return sum(map(len, self.vocabulary))
-
-    def is_like(self, other: "Text") -> bool:
-        """Whether most words of two short texts are the same. Texts from one template may share few shingles."""
-        shared, total = self.vocabulary & other.vocabulary, self.vocabulary | other.vocabulary
-        return len(shared) >= MIN_SHARED_WORDS * len(total) > 0
+    distinct_characters: int = 0
+    text_hash: int | None = None
 
 
 def read_lines(lines: Sequence[str]) -> Text:
@@ -67,20 +49,19 @@ def read_lines(lines: Sequence[str]) -> Text:
     text = "\n".join(line for line in text.split("\n") if not FENCE.match(line))
     for markup in (TARGET, URL, TAG, ENTITY):
         text = markup.sub(" ", text)
-    tokens = [word.casefold() for word in WORD.findall(text)]
-    tokens = [token for token in tokens if not token.isdecimal()]
-    phrases: set[str] = set()  # the shingle that ends at each token; the first ones are shorter
-    shingles: set[str] = set()
+    tokens = _tokens(text)
+    phrases: set[str] = set()  # the phrase that ends at each token; the first ones are shorter
     characters = 0
     for index, token in enumerate(tokens):
-        phrase = " ".join(tokens[max(0, index - SHINGLE_WORDS + 1) : index + 1])
+        phrase = " ".join(tokens[max(0, index - PHRASE_WORDS + 1) : index + 1])
         if phrase not in phrases:
             characters += min(len(token), MAX_WORD) + 1
         phrases.add(phrase)
-        if index >= SHINGLE_WORDS - 1 or index == len(tokens) - 1:
-            shingles.add(phrase)
-    vocabulary = frozenset(token for token in tokens if len(token) <= MAX_WORD)
-    return Text(characters=max(0, characters - 1), sketch=_sketch(shingles), vocabulary=vocabulary)
+    return Text(
+        characters=max(0, characters - 1),
+        distinct_characters=sum(len(token) for token in set(tokens) if len(token) <= MAX_WORD),
+        text_hash=_hash(_tokens(unicodedata.normalize("NFKC", text))) if tokens else None,
+    )
 
 
 def read_row(line: str) -> Text:
@@ -89,27 +70,22 @@ def read_row(line: str) -> Text:
     >>> read_row("| 1 | Idea: offline maps | 8 |") == read_row("|12|idea - Offline Maps|")
     True
     """
-    tokens = [word.casefold() for word in WORD.findall(line) if not word.isdecimal()]
-    text = " ".join(token for token in tokens if len(token) > 1 or not token.isascii())
-    return Text(characters=len(text), sketch=_sketch({f"row: {text}"}))
+    normalised = unicodedata.normalize("NFKC", line)
+    # No file has the hash of a row.
+    return Text(characters=len(" ".join(_row_tokens(line))), text_hash=_hash(_row_tokens(normalised), prefix="row: "))
 
 
-def is_copy(ours: Sketch, theirs: Sketch) -> bool:
-    """Whether at least 80 % of our text's shingles are in theirs: an excerpt is a copy, a text a third longer is not.
-
-    Full sketches are compared up to the smaller of their last hashes, which makes the share an estimate (± .04).
-    """
-    last_hashes = [sketch[-1] for sketch in (ours, theirs) if len(sketch) == SKETCH_SIZE]
-    compared = [shingle for shingle in ours if shingle <= min(last_hashes)] if last_hashes else ours
-    if len(compared) < (MIN_COMPARED if last_hashes else 1):
-        return False
-    return len(set(theirs).intersection(compared)) >= MIN_COPY_SHARE * len(compared)
+def _tokens(text: str) -> list[str]:
+    """The words of a text in lower case, without numbers."""
+    return [word.casefold() for word in WORD.findall(text) if not word.isdecimal()]
 
 
-def _sketch(shingles: set[str]) -> Sketch:
-    """The smallest hashes of the shingles, each in [0, 2⁶³) so that every database can store it as an integer."""
-    hashes: list[int] = []
-    for shingle in shingles:
-        digest = hashlib.blake2b(shingle.encode(errors="surrogatepass"), digest_size=8).digest()
-        hashes.append(int.from_bytes(digest) >> 1)
-    return tuple(sorted(hashes)[:SKETCH_SIZE])
+def _row_tokens(line: str) -> list[str]:
+    """The words of a row without single letters, which number rows."""
+    return [token for token in _tokens(line) if len(token) > 1 or not token.isascii()]
+
+
+def _hash(tokens: Iterable[str], prefix: str = "") -> int:
+    """A hash of the letters and digits of these tokens, in [0, 2⁶³) so that every database can store it."""
+    text = prefix + "".join(filter(str.isalnum, "".join(tokens)))
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()) >> 1

@@ -1,11 +1,11 @@
-"""What is text and what is markup, and when a text is a near copy of another."""
+"""What is text and what is markup, and when two texts are equal."""
 
-import random
 import time
+import unicodedata
 
 import pytest
 
-from grading.signals.substance import SKETCH_SIZE, is_copy, read_lines, read_row
+from grading.signals.substance import read_lines, read_row
 
 pytestmark = pytest.mark.pure
 
@@ -14,14 +14,6 @@ NOTE = [
     "An arm that is rarely played keeps a wide posterior, and so its turn comes now and then by itself.",
     "Decay is applied when the posterior is read_lines, so that an idle arm is not eroded by what the others do.",
 ]
-
-
-def words(count: int, seed: int = 1) -> list[str]:
-    dice = random.Random(seed)
-    return [
-        " ".join("".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(10))
-        for _ in range(count // 10)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -62,34 +54,33 @@ def test_a_blob_is_one_long_word():
 
 def test_chinese_and_japanese_are_counted_by_character():
     assert read_lines(["離散的な報酬"]).characters == 11
-    assert len(read_lines(["離散的な報酬を読む"]).sketch) > 1
 
 
-def test_a_text_is_a_copy_of_itself_whatever_its_case_numbers_and_markup():
-    other = [f"* **{line.upper()}** (see 4711)" for line in NOTE]
-    assert is_copy(read_lines(other).sketch, read_lines(NOTE).sketch)
+@pytest.mark.parametrize(
+    "other",
+    [
+        [f"* **{line.upper()}** (4711)" for line in NOTE],
+        ["---", "title: a note", "---", "<br>", " ".join(NOTE).replace(" ", "\t\t"), "https://example.test/a"],
+        [line.replace("idle", "i-dle").replace(",", " …") for line in NOTE],
+    ],
+)
+def test_texts_that_differ_in_form_only_are_equal(other):
+    assert read_lines(other).text_hash == read_lines(NOTE).text_hash
 
 
-def test_an_excerpt_is_a_copy_and_an_addition_is_not():
-    longer = [*NOTE, *words(100)]
-    assert is_copy(read_lines(NOTE).sketch, read_lines(longer).sketch)
-    assert not is_copy(read_lines(longer).sketch, read_lines(NOTE).sketch)
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_forms_of_a_character_are_equal(form):
+    text = "Ein ﬁxer Überblick für Ｌeser, im Café"
+    assert read_lines([unicodedata.normalize(form, text)]).text_hash == read_lines([text]).text_hash
 
 
-def test_different_texts_are_no_copies():
-    assert not is_copy(read_lines(words(200, seed=1)).sketch, read_lines(words(200, seed=2)).sketch)
-    assert not is_copy((), read_lines(NOTE).sketch)
-    assert not is_copy(read_lines(NOTE).sketch, ())
+@pytest.mark.parametrize("other", [NOTE[:-1], [*NOTE, "And more."], [NOTE[0].replace("arm", "lever"), *NOTE[1:]], []])
+def test_an_excerpt_an_addition_and_a_changed_word_make_another_text(other):
+    assert read_lines(other).text_hash != read_lines(NOTE).text_hash
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("kept", "expected"), [(0.95, True), (0.6, False)])
-def test_long_texts_are_compared_by_a_sketch(seed, kept, expected):
-    text = words(1200, seed=seed)
-    cut = int(len(text) * kept)
-    changed = [*text[:cut], *words(1200, seed=seed + 100)[cut:]]
-    assert len(read_lines(text).sketch) == SKETCH_SIZE
-    assert is_copy(read_lines(changed).sketch, read_lines(text).sketch) is expected
+def test_markup_alone_has_no_text_to_compare():
+    assert read_lines(["# ", "| --- |", "1."]).text_hash is None
 
 
 @pytest.mark.parametrize(
@@ -98,6 +89,7 @@ def test_long_texts_are_compared_by_a_sketch(seed, kept, expected):
         ("| 2 | Idea: offline maps | 9 |", True),
         ("|17.|  IDEA - *offline* maps!|", True),
         ("| b) | Idea: offline maps | 8 |", True),
+        ("| 1 | Ｉdea: offline maps | 8 |", True),
         ("| 1 | Idea: online maps | 8 |", False),
     ],
 )

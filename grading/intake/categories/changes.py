@@ -184,7 +184,7 @@ def _reapply_rules(pk: int) -> bool:
 
 
 def _save_and_settle(session: Session) -> bool:
-    """Save a session's category, assess the session and its near copies. Returns whether a flag went up or down."""
+    """Save a session's category, assess the session and its copies. Returns whether a flag went up or down."""
     session.save(update_fields=["category", "category_from"])
     assessed = assess(session, enqueue=False, alarms=False)
     return any([assessed.flagged, *(assess(copy, enqueue=False, alarms=False).flagged for copy in assessed.copies)])

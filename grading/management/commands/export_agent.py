@@ -17,7 +17,6 @@ from grading.evidence import store
 from grading.models import (
     Agent,
     ApiToken,
-    ArtifactSketch,
     Evidence,
     ImportedFile,
     JudgeAttempt,
@@ -74,7 +73,7 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
     for model in apps.get_app_config("grading").get_models():
         fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
         linked = {column.name: column.related_model for column in fields if column.is_relation}
-        if linked.get("session") is Session and model not in {ArtifactSketch, RecordAnchor}:
+        if linked.get("session") is Session and model is not RecordAnchor:
             tables[model.__name__.lower()] = model.objects.filter(session__agent=agent)  # type: ignore[attr-defined]
     tables["settlement"] = tables["settlement"].annotate(policy_version=F("policy__text"))
     tables["logimport"] = LogImport.objects.filter(agent=agent)
