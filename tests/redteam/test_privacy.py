@@ -179,7 +179,7 @@ def test_no_row_but_evidence_holds_what_is_hidden():
         for row in model.objects.values():
             assert SECRET not in str({name: value for name, value in row.items() if name != "filename"}), model
     (line, *_) = transcripts.page(Evidence.objects.get(session=session, kind="transcript"), 1).lines
-    assert SECRET not in line.told + line.head
+    assert SECRET not in line.stored_text + line.head
 
 
 @pytest.mark.django_db
