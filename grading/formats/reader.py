@@ -195,9 +195,7 @@ class TranscriptReader:
             self._parser.record_id = record_id
             events = self._parser.feed(record)
             if events is None:
-                # So that a repeat counts as unrecognised too.
-                self._recent_lines.discard(digest)
-                self._recent_ids.discard(own_id)
+                self._recent_lines.discard(digest)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
             if record_id and len(self._records) < MAX_RECORD_IDS:
