@@ -400,8 +400,8 @@ def _daily_moments(
     n, s, q = (rows.sums[:, column] for column in range(3))
     shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
     keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
-    # Add up the weighted sums of each (arm, judge, day), in the order of their factors. The slice drops
-    # the leading True if there are no keys.
+    # Add up the weighted sums of each (arm, judge, day), in the order of their factors. If there are no keys, the slice
+    # drops the leading True.
     is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
     day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
     days = int(is_new_day.sum())

@@ -82,8 +82,8 @@ def same_bytes(eve: Attacker) -> None:
 
 @attack("the same invented patch for every session, one word changed in each of its files")
 def one_word_changed(eve: Attacker) -> None:
+    first_word = re.compile(rb"^(@@ .*\n\+)\w+", re.MULTILINE)
     for number in range(eve.budget):
-        first_word = re.compile(rb"^(@@ .*\n\+)\w+", re.MULTILINE)
         changed = first_word.sub(rb"\g<1>changed%d" % number, evidence.patch("same"))
         eve.send(f"changed-{number}", patch=changed)
 

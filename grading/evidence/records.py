@@ -146,14 +146,14 @@ def _read_log(row: Evidence) -> Records:
     try:
         with store.open(row) as stream:
             collector = RecordCollector(formats.read(stream, row.filename))
-            found = collector.records(signals.extract(collector.events()))
+            loaded = collector.records(signals.extract(collector.events()))
     except store.Gone:
         stored = store.derived_before(row, "records-")
         return Records() if stored is None else _deserialize(stored)
     except (formats.UnknownFormat, formats.EmptyTranscript):
-        found = Records()
-    save(row, found)
-    return found
+        loaded = Records()
+    save(row, loaded)
+    return loaded
 
 
 def _deserialize(stored: bytes) -> Records:

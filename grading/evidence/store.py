@@ -282,6 +282,9 @@ def expire(sha256: str, *, before: float) -> bool:
     try:
         if path.stat().st_mtime >= before:
             return False
+        # Recorded first: bytes that are gone without a record would look like damage.
+        columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
+        BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
         path.rename(renamed)
     except FileNotFoundError:
         return False
@@ -291,9 +294,8 @@ def expire(sha256: str, *, before: float) -> bool:
     else:
         renamed.unlink()
     if path.exists():
+        BlobProblem.objects.expired().filter(pk=sha256).delete()
         return False
-    columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
-    BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
     return True
 
 

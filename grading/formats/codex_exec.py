@@ -32,6 +32,9 @@ class ExecItems:
         if kind == "thread.started":
             self.thread = text_or_none(record.get("thread_id"))
             return []
+        if kind == "turn.started":
+            self._turn_error = None
+            return []
         if kind == "turn.completed":
             usage = mapping(record.get("usage"))
             tokens = read_tokens(usage, self._parser.problems, input_has_cached=True)
@@ -39,7 +42,7 @@ class ExecItems:
         if kind in ("turn.failed", "error"):
             message = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
             is_repeat = kind == "turn.failed" and message == self._turn_error  # an `error` reported it already
-            self._turn_error = None if kind == "turn.failed" else message
+            self._turn_error = message
             if is_repeat:
                 return []
             return [ApiError(number=self._parser.next_number(), reason=failure_reason(message), text=message)]

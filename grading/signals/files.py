@@ -212,10 +212,10 @@ def _printed_text(command: ShellCommand) -> str | None:
     """What `echo` or `printf` prints; None for other commands. Of printf's directives only `%s` is replaced."""
     if command.program not in ("echo", "printf"):
         return None
-    words = list(dropwhile(PRINT_OPTION.fullmatch, command.argv[1:]))
-    text = " ".join(words)
-    if command.program == "printf" and words:
-        template, *values = words
+    arguments = list(dropwhile(PRINT_OPTION.fullmatch, command.argv[1:]))
+    text = " ".join(arguments)
+    if command.program == "printf" and arguments:
+        template, *values = arguments
         size = template.count("%s")
         # The template is printed again and again until all values are used.
         starts = range(0, len(values), size) if size and values else [0]

@@ -6,7 +6,7 @@ import pytest
 
 from bandit import audit, ledger
 from bandit.erasure import permit
-from bandit.models import Bandit, BanditKind, Bucket, LedgerEntry
+from bandit.models import Bandit, BanditKind, Bucket, Erasure, LedgerEntry
 from tests.bandit.helpers import DAY, buckets, credit, reward
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +38,22 @@ def test_a_replay_puts_every_bucket_back_bit_for_bit(monkeypatch, rows):
     Bucket.objects.filter(arm__name="infra", grader__source="human").update(effective_day=DAY - timedelta(days=9))
     assert len(audit.replay(write=True).differences) == 4
     assert (buckets(), buckets("harness")) == before
+    assert audit.audit() == []
+
+
+def test_a_replay_starts_again_after_an_erasure_and_keeps_what_it_has_written():
+    history()
+    wrong = Bucket.objects.filter(bandit__name="category", n__gt=0).update(q=0)
+    steps = []
+
+    def erase_meanwhile(rows: int) -> None:
+        """When the rows that came since are added to the first bandit, whose buckets are replaced right after."""
+        steps.append(rows)
+        if len(steps) == 2:
+            Erasure.objects.create(who="olga", why="asked")
+
+    assert len(audit.replay(write=True, step=erase_meanwhile).differences) == wrong > 0
+    assert len(steps) > 1 + Bandit.objects.count(), "it started again"
     assert audit.audit() == []
 
 

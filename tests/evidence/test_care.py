@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
+from django.db.models.signals import post_save
 
 from grading import monitoring
 from grading.evidence import care, store
@@ -39,6 +40,26 @@ def flip(path):
 def every_night():
     for night in range(care.NIGHTS):
         care.check(NOON + dt.timedelta(days=night))
+
+
+def test_bytes_that_come_again_while_they_expire_stay(site):
+    """Another process may store them between the look at their age and the deletion."""
+    row, path = kept(site)
+    os.utime(path, (0, 0))
+
+    def store_again(**_signal):
+        store.store(io.BytesIO(BYTES))
+
+    post_save.connect(store_again, sender=BlobProblem)
+    try:
+        assert not store.expire(row.sha256, before=time.time() - 60)
+    finally:
+        post_save.disconnect(store_again, sender=BlobProblem)
+    assert store.is_kept(row.sha256)
+    assert not BlobProblem.objects.exists()
+    os.utime(path, (0, 0))
+    assert store.expire(row.sha256, before=time.time() - 60)
+    assert BlobProblem.objects.expired().get().pk == row.sha256
 
 
 @pytest.mark.parametrize("spoil", [truncate, flip, Path.unlink])

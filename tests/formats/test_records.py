@@ -211,6 +211,9 @@ def test_each_failed_turn_of_codex_exec_is_an_error():
     failed = {"type": "turn.failed", "error": {"message": "stream disconnected"}}
     lines = [{"type": "thread.started", "thread_id": THREAD}, {"type": "turn.failed"}, failed, {"type": "turn.started"}]
     assert len(only(parse(jsonl(*lines, failed | {"n": 2}))[0], ApiError)) == 3
+    passing = {"type": "error", "message": "stream disconnected"}
+    lines = [lines[0], passing, {"type": "turn.completed"}, {"type": "turn.started"}, failed]
+    assert len(only(parse(jsonl(*lines))[0], ApiError)) == 2, "of a turn that went on, and of one that failed"
 
 
 def test_codex_exec_tells_a_failure_twice_and_it_is_one():

@@ -54,16 +54,17 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
     """Apply the enabled rules to the sessions without a category; with `others` also to those whose category is from a
     rule or the agent. Raises ChangeRefused if no session matches, or not as many as `expected`.
     """
+    repeated = CategoryChange.objects.filter(name=name).first() if name else None
+    if repeated is not None:
+        return repeated
     rows = CategoryRule.objects.select_related("category__merged_into")
     reaches = [reach.uncategorised(rows), *([reach.others(rows)] if others else [])]
     todo = reach.todo(reaches)
-    # If this repeats an earlier change of the same name, `_begin` returns that one.
-    is_repeated = bool(name) and CategoryChange.objects.filter(name=name).exists()
-    if not is_repeated and expected is not None and expected != len(todo):
+    if expected is not None and expected != len(todo):
         raise ChangeRefused(
             f"The rules catch {len(todo)} sessions now, and {expected} when you looked. Nothing was set: look again."
         )
-    if not is_repeated and not todo:
+    if not todo:
         raise ChangeRefused("The rules catch no session, so nothing was set.")
     return _begin(CategoryOrigin.RULE, todo, by, name=name)
 

@@ -416,7 +416,7 @@ def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
         text = store.text_of(row, limit + MARGIN)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
-    end = len(text) - MARGIN if row.size > limit + MARGIN else limit
+    end = max(len(text) - MARGIN, 0) if row.size > limit + MARGIN else limit
     return {"text": redact_slice(text, 0, end), "problem": "", "cut": row.size > limit}
 
 
