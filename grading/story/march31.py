@@ -91,6 +91,9 @@ class Incident:
         mine = Session.objects.filter(agent__name=AGENT)
         names = [each.name for each in BOTH]
         found = {session.external_id: session for session in mine.filter(external_id__in=names).select_related("agent")}
+        if len(found) < len(names):  # not submitted yet, or erased since: the story goes on by submitting them
+            before = {step.name for step in STEPS[: STEPS.index(SUBMIT)]}
+            self.pressed = {name: at for name, at in self.pressed.items() if name in before}
         self.ledger = Ledger({name: found[name] for name in names if name in found}, now)
 
     @cached_property
@@ -155,7 +158,8 @@ def press(name: str, by: User) -> None:
         first = STEPS[incident.done].title
         raise NotYet(f"“{first}” comes first, and has to be done. Nothing was changed.")
     step.act(by)
-    cache.add(_key(name), incident.now, timeout=None)
+    cache.delete_many([_key(later.name) for later in STEPS[STEPS.index(step) + 1 :]])
+    cache.set(_key(name), incident.now, timeout=None)
 
 
 def start_again(by: User) -> None:

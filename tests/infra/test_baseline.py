@@ -66,8 +66,14 @@ def new_site(tmp_path_factory, upgraded, django_db_blocker) -> Schema:
 
 
 def test_grades_settlements_ledger_and_posteriors_are_the_same(folder, about):
+    """Posteriors may differ in their last bits: processors have different instructions for 2^x."""
     rows = facts(dt.datetime.fromisoformat(about["now"]))
     earlier = json.loads((folder / "facts.json").read_text())
+    for earlier_row, row in zip(earlier["posteriors"], rows["posteriors"], strict=True):
+        assert [float.fromhex(each) for each in row[2:]] == pytest.approx(
+            [float.fromhex(each) for each in earlier_row[2:]], rel=1e-15, abs=0
+        )
+        row[2:] = earlier_row[2:]
     for kind, earlier_rows in earlier.items():
         differing = [pair for pair in zip(earlier_rows, rows[kind], strict=True) if pair[0] != pair[1]]
         assert differing[:1] == [], f"{len(differing)} rows of {kind} differ"

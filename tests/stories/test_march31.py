@@ -15,6 +15,7 @@ from django.test import Client
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
 from grading import judging, review
+from grading.intake.erasing import erase
 from grading.models import Grade, Session
 from grading.models.review import Answer
 from grading.story import history, march31
@@ -239,6 +240,17 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
     start_again(operator)
     own = [row for row in buckets() if row[0] == untouched[0][0]]
     assert own == [row for row in untouched if row[0] == untouched[0][0]]
+
+
+@pytest.mark.usefixtures("lived")
+def test_erased_sessions_of_the_story_are_submitted_again(operator):
+    """After somebody erased them the page opens, and the next step is to submit them."""
+    for step in NAMES[:3]:
+        live_step(operator, step)
+    erase(Session.objects.filter(external_id=BOTH[0].name), who="root", why="a test")
+    assert state_of(operator) == ["done", "now", *["later"] * 5]
+    live_step(operator, "submit")
+    assert state_of(operator) == ["done", "done", "now", *["later"] * 4]
 
 
 def test_a_simulator_that_is_gone_changes_nothing(lived, operator, settings):
