@@ -4,6 +4,9 @@ For each harness and kind: how many effects were labelled, how many found, how m
 recall. Below, each disagreement with its file and line. `benchmarks/labels/README.md` says what counts. The logs are
 those of GRADING_DATA_DIR, else of `../shared/data` beside the checkout, else the few in the repository.
 
+Then the ends of the sessions in tests/data/final_states: the state of their tests, low grades of sessions that did not
+fail, and failures with a low grade; the sessions that the rules were written with, and those held out.
+
     python benchmarks/signals.py [--quick | --smoke]
 """
 
@@ -21,6 +24,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
+from benchmarks.labelled import final_states
 from benchmarks.scratch import Size
 from grading.formats import EmptyTranscript, UnknownFormat, read
 from grading.signals import EffectKind, extract
@@ -101,7 +105,29 @@ def main() -> None:
             effects = [effect for effect in effects if effect.kind != RED_RUN]
         comparisons[session["file"]] = compare(labelled(session), effects)
     print_report(comparisons)
-    print(json.dumps(figures(list(comparisons.values()))))
+    print(json.dumps(figures(list(comparisons.values())) | report_final_states()))
+
+
+def report_final_states() -> dict[str, float]:
+    """Print how the product sees the labelled ends of sessions, and each error; returns the figures by name."""
+    sessions = final_states.load_sessions()
+    rows, values = [], {}
+    for split in ("train", "held_out"):
+        part = [each for each in sessions if each.label["split"] == split]
+        found = final_states.figures(part)
+        rows.append([split, len(part), *found.values()])
+        values |= {f"{name}_{split}": value for name, value in found.items()}
+    print(scratch.table(["final states", "sessions", "false lows", "true lows", "graded", "tests at end"], rows))
+    for each in sessions:
+        label = each.label
+        if each.is_low != each.is_failure and (each.is_low or each.is_failure):
+            grade = "no grade" if each.grade is None else f"graded {each.grade:.2f}"
+            print(f"{label['split']:8} {label['label']:7} {grade:12} {label['name']}: {label['reason']}")
+        if not each.is_state_right:
+            print(
+                f"{label['split']:8} tests {label['tests_at_end']}, found {each.signals.tests_at_end}: {label['name']}"
+            )
+    return values
 
 
 def labelled_sessions(*, is_smoke: bool) -> list[tuple[dict[str, Any], Path]]:

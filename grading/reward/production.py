@@ -17,6 +17,7 @@ from grading.signals import EffectKind, Signals
 from grading.signals.changes import matching
 from grading.signals.facts import NOTHING_FOREIGN, Foreign, ObservedFacts
 from grading.signals.links import pull_request
+from grading.signals.model import UNNAMED
 from grading.signals.patch import Patch
 
 # What one thing of each kind is worth, in commit-equivalents.
@@ -171,6 +172,8 @@ def _commits(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterat
     """The commits of the transcript, then those that only the facts name, without those of other sessions."""
     only_in_facts = dict.fromkeys(facts.commits)
     for commit in signals.commits:
+        if only_in_facts and commit.hash.startswith(UNNAMED):  # the facts name it
+            continue
         same = [sha for sha in only_in_facts if commit.is_same(sha)]
         for sha in same:
             del only_in_facts[sha]
@@ -211,8 +214,10 @@ def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence
     all_paths = {change.path for change in (*signals.files, *patch_files)}
     artifact_paths = matching(all_paths, artifacts, root) if artifacts else set()
     changed: dict[str, int] = {}
+    prefix = root.replace("\\", "/").rstrip("/") + "/"
     for change in signals.files:
-        if change.path not in artifact_paths:
+        is_scratch = change.is_scratch and (prefix == "/" or not change.path.startswith(prefix))
+        if change.path not in artifact_paths and not is_scratch:
             changed.setdefault(_relative(change.path, root), change.at)
     patched = dict.fromkeys(_relative(change.path, root) for change in patch_files if change.path not in artifact_paths)
     paths = [*changed, *(path for path in patched if path not in changed)]

@@ -16,7 +16,7 @@ from grading.signals import EffectKind, Signals
 from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason, Source
 
-VERSION = "trajectory/2"
+VERSION = "trajectory/3"
 # The grade of a session that looked, found nothing to do and had no trouble, in a category where that is right (triage,
 # monitoring, review). A starting value, until judges have graded such sessions.
 LOOKED = 0.35
@@ -24,6 +24,8 @@ MIN_READS = 3
 MAX_ERROR_RATE = 0.25
 # The highest grade of a session without any effect that was seen to fail.
 MAX_FAILED = 0.2
+# The same for a session that did some work.
+MAX_FAILED_WORK = 0.3
 # From this many commit-equivalents on, or with evidence of failure, the journal has nothing to add.
 CONCLUSIVE_UNITS = 1.0
 
@@ -80,7 +82,8 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
             detail += f", from facts and patch alone ({why[:1].lower()}{why[1:]})"
         # If looking is the work, doing something as well is worth no less than finding nothing to do.
         lowest = LOOKED if usable and inputs.looking and has_looked(usable) and not failures else LOWEST
-        return _scored(inputs, view, failures, _score(inputs, usable, lowest=lowest), detail)
+        highest = MAX_FAILED_WORK if failures else 1.0
+        return _scored(inputs, view, failures, _score(inputs, usable, lowest=lowest, highest=highest), detail)
     if failures:
         detail = f"Nothing was brought about: {'; '.join(failures)}"
         return _scored(inputs, EvidenceView.FAILED, failures, _score(inputs, usable, highest=MAX_FAILED), detail)
@@ -151,15 +154,7 @@ def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
         yield f"the mandatory check {name} failed"
     if log is None:
         return
-    if log.last_tests is False:
-        last_runs = {run.runner: run.passed for run in log.test_runs}
-        failed = sorted(runner for runner, passed in last_runs.items() if not passed)
-        yield f"the last run of {', '.join(failed)} failed"
-    if log.undone:
-        commits_were = "commit was" if len(log.undone) == 1 else "commits were"
-        yield f"its own {commits_were} taken back"
-    if log.rejected:
-        yield f"the user refused {log.rejected} of its calls"
+    yield from log.failures
 
 
 def _score(

@@ -1,9 +1,9 @@
-"""The formula of trajectory/2: one number from what a log shows of a session, and what each observation adds to it.
+"""The formula of trajectory/3: one number from what a log shows of a session, and what each observation adds to it.
 
     0.10 + 0.26·own tests + 0.205·(1 − exp(−units / 2)) + 0.14·did something + 0.125·few user turns + 0.11·got going
          − 0.165·error rate − 0.05·empty results − 0.075·repeats
 
-Own tests are +1 if the last run of every runner passed, −1 if one failed, 0 if none ran. The other factors are in
+Own tests are +1 if the tests were green at the end, −1 if the session broke them, else 0. The other factors are in
 [0, 1]; few user turns is 1 for one turn and a half for five. The signs and the ratios of the weights were set
 beforehand: weights fitted to other sets of sessions rank no better (docs/decisions/017). The scale was
 chosen so that one commit and nothing wrong is 0.56, a few commits with green tests about 0.9, and red tests without
@@ -57,8 +57,8 @@ class Observed:
             units=units,
             did_something=did_something,
             last_tests=signals.last_tests,
-            failed_calls=signals.failed_calls,
-            known_results=signals.known_results,
+            failed_calls=signals.failed_calls if signals.are_results_known else 0,
+            known_results=signals.known_results if signals.are_results_known else 0,
             user_turns=signals.user_turns,
             dead_start=signals.dead_start,
             empty_results=signals.empty_results,
@@ -134,7 +134,11 @@ def score(
 
 def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
     """The rows of the sum as (name of the weight, description of what was observed, factor)."""
-    tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
+    tests = {
+        None: ("no test run, or its end is not known", 0.0),
+        True: ("tests passed at the end", 1.0),
+        False: ("it broke tests", -1.0),
+    }
     tests_text, tests_factor = tests[observed.last_tests]
     work = (
         ("base", "what every session begins with", 1.0),

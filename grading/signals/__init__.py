@@ -6,8 +6,9 @@ Start with `model` (the values) and `extract` (one pass over the events).
 """
 
 from grading.signals.extract import extract
+from grading.signals.final_state import TestState
 from grading.signals.model import Commit, Effect, EffectKind, Signals, TestRun, TokenTotals
 
-VERSION = "signals/2"
+VERSION = "signals/3"
 
-__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "TokenTotals", "extract"]
+__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "TestState", "TokenTotals", "extract"]

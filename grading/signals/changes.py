@@ -36,7 +36,8 @@ class FileChange:
 
     `is_new` is None if it is unknown whether the file existed before. `added` and `removed` are lines in order, capped;
     empty if unknown. If `is_new` is None, `added` is all that was written, and some of it may have been there before.
-    `at` is the event's number, or the line number in the patch.
+    `at` is the event's number, or the line number in the patch. `is_scratch`: it lies in a temporary directory, and in
+    no repository that the session is known to work in.
     """
 
     path: str
@@ -44,6 +45,7 @@ class FileChange:
     is_new: bool | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    is_scratch: bool = False
 
 
 def line_changes(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

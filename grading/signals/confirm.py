@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from grading.signals import outputs
+from grading.signals.final_state import SuiteRun
 from grading.signals.intents import Check, Intent
 from grading.signals.model import Commit, EffectKind
+from grading.signals.suites import Suite
 
 MAX_KEYS = 20
 MAX_COMMITS = 200
+# The tests that a repository's commit and push hooks run, in any language.
+HOOK = Suite(runner="the commit hook")
 CURRENT_BRANCH_KEY = "of the current branch"
 NUMBER_AT_END = re.compile(r"\d{1,9}\Z", re.ASCII)
 URL_PATTERNS = {
@@ -145,25 +149,112 @@ def may_have_merged(intent: Intent, result: CallResult) -> bool:
 
 
 def find_check_outcomes(intent: Intent, result: CallResult) -> dict[str, bool]:
-    """Whether checks or tests passed, by their target: a pull request, a workflow on a branch, a test runner.
+    """Whether the checks of CI passed, by their target: a pull request, or a workflow on a branch.
 
     Empty if neither the output nor the exit status shows it.
     """
-    if intent.kind is Check.CI:
-        runs = outputs.parse_workflow_runs(result.text)
-        if runs:
-            return runs
-        passed = outputs.read_check_outcome(result.text)
-    else:
-        passed = outputs.read_test_outcome(result.text)
-    if intent.kind is Check.TESTS and result.ok is False and intent.is_last:
-        # A failing exit status outweighs a summary of passed tests. Without a summary it tells of the tests only if
-        # nothing before them could fail, and if the runner started.
-        fails_silently = passed is None and intent.is_first and not outputs.never_ran(result.text)
-        if passed or fails_silently:
-            passed = False
+    runs = outputs.parse_workflow_runs(result.text)
+    if runs:
+        return runs
+    passed = outputs.read_check_outcome(result.text)
     if passed is None and result.ok is True and intent.proven:
         passed = True
     if passed and result.is_running:  # it may still fail
         passed = None
     return {} if passed is None else {intent.target: passed}
+
+
+def find_suite_runs(intents: Sequence[Intent], result: CallResult) -> list[tuple[Intent, SuiteRun | None]]:
+    """The run of each suite that a call runs, from its one output; None while it may still be running.
+
+    If the call runs several suites, or one several times, the outcome of each is unknown, unless all passed or each has
+    its own part of the output below a heading. If nothing in the output is green, the first one failed. If the same
+    tests pass and fail in one call, the outcome of the later run is unknown: it is often made to show that they fail.
+    """
+    suites = [(intent, intent.suite) for intent in intents if intent.suite is not None]
+    parts = _split_by_headings([intent for intent, _suite in suites], result.text)
+    runs: list[tuple[Intent, SuiteRun | None]] = []
+    for index, (intent, suite) in enumerate(suites):
+        text = parts[index] if parts else result.text
+        is_alone = len(suites) == 1 or bool(parts)
+        ok = result.ok if not parts or index == len(parts) - 1 else None
+        passed, is_over = _read_outcome(intent, text, ok=ok, is_alone=is_alone)
+        if not is_over or (passed is not False and result.is_running):
+            runs.append((intent, None))
+            continue
+        is_first = intent is suites[0][0] and intent.kind is Check.TESTS
+        is_mixed = outputs.TESTS_GREEN.search(text) is not None
+        if passed is False and ((intent.repeats and is_mixed) or (not is_alone and (is_mixed or not is_first))):
+            passed = None
+        if passed is False and any(run.passed and run.suite.covers(suite) for _intent, run in runs if run is not None):
+            passed = None
+        runs.append((intent, _make_run(suite, text, passed=passed, at=result.at, place=intent.place)))
+    return runs
+
+
+def _make_run(suite: Suite, text: str, *, passed: bool | None, at: int, place: str = "") -> SuiteRun:
+    """A run with its outcome, and what its output says about failures. A run that was only refused is unknown."""
+    if passed:
+        return SuiteRun(suite=suite, passed=True, at=at, place=place)
+    text = outputs.report_ends(text)
+    was_refused = outputs.was_only_refused(text)
+    return SuiteRun(
+        suite=suite,
+        passed=None if was_refused else passed,
+        at=at,
+        place=place,
+        was_refused=was_refused,
+        failed_tests=outputs.failed_tests(text),
+        failed_places=outputs.failed_places(text),
+        failed_count=outputs.failed_count(text),
+    )
+
+
+def find_hook_run(result: CallResult) -> SuiteRun | None:
+    """The run of the tests in a hook, from the output of a commit or push; None if no hook ran tests.
+
+    A red run that did not stop the command is unknown.
+    """
+    text = outputs.HOOK_PREFIX.sub("", result.text)
+    passed = outputs.read_test_outcome(text)
+    if passed is None:
+        return None
+    if not passed and result.ok is not False:
+        return SuiteRun(suite=HOOK, passed=None, at=result.at)
+    return _make_run(HOOK, text, passed=passed, at=result.at)
+
+
+def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool) -> tuple[bool | None, bool]:
+    """Whether a run passed, by the summary in its output or by its exit status, and whether it was made and is over.
+
+    `ok`: whether the call succeeded. `is_alone`: no other run shares the output.
+    """
+    is_build = intent.kind is Check.BUILD
+    passed = outputs.read_test_outcome(text)
+    if is_build:
+        passed = False if outputs.BUILD_RED.search(text) else None
+    if ok is False and intent.is_last:
+        # A failing exit status outweighs a summary of passed tests. Without a summary it tells of the tests only if
+        # nothing before them could fail, and if the runner started.
+        if passed is None and outputs.never_ran(text):
+            return None, outputs.REFUSED_RESOURCE.search(text) is not None
+        fails_silently = passed is None and intent.is_first and is_alone
+        if passed or fails_silently:
+            passed = False
+    if passed is None and ok is True and intent.proven:
+        passed = True
+    is_over = passed is not None or ok is not None
+    return passed, is_over
+
+
+def _split_by_headings(intents: Sequence[Intent], text: str) -> list[str]:
+    """The parts of an output that belong to each of several runs, if each prints its own heading; else none."""
+    if len(intents) < 2 or not all(intent.heading for intent in intents[1:]):  # noqa: PLR2004
+        return []
+    starts = [0]
+    for intent in intents[1:]:
+        start = text.find(intent.heading, starts[-1])
+        if start < 0:
+            return []
+        starts.append(start)
+    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

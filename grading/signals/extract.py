@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,19 @@ from grading.formats.events import (
 )
 from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
+from grading.signals.changes import FileChange, is_absolute
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
+from grading.signals.final_state import (
+    MAX_TEXT,
+    FinalState,
+    Restore,
+    SessionCourse,
+    find_final_state,
+    find_restore,
+)
 from grading.signals.intents import Intent, find_intents, is_continuation, parse_commands, prints_log, shows_head
-from grading.signals.model import Signals, TokenTotals
+from grading.signals.model import EffectKind, Signals, TokenTotals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
 from grading.signals.work import MAX_KEY, Work
@@ -37,6 +46,10 @@ MAX_TASK = 120
 MAX_LINKS = 200
 MAX_READS = 2_000
 MAX_SESSION = 60
+MAX_REQUESTS = 100
+# So many edits, or calls of any kind, have to fail before it counts that all of them did.
+MIN_FAILED_EDITS, MIN_FAILED_CALLS = 2, 3
+EDITING_KINDS = ("write", "edit")
 # Arguments by which a call names the running shell or task whose output it reads.
 SESSION_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 
@@ -57,12 +70,16 @@ def extract(events: Iterable[Event]) -> Signals:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call without a result yet. `digest` identifies calls with the same name, command, path and arguments."""
+    """A call without a result yet. `digest` identifies calls with the same name, command, path and arguments.
+
+    `directory` is where its last command acts, "" if unknown.
+    """
 
     call: ToolCall
     commands: tuple[ShellCommand, ...]
     intents: tuple[Intent, ...]
     digest: str
+    directory: str = ""
 
 
 def _digest_call(call: ToolCall) -> str:
@@ -86,8 +103,9 @@ class _Collector:
 
     `open_calls` and `failed_digests` are capped, oldest out first. `user_record` is the record of the last user
     message: further messages with it are parts of the same turn. `user_spoke_last`: no assistant message came since.
-    `cut` is the reason of an API error after which neither an assistant message nor a call came. `concluded`: an
-    assistant message came after the last call and result.
+    `requests` are the (number, text) of the user's last messages, and `closing_text` is the last assistant message.
+    `done_digests` are the edits that succeeded. `cut` is the reason of an API error after which neither an assistant
+    message nor a call came. `concluded`: an assistant message came after the last call and result.
     """
 
     def __init__(self) -> None:
@@ -113,6 +131,10 @@ class _Collector:
         self.task = ""
         self.first_line = ""
         self.user_record = ""
+        self.restores: list[Restore] = []
+        self.requests: list[tuple[int, str]] = []
+        self.closing_text = ""
+        self.done_digests: set[str] = set()
 
     def feed(self, event: Event) -> None:
         """Count one event. `extract` handles changes of the session."""
@@ -150,6 +172,8 @@ class _Collector:
             self.cut = ""
             self.user_spoke_last = False
             self.concluded = self.concluded or bool(not message.thinking and message.text.strip())
+            if not message.thinking:
+                self.closing_text = message.text[-MAX_TEXT:]
         if message.role is Role.ASSISTANT and not message.thinking:
             self.counts["assistant"] += 1
             if not message.sidechain:
@@ -160,6 +184,7 @@ class _Collector:
             self.user_record = message.record
             self.user_spoke_last = True
             self.conduct.on_change()
+            self.requests = [*self.requests[1 - MAX_REQUESTS :], (message.number, message.text[:MAX_TEXT])]
             self.task = self.task or first_request_line(message.text)
             lines = message.text[:4_000].strip().splitlines() or [""]
             self.first_line = self.first_line or lines[0].strip()
@@ -185,8 +210,10 @@ class _Collector:
             self.counts["retries"] += 1
             del self.failed_digests[digest]
         commands = parse_commands(call)
-        throwaway = self.places.track_call(call, commands)
-        self.open_calls[call.call_id] = _OpenCall(call, commands, find_intents(call, commands, throwaway), digest)
+        places = self.places.track_call(call, commands)
+        intents = find_intents(call, commands, places)
+        directory = places[-1].directory if places else ""
+        self.open_calls[call.call_id] = _OpenCall(call, commands, intents, digest, directory)
         if len(self.open_calls) > MAX_OPEN_CALLS:
             self.open_calls.popitem(last=False)
 
@@ -208,10 +235,13 @@ class _Collector:
         """
         self.counts["results"] += 1
         self.concluded = self.concluded and event.sidechain
-        if event.failed is not False and outputs.REJECTED.match(event.text):
-            self.counts["rejected"] += 1
+        is_rejected = event.failed is not False and outputs.REJECTED.match(event.text) is not None
+        self.counts["rejected"] += is_rejected
         opened = self.open_calls.pop(event.call_id, None)
-        result = CallResult(text=outputs.clean_output(event.text), ok=looks.reported_success(event), at=event.number)
+        ok = None if is_rejected else looks.reported_success(event)
+        if ok is False and opened is not None and opened.digest in self.done_digests:
+            ok = None  # the same edit was made before
+        result = CallResult(text=outputs.clean_output(event.text), ok=ok, at=event.number)
         self.counts["known"] += result.ok is not None
         if opened is None:
             self.counts["unpaired"] += 1
@@ -226,6 +256,7 @@ class _Collector:
             self.work.confirm_open(replace(result, ok=None, session=_find_session(opened.call)))
         count_before = self.work.change_count
         if result.ok is False:
+            self.counts["failed_edits"] += opened.call.kind in EDITING_KINDS
             self.failed_digests[opened.digest] = None
             if len(self.failed_digests) > MAX_OPEN_CALLS:
                 self.failed_digests.popitem(last=False)
@@ -252,13 +283,61 @@ class _Collector:
         if len(self.reads) < MAX_READS:
             self.reads.update(looks.find_reads(opened.call, opened.commands, opened.digest))
         for change in files.find_changes(opened.call, result.text, opened.commands):
-            self.work.add_file(change)
+            self.work.add_file(self.locate(change, opened.directory))
+        restore = find_restore(opened.commands, result.at)
+        if restore is not None:
+            self.restores = [*self.restores, restore][-MAX_LINKS:]
+        if opened.call.kind in EDITING_KINDS:
+            self.counts["edits"] += 1
+            if len(self.done_digests) < MAX_OPEN_CALLS:
+                self.done_digests.add(opened.digest)
         self.work.add_possible_writes(files.find_script_paths(opened.call, opened.commands))
         self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
+
+    def locate(self, change: FileChange, directory: str) -> FileChange:
+        """The change with its whole path, if its call ran in a temporary directory."""
+        if is_absolute(change.path) or not self.places.is_scratch(directory):
+            return change
+        return replace(change, path=f"{directory}/{change.path}")
+
+    def find_final_state(self, files_: Sequence[FileChange]) -> FinalState:
+        """How the session ended so far; `files_` are its changes outside temporary directories."""
+        history = self.work.history
+        subjects = [commit.subject for commit in history.commits] + [one.subject for one in history.hidden]
+        # A pull request is opened or merged of a branch that was pushed.
+        pull_request_kinds = (EffectKind.PR_OPENED, EffectKind.PR_MERGED)
+        pull_requests_at = [effect.at for effect in self.work.effects.values() if effect.kind in pull_request_kinds]
+        state = find_final_state(
+            SessionCourse(
+                runs=[run for run in self.work.runs if not self.places.is_scratch(run.place)],
+                edits=[(change.at, change.path) for change in files_],
+                commits_at=[commit.at for commit in history.commits],
+                pushes_at=[*self.work.pushes_at, *pull_requests_at],
+                rejected_push_at=self.work.rejected_push_at,
+                restores=self.restores,
+                undone_at=self.work.undone_at,
+                undone_count=len(history.all_undone()),
+                requests=self.requests,
+                closing_text="\n".join([self.closing_text, *subjects]),
+            )
+        )
+        failed = self.find_failed_calls() if not (files_ or history.commits or self.work.effects) else ()
+        return replace(state, failures=(*state.failures, *failed))
+
+    def find_failed_calls(self) -> tuple[str, ...]:
+        """The failure that none of the session's edits, or none of its calls, succeeded; empty if there is none."""
+        counts = self.counts
+        if counts["failed_edits"] >= MIN_FAILED_EDITS and not counts["edits"]:
+            return (f"none of its {counts['failed_edits']} edits succeeded",)
+        if counts["known"] == counts["failed"] >= MIN_FAILED_CALLS and 2 * counts["known"] >= self.tool_calls.total():
+            return (f"all of its {counts['failed']} calls failed",)
+        return ()
 
     def build_signals(self) -> Signals:
         """The signals of the events so far."""
         counts = self.counts
+        changes = [replace(each, is_scratch=self.places.is_scratch(each.path)) for each in self.work.files]
+        final_state = self.find_final_state([each for each in changes if not each.is_scratch])
         return Signals(
             tool_calls=dict(self.tool_calls),
             results=counts["results"],
@@ -268,7 +347,7 @@ class _Collector:
             retries=counts["retries"],
             commits=tuple(self.work.history.commits),
             effects=tuple(self.work.effects.values()),
-            files=tuple(self.work.files),
+            files=tuple(changes),
             test_runs=tuple(self.work.test_runs),
             web_reads=counts["web"],
             user_turns=counts["user"],
@@ -298,4 +377,7 @@ class _Collector:
             repeatable=self.conduct.repeatable,
             repeats=self.conduct.repeats,
             dead_start=self.conduct.dead_start,
+            tests_at_end=final_state.tests,
+            failures=final_state.failures,
+            broke_tests=final_state.broke_tests,
         )

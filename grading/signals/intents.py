@@ -10,7 +10,9 @@ from itertools import pairwise
 from grading.formats.events import ToolCall
 from grading.signals import forges
 from grading.signals.model import EffectKind
+from grading.signals.places import CommandPlace
 from grading.signals.shell import SHELLS, ShellCommand, parse
+from grading.signals.suites import Suite, SuiteKind, find_suite
 
 GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 COMMITTING_VERBS = frozenset({"merge", "cherry-pick", "revert"})
@@ -32,14 +34,11 @@ COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
 VALUED_FLAG = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE_FLAG = re.compile(r"-[a-zA-Z]*m|--message")
 REUSE_FLAGS = frozenset({"-C", "-c", "--reuse-message", "--reedit-message"})
-TEST_RUNNERS = frozenset({"pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"})
-# Programs whose verb `check` runs tests; elsewhere it is a linter or compiler.
-CHECK_RUNNERS = frozenset({"make", "gradle", "gradlew"})
-TEST_VERBS = frozenset({"test", "tests", "nextest", "vitest", "jest", "pytest"})
-VERB_RUNNERS = frozenset(
-    {"npm", "pnpm", "yarn", "bun", "cargo", "go", "make", "just", "mvn", "gradle", "gradlew", "dotnet", "deno", "mise"}
-)
-LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye"})
+# Git, and programs that print nothing.
+HOOK_PROGRAMS = frozenset({"", "cd", "export", "git", "set", "true"})
+# These run a command for each line of their input.
+XARGS = re.compile(r"\b(?:xargs|parallel)\b")
+MAX_SEARCHED = 4_000
 # At most so many commit intents of one call, and so many intents of each other kind.
 MAX_COMMITS, MAX_OF_A_KIND = 200, 40
 # At most so many commits of one cherry-pick or revert.
@@ -55,8 +54,9 @@ Commands = tuple[ShellCommand, ...]
 
 
 class Check(StrEnum):
-    """Outcomes that a session queries: of CI, of tests, and whether a pull request is merged."""
+    """Outcomes that a session queries: of a build, of CI, of tests, and whether a pull request is merged."""
 
+    BUILD = "build"
     CI = "ci"
     TESTS = "tests"
     MERGE = "merge"
@@ -79,7 +79,8 @@ class Intent:
     in the call could fail. `nth`: how many intents of the same kind come before it; `repeats`: the call has a loop or
     function. `is_deferred`: success only schedules it. `echoes_status`: its exit status is printed after it.
     `body`: the digest of the comment it posts. `opaque`: a script of unknown content. `counts`: its repository is not
-    throwaway.
+    throwaway. `suite` are the tests or the build it runs, in `place` (a folder or file, "" if unknown); `heading` is
+    the text that the call prints just before. `shows_hook`: the call prints nothing but what git and its hooks print.
 
     Of a commit: `subject`, if the command line has it; `reuses`: the hash of the commit whose message it takes;
     `shows_hash`: its hash is printed after it; `rewrites`: it replaces an earlier commit of the same subject;
@@ -109,17 +110,20 @@ class Intent:
     times: int = 1
     opaque: bool = False
     paths: tuple[str, ...] = ()
+    suite: Suite | None = None
+    place: str = ""
+    heading: str = ""
+    shows_hook: bool = False
 
     @property
     def is_commit(self) -> bool:
         return self.kind is None
 
 
-def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...] = ()) -> tuple[Intent, ...]:
+def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace, ...] = ()) -> tuple[Intent, ...]:
     """The intents of a call: of each of its simple commands, or of the tool itself if it isn't a shell.
 
-    `throwaway` has for each command whether its repository is throwaway; empty if none is. `added` collects the paths
-    of the `git add`s so far.
+    `places` has where each command acts; empty if that is unknown. `added` collects the paths of the `git add`s so far.
     """
     if not commands:
         request = forges.parse_tool_call(call.name, call.arguments)
@@ -130,16 +134,21 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
     added: list[str] = []
     counts: Counter[object] = Counter()
     repeats = any(command.program in ("done", "function") for command in commands)
+    repeats = repeats or XARGS.search(call.command[:MAX_SEARCHED]) is not None
+    heading = ""
     is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
     # After these operators a failure ends the call, so if the call succeeds, the command before them has succeeded.
     stopping = ("&&", ";") if is_strict else ("&&",)
-    for index, (command, is_throwaway) in enumerate(zip(commands, throwaway or (False,) * len(commands), strict=True)):
+    places = places or tuple(CommandPlace(argv=command.argv) for command in commands)
+    for index, (command, place) in enumerate(zip(commands, places, strict=True)):
         before, rest = commands[:index], commands[index:]
         is_last = all(one.then == "|" for one in rest[:-1])
         is_proven = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
         prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
         is_first = all(one.program in PREPARING_PROGRAMS or not one.argv for one in before)
-        own_intents = _git_intents(rest, before, added) if command.program == "git" else _other_intents(command)
+        if command.program == "echo" and len(command.argv) > 1 and command.then != "|":
+            heading = " ".join(command.argv[1:])
+        own_intents = _git_intents(rest, before, added) if command.program == "git" else _other_intents(command, place)
         for intent in own_intents:
             # A command after `||` runs only if the one before failed: a reset that may not have run is skipped.
             if intent.kind is HeadMove.RESET and before and before[-1].then == "||":
@@ -151,7 +160,9 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
                     intent,
                     is_last=is_last,
                     proven=intent.proven and is_proven,
-                    counts=not is_throwaway,
+                    counts=not place.is_throwaway,
+                    shows_hook=intent.kind in (None, EffectKind.PUSH) and _shows_hook(commands),
+                    heading=heading if intent.suite is not None else "",
                     is_first=is_first,
                     nth=counts[intent.kind],
                     repeats=repeats,
@@ -159,7 +170,14 @@ def find_intents(call: ToolCall, commands: Commands, throwaway: tuple[bool, ...]
                 )
             )
             counts[intent.kind] += 1
+            if intent.suite is not None:
+                heading = ""
     return tuple(intents)
+
+
+def _shows_hook(commands: Commands) -> bool:
+    """Whether all that a call prints comes from git and its hooks."""
+    return all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands)
 
 
 def parse_commands(call: ToolCall) -> Commands:
@@ -260,8 +278,8 @@ def _commit_message(command: ShellCommand, before: Commands) -> str:
     return ""
 
 
-def _other_intents(command: ShellCommand) -> Iterator[Intent]:
-    """The intents of a command that isn't git: a forge's program, a test runner, or a script that may commit."""
+def _other_intents(command: ShellCommand, place: CommandPlace) -> Iterator[Intent]:
+    """The intents of a command that isn't git: a forge's program, tests, a build, or a script that may commit."""
     if command.program in forges.PROGRAMS:
         request = forges.parse_command(command.argv, command.document)
         kind: EffectKind | Check | None = request.effect
@@ -273,9 +291,12 @@ def _other_intents(command: ShellCommand) -> Iterator[Intent]:
             deferred = not request.done_on_success
             yield Intent(kind=kind, target=request.target, proven=not deferred, is_deferred=deferred, body=request.body)
         return
-    if (runner := _test_runner(command.argv)) is not None:
-        yield Intent(kind=Check.TESTS, target=runner)
-        return
+    if (suite := find_suite(place.argv, place.directory)) is not None:
+        kind = Check.TESTS if suite.kind is SuiteKind.TESTS else Check.BUILD
+        path = suite.paths[0] if suite.paths else place.directory
+        yield Intent(kind=kind, target=suite.runner, suite=suite, place=path)
+        if kind is Check.TESTS or command.program not in OPAQUE_PROGRAMS:
+            return
     script = command.argv[0] if command.argv else ""
     if command.program in SHELLS and len(command.argv) > 1:
         script = command.argv[1]
@@ -320,26 +341,3 @@ def _prints_head(command: ShellCommand) -> bool:
     }
     # `git rev-parse` prints nothing without an operand.
     return operands == {"HEAD"} or (not operands and verb != "rev-parse")
-
-
-def _test_runner(argv: tuple[str, ...]) -> str | None:
-    """The name of the test runner that an argv starts, with its verb if it has one (`npm test`); None if it starts none
-    or runs no tests.
-    """
-    if {"--listTests", "--list", "--collect-only", "--version", "--help", "-h"} & set(argv):
-        return None
-    programs = [word.rsplit("/", 1)[-1] for word in argv if not word.startswith("-")][:6]
-    if programs and programs[0] in LAUNCHERS:
-        programs = [word for word in programs[1:] if word != "run"]
-    if not programs:
-        return None
-    if programs[0].startswith("python"):
-        module = programs[1] if len(programs) > 1 and "-m" in argv else ""
-        return module if module in ("pytest", "unittest", "tox", "nox") else None
-    if programs[0] in TEST_RUNNERS or (programs[0] == "node" and "--test" in argv):
-        return programs[0]
-    verb = next((word.split(":")[0] for word in programs[1:] if word != "run"), "")
-    if programs[0] not in VERB_RUNNERS:
-        return None
-    is_test = verb in TEST_VERBS or (verb == "check" and programs[0] in CHECK_RUNNERS)
-    return f"{programs[0]} {verb}" if is_test else None

@@ -6,9 +6,12 @@ from enum import StrEnum
 from typing import Any, Self
 
 from grading.signals.changes import FileChange
+from grading.signals.final_state import TestState
 
 # A larger share of unreadable calls makes a session blind.
 MAX_UNREADABLE_SHARE = 0.3
+# How the hash of a commit begins that is confirmed, but not named.
+UNNAMED = "unnamed-"
 
 
 class EffectKind(StrEnum):
@@ -37,7 +40,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit that git's own output announced. `paths` are files known to be in it; empty if unknown."""
+    """One commit that git's own output announced. `paths` are files known to be in it; empty if unknown.
+
+    `hash` is "unnamed-" and the event's number if a wrapper of git confirmed the commit without its hash.
+    """
 
     hash: str
     branch: str
@@ -83,19 +89,23 @@ class Signals:
     record what they do but could not be parsed; `bare_shell_calls` of the `shell_calls` have no command. Course:
     `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth, overloaded, other) if
     the harness recorded that an API error ended the log, else empty; `concluded`: an assistant message comes after the
-    last call and result. `rejected` are calls that the user refused.
+    last call and result. `rejected` are calls that the user refused; they count as neither failed nor known.
 
     Not counted as work: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are URLs
     that the harness linked, which doesn't mean they were opened; `loosened_tests` are edits that loosened assertions.
+
+    How it ended (see `final_state`): `tests_at_end`: the state of the tests; `failures`: the failures that the log
+    shows, as text; `broke_tests`: tests failed at the end because of what it changed.
 
     Conduct (see `conduct`): `empty_results` of the `must_print` calls, which always print something, printed nothing;
     `repeats` of the `repeatable` calls were made again with the same result while nothing changed; `dead_start`: the
     first calls all failed.
 
-    Computed from these: `calls` in total; `has_model_turn`: the model did anything at all; `error_rate`: `failed_calls`
-    as a share of `known_results`, 0 if there are none; `last_tests`: whether the last run of every test runner passed,
-    None if no test ran. `is_blind`: the log is too unreadable to grade the session: more than 30 % of the calls are
-    unreadable, or no shell call has a command, or no result records success or failure and no effect is confirmed.
+    Computed from these: `calls` in total; `has_model_turn`: the model did anything at all; `are_results_known`: at
+    least half of the calls have a known result; `error_rate`: `failed_calls` as a share of `known_results`, 0 if these
+    are not known; `last_tests`: True if the tests were green at the end, False if it broke them, else None. `is_blind`:
+    the log is too unreadable to grade the session: more than 30 % of the calls are unreadable, or no shell call has a
+    command, or no result records success or failure and no effect is confirmed.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -136,22 +146,28 @@ class Signals:
     repeatable: int = 0
     repeats: int = 0
     dead_start: bool = False
+    tests_at_end: TestState = TestState.NONE
+    failures: tuple[str, ...] = ()
+    broke_tests: bool = False
 
     # Computed from the fields above.
     calls: int = field(init=False, default=0)
     has_model_turn: bool = field(init=False, default=False)
+    are_results_known: bool = field(init=False, default=False)
     error_rate: float = field(init=False, default=0.0)
     last_tests: bool | None = field(init=False, default=None)
     is_blind: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         calls = sum(self.tool_calls.values())
-        last_runs = {run.runner: run.passed for run in self.test_runs}
+        are_known = self.known_results > 0 and 2 * self.known_results >= calls
+        last_tests = True if self.tests_at_end is TestState.GREEN else None
         computed = {
             "calls": calls,
             "has_model_turn": self.assistant_turns > 0 or calls > 0,
-            "error_rate": min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0,
-            "last_tests": all(last_runs.values()) if last_runs else None,
+            "are_results_known": are_known,
+            "error_rate": min(1.0, self.failed_calls / self.known_results) if are_known else 0.0,
+            "last_tests": False if self.broke_tests else last_tests,
             "is_blind": (
                 self.unreadable_calls > MAX_UNREADABLE_SHARE * calls
                 or 0 < self.shell_calls == self.bare_shell_calls
@@ -196,5 +212,7 @@ class Signals:
                 "models": tuple(data["models"]),
                 "undone": tuple(data.get("undone", ())),
                 "linked_pull_requests": tuple(data.get("linked_pull_requests", ())),
+                "tests_at_end": TestState(data.get("tests_at_end", TestState.NONE)),
+                "failures": tuple(data.get("failures", ())),
             }
         )

@@ -36,8 +36,17 @@ RUNNING = re.compile(
     r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?",
     re.IGNORECASE,
 )
+# How the wrapper rtk shortens git's message about a commit.
+RTK_COMMITTED = re.compile(r"^ok ✓ \d{1,7} files? changed", re.MULTILINE)
+# What a manager of hooks prints before the lines of a hook's output.
+HOOK_PREFIX = re.compile(r"^[│┃|]\s{0,4}[\w -]{0,40}❯ ?", re.MULTILINE)
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
 PUSHED_TO = re.compile(r"^To (?P<address>\S{1,300})$", re.MULTILINE)
+PUSH_REJECTED = re.compile(
+    r"^ ! \[(?:remote )?rejected\]|^error: failed to push some refs|^remote: Permission to \S{1,200} denied|"
+    r"The requested URL returned error: 403",
+    re.MULTILINE,
+)
 MERGE_MADE = re.compile(r"^Merge made by ", re.MULTILINE)
 HEAD_MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
 PUSH = re.compile(
@@ -123,18 +132,54 @@ TESTS_RED = re.compile(
     r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of|"
     r"^\s{0,6}[1-9]\d{0,6} tests? failed\b|^\d{1,7} tests completed, [1-9]\d{0,6} failed|"
     r"^\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
-    r"Executed \d{1,7} tests?, with [1-9]\d{0,6} failure",
+    r"Executed \d{1,7} tests?, with [1-9]\d{0,6} failure|^✗ [1-9]\d{0,6} failed\b|^error: test failed\b",
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
     COUNTS + r"[1-9]\d{0,6} passed\b|^\s{0,10}[1-9]\d{0,6} passing\b|^[1-9]\d{0,6} examples?, 0 failures|"
     r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b|^ {1,4}[1-9]\d{0,6} pass$|"
     r"^(?:#|ℹ) pass [1-9]|^test result: ok|tests? run: [1-9]\d{0,6} passed|^OK\b|^ok {0,2}\t|^PASS\b|BUILD SUCCESS|"
-    r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b",
+    r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b|"
+    r"^ok ✓ [1-9]\d{0,6} passed\b",
     re.MULTILINE,
 )
 # go could not load a package, or a sandbox denied what the runner needs to start.
 NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
+# A sandbox, or the lack of a network, refused what a test needs.
+REFUSED_RESOURCE = re.compile(
+    r"operation not permitted|permission denied|\bEPERM\b|\bEACCES\b|failed to listen on a port|\bENOTFOUND\b|"
+    r"\bEAI_AGAIN\b|could not resolve host|name or service not known|name resolution|no such host|"
+    r"network is unreachable|\bENETUNREACH\b|proxyconnect|nodename nor servname|\bgetaddrinfo\b",
+    re.IGNORECASE,
+)
+# What a failed assertion or broken code prints.
+REAL_FAILURE = re.compile(
+    r"\bassert|\bexpected\b|\bwant(?:ed)?\b|\b(?:Name|Type|Attribute|Import|Syntax|Key|Value|Index|Reference)Error\b|"
+    r"\bundefined\b|\bcannot find (?:symbol|name)|\berror TS\d|\berror\[E\d|\[build failed\]|\bFailed asserting\b",
+    re.IGNORECASE,
+)
+# The names of failed tests, and the files or packages that they are in, by the reports of several runners.
+FAILED_NAME = re.compile(
+    r"^(?:FAILED|ERROR) (?P<pytest>[^\s:]{1,300}(?:::[^\n]{1,300}?)?)(?: - |$)"
+    r"|^\s{0,12}--- FAIL: (?P<go>\S{1,300})"
+    r"|^FAIL\t(?P<package>\S{1,300})"
+    r"|^\s{0,4}(?:FAIL|❯|×)\s{1,4}(?P<file>[\w./@-]{1,300}\.\w{1,5})\b(?P<title>[^\n]{0,200})"
+    r"|^rspec (?P<rspec>\S{1,300})"
+    r"|^test (?P<rust>\S{1,300}) \.\.\. FAILED$"
+    r"|^\s{0,4}(?:●|\d{1,4}\)) (?P<other>[^\n]{1,200})",
+    re.MULTILINE,
+)
+FAILED_COUNT = re.compile(
+    r"\b(?P<count>[1-9]\d{0,6}) (?:failed|failures?|failing|errors?)\b|(?:failures|errors)=(?P<equals>\d{1,7})"
+)
+BUILD_RED = re.compile(
+    r"^error(?:\[E\d{1,5}\])?:|\berror (?:TS|CS)\d{1,6}\b|^Build FAILED|BUILD FAIL(?:URE|ED)|\[ERROR\]|"
+    r"^make(?:\[\d\])?: \*\*\*|\bcompilation failed\b|could not compile|undefined reference|ld returned 1|: error: ",
+    re.MULTILINE | re.IGNORECASE,
+)
+MAX_FAILED_NAMES = 100
+MAX_FAILED_PLACES = 20
+MAX_REPORT_END = 20_000
 FAILED_TEST = re.compile(
     r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE
 )
@@ -227,6 +272,42 @@ def read_test_outcome(text: str) -> bool | None:
     if TESTS_RED.search(text):
         return False
     return True if TESTS_GREEN.search(text) else None
+
+
+def was_only_refused(text: str) -> bool:
+    """Whether the failures in a red run's output all come from what a sandbox or the lack of a network refused."""
+    if REFUSED_RESOURCE.search(text) is None:
+        return False
+    return not any(REAL_FAILURE.search(line) and not REFUSED_RESOURCE.search(line) for line in text.splitlines())
+
+
+def report_ends(text: str) -> str:
+    """The beginning and the end of a red run's output, where runners name the failures."""
+    return text if len(text) <= 2 * MAX_REPORT_END else f"{text[:MAX_REPORT_END]}\n{text[-MAX_REPORT_END:]}"
+
+
+def failed_tests(text: str) -> frozenset[str]:
+    """The names of the failed tests in a runner's report; empty if it doesn't name them."""
+    return frozenset(
+        next(group for group in match.groups() if group)
+        for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES)
+    )
+
+
+def failed_places(text: str) -> frozenset[str]:
+    """The files and packages of the failed tests in a runner's report; empty if it doesn't name one for each."""
+    places = set()
+    for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES):
+        place = match["pytest"] or match["package"] or match["file"] or match["rspec"]
+        if place:
+            places.add(re.split(r"::|:\d", place)[0].removeprefix("./"))
+    return frozenset(sorted(places)[:MAX_FAILED_PLACES])
+
+
+def failed_count(text: str) -> int:
+    """How many tests failed by the last count in a runner's summary; 0 if there is none."""
+    counts = [int(match["count"] or match["equals"]) for match in islice(FAILED_COUNT.finditer(text), MAX_RUNS)]
+    return counts[-1] if counts else 0
 
 
 def never_ran(text: str) -> bool:

@@ -5,6 +5,8 @@ Worked out from the command lines alone: paths are text, a variable has the valu
 
 import posixpath
 import re
+from dataclasses import dataclass
+from itertools import islice
 
 from grading.formats.events import ToolCall
 from grading.signals.shell import ShellCommand, word_set
@@ -18,6 +20,9 @@ REMOTE = re.compile(r"^(?!file:)[a-z+]{2,10}://|^(?:[\w.-]{1,60}@)?[\w.-]{2,100}
 INITIALIZED = re.compile(
     r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE
 )
+# A row of `git worktree list`.
+WORKTREE_ROW = re.compile(r"^(/\S{1,300}) {1,60}[0-9a-f]{7,40} (?:\[|\(detached)", re.MULTILINE)
+MAX_LISTED = 20_000
 CWD_RESET = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
@@ -28,8 +33,21 @@ INIT_VALUED = frozenset(
     ["-b", "--initial-branch", "--template", "--separate-git-dir", "--object-format", "--ref-format"]
 )
 CLONE_VALUED = word_set("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter")
+WORKTREE_VALUED = frozenset({"-b", "-B", "--reason", "--orphan"})
 MAX_PATH = 400
 MAX_ENTRIES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandPlace:
+    """Where a command acts: its directory, "" if unknown, and whether its repository is throwaway.
+
+    `argv` is the command's, with the values of variables that command lines assigned.
+    """
+
+    argv: tuple[str, ...]
+    directory: str = ""
+    is_throwaway: bool = False
 
 
 class Places:
@@ -39,7 +57,9 @@ class Places:
     session made, or from a local path into a temporary directory.
 
     `cwd` is "" until a command line tells it. `variables` are shell variables that command lines assigned.
-    `throwaway` and `bare` are directories of repositories that the session made. `pending_init` is the directory of
+    `throwaway` and `bare` are directories of repositories that the session made. `projects` are the directory that its
+    first call names, and those of other repositories that it works in: what lies below them is not scratch, even in a
+    temporary directory. `pending_init` is the directory of
     a `git init` outside temporary directories by its path; its output may show that it is in one.
     """
 
@@ -48,25 +68,36 @@ class Places:
         self.variables: dict[str, str] = {}
         self.throwaway: set[str] = set()
         self.bare: set[str] = set()
+        self.projects: set[str] = set()
         self.pending_init: str | None = None
 
-    def track_call(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[bool, ...]:
-        """Follow a call's commands; returns for each whether it acts on a throwaway repository."""
+    def track_call(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[CommandPlace, ...]:
+        """Follow a call's commands; returns where each acts."""
         directories = [call.arguments.get(key) for key in DIRECTORY_KEYS]
         workdir = next((value for value in directories if isinstance(value, str)), None)
+        if workdir is not None and not self.projects:  # where the session begins is what it works on
+            _add_capped(self.projects, _join("", workdir))
         walk = _Walk(self, self.cwd if workdir is None else _join("", workdir))
-        are_throwaway = tuple(walk.track(command) for command in commands)
+        places = tuple(walk.track(command) for command in commands)
         if workdir is None and call.name not in STATELESS_TOOLS:
             self.cwd = walk.outermost_cwd
-        return are_throwaway
+        return places
 
     def track_result(self, text: str) -> None:
         """Update the directories from a call's output: of `git init`, or a reset of the working directory."""
         if self.pending_init is not None and (match := INITIALIZED.search(text)) and TEMPORARY.search(match[1]):
             _add_capped(self.throwaway, self.pending_init)
         self.pending_init = None
+        for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
+            _add_capped(self.projects, match[1])
         if match := CWD_RESET.search(text[-1_000:]):
             self.cwd = _join("", match[1].strip())
+
+    def is_scratch(self, path: str) -> bool:
+        """Whether a path lies in a temporary directory and in no repository that the session works in."""
+        return TEMPORARY.search(path) is not None and not any(
+            path == project or path.startswith(f"{project}/") for project in self.projects
+        )
 
     def is_throwaway(self, directory: str) -> bool:
         """Whether the directory, or one of the 49 above it, is a throwaway repository."""
@@ -106,8 +137,8 @@ class _Walk:
     def outermost_cwd(self) -> str:
         return self.outer[0][1] if self.outer else self.cwd
 
-    def track(self, command: ShellCommand) -> bool:
-        """Follow one command; returns whether it acts on a throwaway repository."""
+    def track(self, command: ShellCommand) -> CommandPlace:
+        """Follow one command; returns where it acts."""
         while self.outer and command.level < self.outer[-1][0]:  # a subshell has ended
             _, self.cwd = self.outer.pop()
         current_level = self.outer[-1][0] if self.outer else 0
@@ -129,7 +160,12 @@ class _Walk:
                 self.cwd = _join(self.cwd, self.expand(target))
         directory = self.track_git(command) if command.program in ("git", "gh") else self.cwd
         self.after_mktemp = command.program == "mktemp"
-        return self.places.is_throwaway(directory)
+        is_throwaway = self.places.is_throwaway(directory)
+        makes_repository = command.argv[1:2] in (("init",), ("clone",))
+        if command.program == "git" and not makes_repository and not is_throwaway and TEMPORARY.search(directory):
+            _add_capped(self.places.projects, directory)
+        argv = tuple(self.expand(word) if word.startswith("$") else word for word in command.argv)
+        return CommandPlace(argv=argv, directory=directory, is_throwaway=is_throwaway)
 
     def expand(self, word: str) -> str:
         """The word with the values of variables that command lines assigned."""
@@ -149,6 +185,10 @@ class _Walk:
             arguments = arguments[1:] if arguments[:2] == ["repo", "clone"] else []
         if arguments[:1] == ["init"]:
             self.track_init(directory, arguments[1:])
+        elif arguments[:2] == ["worktree", "add"]:
+            operands = _operands(arguments[2:], WORKTREE_VALUED)
+            if operands:
+                _add_capped(self.places.projects, _join(directory, self.expand(operands[0])))
         elif arguments[:1] == ["clone"]:
             self.track_clone(directory, arguments[1:])
         return directory
@@ -172,6 +212,8 @@ class _Walk:
         """
         operands = [self.expand(word) for word in _operands(arguments, CLONE_VALUED)]
         if not operands or REMOTE.search(operands[0]):
+            if len(operands) > 1:
+                _add_capped(self.places.projects, _join(directory, operands[1]))
             return
         source = _join(directory, operands[0].removeprefix("file://"))
         name = operands[1] if len(operands) > 1 else posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")

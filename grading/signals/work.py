@@ -8,10 +8,12 @@ from typing import NamedTuple
 from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange, loosens
 from grading.signals.confirm import CallResult
+from grading.signals.final_state import SuiteRun
 from grading.signals.history import History
 from grading.signals.intents import Check, HeadMove, Intent
-from grading.signals.model import Commit, Effect, EffectKind, TestRun
+from grading.signals.model import UNNAMED, Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
+from grading.signals.suites import Suite, SuiteKind
 
 MAX_RECORDS = 1_000
 MAX_PATHS = 2_000
@@ -36,6 +38,10 @@ class Work:
     the `change_count` when tests were last counted as fixed. `failing` has these counts at the first failure of each
     check that fails.
 
+    `runs` are all runs of tests, builds and CI, those of hooks too. `pushes_at` are the events of pushes that may have
+    worked, `rejected_push_at` the last one that the remote rejected, and `undone_at` the last event that undid an own
+    commit.
+
     `open_intents` pairs each open intent with the id of the shell or task it runs in ("" if unknown).
     `requested_merges` are pull requests that the session may have merged, without an output that says so.
     `comment_digests` are of the comments posted. `existing_paths` are files read or written so far. `script_paths` maps
@@ -50,6 +56,10 @@ class Work:
         self.effects: dict[tuple[EffectKind, str], Effect] = {}
         self.files: list[FileChange] = []
         self.test_runs: list[TestRun] = []
+        self.runs: list[SuiteRun] = []
+        self.pushes_at: list[int] = []
+        self.rejected_push_at = 0
+        self.undone_at = 0
         self.open_intents: list[tuple[str, Intent]] = []
         self.requested_merges: set[str] = set()
         self.comment_digests: set[str] = set()
@@ -117,7 +127,10 @@ class Work:
         running = outputs.RUNNING.search(result.text[:500])
         if running is not None:
             result = replace(result, ok=None, is_running=True, session=running["id"] or "")
+        undone_before = len(self.history.all_undone())
         still_open = [(result.session, intent) for intent in self.confirm(intents, result, is_new=True)]
+        if len(self.history.all_undone()) > undone_before:
+            self.undone_at = result.at
         self.open_intents = [*self.open_intents, *still_open][-MAX_OPEN_INTENTS:]
 
     def confirm(self, intents: Sequence[Intent], result: CallResult, *, is_new: bool = False) -> list[Intent]:
@@ -125,16 +138,15 @@ class Work:
 
         `is_new`: this is the result of the call itself, not later output of it.
         """
+        pushes = any(intent.kind is EffectKind.PUSH and intent.counts for intent in intents)
+        if pushes and result.ok is False and outputs.PUSH_REJECTED.search(result.text):
+            self.rejected_push_at = result.at
         possible = [intent for intent in intents if isinstance(intent.kind, Check) or result.may_confirm(intent)]
         commits = confirm.match_commits([intent for intent in possible if intent.is_commit], result)
-        still_open = []
-        runners: set[str] = set()
+        still_open = self.add_runs(intents, result)
         for intent in possible:
-            # One output does not separate several runs of the same test runner: they count once.
-            if intent.kind is Check.TESTS:
-                if intent.target in runners:
-                    continue
-                runners.add(intent.target)
+            if intent.suite is not None:
+                continue
             own_commits = [commit for commit, maker in commits if maker is intent]
             for commit in own_commits:
                 self.add_commit(commit, intent)
@@ -149,6 +161,35 @@ class Work:
                 still_open.append(intent)
         return still_open
 
+    def add_runs(self, intents: Sequence[Intent], result: CallResult) -> list[Intent]:
+        """Note the runs of tests and builds that a result shows; returns the intents of those that may still run.
+
+        Several runs of the same runner in one output count once as effects.
+        """
+        still_open = []
+        runners: set[str] = set()
+        runs = confirm.find_suite_runs(intents, result)
+        for intent, run in runs:
+            if run is None:
+                if result.ok is None:
+                    still_open.append(intent)
+                continue
+            self.note_run(run)
+            if intent.kind is Check.TESTS and run.passed is not None and intent.target not in runners:
+                runners.add(intent.target)
+                self.track_check(intent, passed=run.passed, at=result.at)
+        makes_hook_run = any(
+            intent.shows_hook and (intent.is_commit or intent.kind is EffectKind.PUSH) for intent in intents
+        )
+        hook_run = confirm.find_hook_run(result) if makes_hook_run and not runs else None
+        if hook_run is not None:
+            self.note_run(hook_run)
+        return still_open
+
+    def note_run(self, run: SuiteRun) -> None:
+        if len(self.runs) < MAX_RECORDS:
+            self.runs.append(run)
+
     def move_head(self, intent: Intent, result: CallResult) -> None:
         """Apply a command that moves HEAD, unless it failed without moving it."""
         if intent.counts and (result.ok is not False or outputs.HEAD_MOVED.search(result.text)):
@@ -161,6 +202,11 @@ class Work:
         still announce it. `is_new`: this is the result of the call itself, not later output of it.
         """
         if intent.opaque or confirm.has_nothing_to_commit(result):
+            return False
+        if outputs.RTK_COMMITTED.search(result.text):
+            self.add_commit(
+                Commit(hash=f"{UNNAMED}{result.at}", branch="", subject=intent.subject, at=result.at), intent
+            )
             return False
         # Of a merge, git prints how it was made, but not the commit.
         can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(result.text) is not None)
@@ -207,6 +253,11 @@ class Work:
         outcomes = confirm.find_check_outcomes(intent, result)
         for target, passed in outcomes.items():
             self.track_check(replace(intent, target=target), passed=passed, at=result.at)
+        # A list of runs also has earlier ones, so only the exit status tells that the run that was waited for is red.
+        is_red = result.ok is False and intent.is_last and False in outcomes.values()
+        if outcomes and intent.kind is Check.CI:
+            suite = Suite(runner="CI", kind=SuiteKind.CI)
+            self.note_run(SuiteRun(suite=suite, passed=False if is_red else None, at=result.at))
         return bool(outcomes)
 
     def confirm_effect(self, intent: Intent, kind: EffectKind, result: CallResult) -> bool:
@@ -240,6 +291,8 @@ class Work:
         Even a push that succeeds without listing any shows that the commits so far are at the remote.
         """
         pushed = list(outputs.parse_pushes(result.text))
+        if result.ok is not False or pushed:
+            self.pushes_at = [*self.pushes_at, result.at][-MAX_RECORDS:]
         counted = [
             ref for ref in pushed if (intent.counts or ref.address) and not self.places.is_own_remote(ref.address)
         ]

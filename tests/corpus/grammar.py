@@ -41,7 +41,7 @@ PLACE = "the log|the caller's facts|the patch"
 COUNTS = (
     "Nothing is confirmed.",
     rf"Confirmed: {COUNT}(?:, {COUNT})*",
-    r"Test runs: \d+ passed, \d+ failed(?:; the last run of each runner passed|; a last run failed)?",
+    r"Test runs: \d+ passed, \d+ failed(?:; [a-z ,]{10,80})?",
     r"Results: \d+, \d+ of them failed",
     r"Failed results: events \d+(?:, \d+)*(?:, and \d+ before them)?",
     r"Commits reverted or reset, which are not counted: \d+",

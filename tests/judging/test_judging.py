@@ -92,7 +92,7 @@ def test_the_prompt_holds_first_what_the_site_confirmed_then_the_session_and_no_
     session = site.session().with_work().graded(Source.TRAJECTORY, 0.123456, detail="trajectory says").session
     judging.run(judging.enqueue(session).pk)
     sent = sim.calls[0].request
-    confirmed = ["Confirmed: 1 commit", "Test runs: 1 passed, 0 failed; the last run of each runner passed"]
+    confirmed = ["Confirmed: 1 commit", "Test runs: 1 passed, 0 failed; the tests passed at the end"]
     assert grammar.sheet(sent.user)[:2] == confirmed
     assert "  | 4c1e9b2 send a failed call once" in sent.user
     assert "Fix the retry guard" in sent.user

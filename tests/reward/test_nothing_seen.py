@@ -108,26 +108,32 @@ def test_a_session_that_its_runner_killed_is_infrastructure_unless_it_had_finish
 
 @pytest.mark.parametrize("claim", ["infrastructure", "refused"])
 def test_nobody_takes_their_own_session_out_of_the_bandits(site, claim):
-    log = claude("c1", *calls(RED), says("It failed."))
+    log = claude("c1", *calls(EDIT, RED), says("It failed."))
     session = site.upload("c1", log, outcome=claim, outcome_reason="the network was down").session
     assert (session.outcome, session.outcome_claimed) == (Outcome.COMPLETED, claim)
-    assert reward(session).value <= 0.2
+    assert 0.1 < reward(session).value <= 0.3  # no floor
     assert claim in Flag.objects.open().get(session=session, rule="A35").detail
 
 
 def test_a_verdict_is_not_withdrawn_by_calling_the_session_refused_later(site):
-    log = claude("c2", *calls(RED), says("It failed."))
+    log = claude("c2", *calls(EDIT, RED), says("It failed."))
     before = reward(site.upload("c2", log).session).value
     session = site.upload("c2", outcome="refused", outcome_reason="changed my mind").session
     assert reward(session).value == before
 
 
-def test_a_red_last_run_without_any_effect_is_a_low_number_with_its_evidence(site):
-    grade = trajectory(site.upload("d1", claude("d1", *calls(RED), says("It fails."))).session)
+def test_red_run_of_a_session_that_changed_nothing_is_its_finding(site):
+    session = site.upload("d0", claude("d0", *calls(RED), says("It fails."))).session
+    assert abstained(session) == Reason.NOTHING_OBSERVABLE
+
+
+def test_failure_without_any_effect_is_a_low_number_with_its_evidence(site):
+    edits = calls(EDIT, ("Edit", EDIT[1] | {"new_string": "c"}, "String not found"), failed=[0, 1])
+    grade = trajectory(site.upload("d1", claude("d1", *edits, says("It fails."))).session)
     assert grade.value <= 0.2
     assert (grade.evidence["view"], grade.evidence["failures"]) == (
         EvidenceView.FAILED,
-        ["the last run of pytest failed"],
+        ["none of its 2 edits succeeded"],
     )
 
 

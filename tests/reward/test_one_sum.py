@@ -50,7 +50,7 @@ def test_a_journal_adds_where_the_log_saw_less_than_a_commit(site):
     session = site.upload("a3", claude("a3", *calls(edit), says("Done.")), journal=submitted).session
     assert not trajectory(session).evidence["stands"]
     red = ("Bash", {"command": "pytest -q"}, "1 failed in 2.0s")
-    session = site.upload("a4", claude("a4", *calls(red), says("Done.")), journal=submitted).session
+    session = site.upload("a4", claude("a4", *calls(edit, red), says("Done.")), journal=submitted).session
     assert reward(session).source == Source.TRAJECTORY  # it saw the failure
 
 

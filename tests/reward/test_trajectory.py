@@ -11,7 +11,7 @@ from grading.reward.grade import SourceGrade
 from grading.reward.production import collect
 from grading.reward.trajectory import EvidenceView, TrajectoryInput
 from grading.signals import Commit, Effect, EffectKind, Signals
-from grading.signals import TestRun as Run
+from grading.signals import TestState as State
 from grading.signals.changes import FileChange
 from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason, Source, Status
@@ -43,9 +43,10 @@ def value(signals: Signals, **options) -> float:
     return 0.0 if found is None else found
 
 
+RED = {"tests_at_end": State.RED, "broke_tests": True, "failures": ("the last run of pytest failed",)}
 counts = st.integers(0, 30)
 sessions = st.builds(
-    lambda calls, known, failed, retries, commit, files, kinds, runs: Signals(
+    lambda calls, known, failed, retries, commit, files, kinds, tests: Signals(
         tool_calls={"shell": calls},
         known_results=known,
         failed_calls=min(failed, known),
@@ -53,7 +54,7 @@ sessions = st.builds(
         commits=commits(commit),
         effects=effects(*kinds),
         files=tuple(FileChange(path=f"src/{n}.py", at=n) for n in range(files)),
-        test_runs=tuple(Run(runner="pytest", passed=passed, at=n) for n, passed in enumerate(runs)),
+        tests_at_end=tests,
         assistant_turns=1,
     ),
     st.integers(0, 200),
@@ -63,7 +64,7 @@ sessions = st.builds(
     counts,
     counts,
     st.lists(st.sampled_from(EffectKind), max_size=12),
-    st.lists(st.booleans(), max_size=4),
+    st.sampled_from(State),
 )
 
 
@@ -84,7 +85,7 @@ def test_one_more_error_or_retry_never_raises(signals):
     assert value(failed) <= value(signals)
     if signals.calls > signals.retries:
         assert value(replace(signals, retries=signals.retries + 1)) <= value(signals)
-    red = replace(signals, test_runs=(*signals.test_runs, Run(runner="pytest", passed=False, at=99)))
+    red = replace(signals, **RED)
     if value(signals) > 0:
         assert value(red) <= value(signals)
 
@@ -121,10 +122,9 @@ def test_a_session_without_effect_or_failure_is_unscored():
 @pytest.mark.parametrize(
     ("signals", "facts", "words"),
     [
-        (replace(SESSION, test_runs=(Run(runner="pytest", passed=False, at=3),)), ObservedFacts(), "pytest failed"),
+        (replace(SESSION, **RED), ObservedFacts(), "pytest failed"),
         (SESSION, ObservedFacts(failed_checks=("ci",)), "check ci failed"),
-        (replace(SESSION, undone=("abc1234",)), ObservedFacts(), "taken back"),
-        (replace(SESSION, rejected=1), ObservedFacts(), "the user refused"),
+        (replace(SESSION, failures=("its own commit was taken back",)), ObservedFacts(), "taken back"),
         (None, ObservedFacts(failed_checks=("ci",)), "check ci failed"),
     ],
 )
@@ -136,9 +136,19 @@ def test_an_observed_failure_without_any_effect_is_low_and_says_so(signals, fact
     assert result.evidence["failures"]
 
 
-def test_a_failure_beside_an_effect_is_no_low_number_by_itself():
-    red = replace(SESSION, commits=commits(2), test_runs=(Run(runner="pytest", passed=False, at=3),))
-    assert graded(red).evidence["view"] == EvidenceView.FULL
+def test_failure_limits_the_grade_of_work():
+    """Nine commits and broken tests are worth no more than .3. Red tests that it did not break limit nothing."""
+    work = replace(SESSION, commits=commits(9))
+    broken = graded(replace(work, **RED))
+    assert (broken.value, broken.evidence["view"]) == (trajectory.MAX_FAILED_WORK, EvidenceView.FULL)
+    assert graded(replace(work, tests_at_end=State.RED)).value == graded(work).value
+
+
+def test_refused_call_is_no_failure():
+    """A user refuses calls for many reasons."""
+    assert graded(replace(SESSION, rejected=3)).reason is Reason.NOTHING_OBSERVABLE
+    work = replace(SESSION, commits=commits(1))
+    assert graded(replace(work, rejected=3)).value == graded(work).value
 
 
 def test_more_work_is_worth_more_by_kind():
@@ -233,7 +243,7 @@ def test_a_log_cut_by_its_infrastructure_is_unscored_whatever_it_shows(reason):
     [
         {"concluded": True},
         {"effects": effects(EffectKind.PR_MERGED)},
-        {"test_runs": (Run(runner="pytest", passed=True, at=3),)},
+        {"tests_at_end": State.GREEN},
     ],
 )
 def test_a_session_that_had_come_to_its_end_before_is_not_cut(end):
@@ -260,7 +270,7 @@ def test_finding_nothing_to_do_is_an_outcome_where_the_category_looks(change, lo
 
 def test_one_commits_worth_of_work_or_a_failure_stands_beside_a_journal():
     assert graded(replace(SESSION, commits=commits(1))).evidence["stands"]
-    assert graded(replace(SESSION, rejected=1)).evidence["stands"]
+    assert graded(replace(SESSION, **RED)).evidence["stands"]
     assert not graded(replace(SESSION, files=(FileChange(path="a.py", at=1),))).evidence["stands"]
 
 
@@ -336,27 +346,13 @@ DETAILS = [
         ),
     ),
     (SESSION, ObservedFacts(failed_checks=("ci",)), "Nothing was brought about: the mandatory check ci failed"),
-    (replace(SESSION, undone=("a",)), ObservedFacts(), "Nothing was brought about: its own commit was taken back"),
     (
-        replace(SESSION, undone=("a", "b"), rejected=2),
+        replace(SESSION, failures=("the last run of jest, pytest failed", "its own commits were taken back")),
         ObservedFacts(failed_checks=("ci", "lint")),
         (
             "Nothing was brought about: the mandatory check ci failed; the mandatory check lint failed; "
-            "its own commits were taken back; the user refused 2 of its calls"
+            "the last run of jest, pytest failed; its own commits were taken back"
         ),
-    ),
-    (
-        replace(
-            SESSION,
-            test_runs=tuple(
-                Run(runner=name, passed=passed, at=at)
-                for at, (name, passed) in enumerate(
-                    [("pytest", True), ("pytest", False), ("cargo", True), ("jest", False)]
-                )
-            ),
-        ),
-        ObservedFacts(),
-        "Nothing was brought about: the last run of jest, pytest failed",
     ),
 ]
 
@@ -377,7 +373,7 @@ def test_a_grade_has_all_of_its_sum_as_evidence():
     rows = found.evidence.pop("weighed")
     assert [row["kind"] for row in rows][:3] == ["base", "tests", "units"]
     assert rows[6] == {"kind": "errors", "words": "2 of 7 results are failures", "factor": 0.285714, "adds": -0.047143}
-    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.SCORED, "trajectory/2")
+    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.SCORED, "trajectory/3")
     assert found.evidence == {
         "view": "full",
         "log": "",
@@ -391,7 +387,7 @@ def test_a_grade_has_all_of_its_sum_as_evidence():
 
 def test_an_abstention_keeps_what_the_formula_made_of_conduct():
     found = graded(replace(SESSION, known_results=7, failed_calls=2))
-    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.UNSCORED, "trajectory/2")
+    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.UNSCORED, "trajectory/3")
     assert found.evidence == {"terms": [], "units": 0.0, "error_rate": 0.285714, "withheld": 0.287857}
 
 

@@ -1,4 +1,4 @@
-"""The formula of trajectory/2: fixed signs, and effort is not success."""
+"""The formula of trajectory/3: fixed signs, and effort is not success."""
 
 from dataclasses import asdict, replace
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grading.reward.trajectory_formula import LOWEST, WEIGHTS, Observed, score
 from grading.signals import Commit, Signals
-from grading.signals import TestRun as Run
+from grading.signals import TestState as State
 
 pytestmark = pytest.mark.pure
 
@@ -99,7 +99,7 @@ def test_every_row_says_what_it_saw():
     rows = {
         row.kind: row for row in score(replace(DONE, last_tests=True, known_results=4, failed_calls=1)).contributions
     }
-    assert (rows["tests"].text, rows["tests"].adds) == ("last test run passed", 0.26)
+    assert (rows["tests"].text, rows["tests"].adds) == ("tests passed at the end", 0.26)
     assert (rows["errors"].text, rows["errors"].factor) == ("1 of 4 results are failures", 0.25)
     assert set(rows) == set(asdict(WEIGHTS))
 
@@ -119,7 +119,7 @@ def test_a_limit_is_a_row_of_its_own():
 def test_it_is_read_from_signals():
     signals = Signals(
         commits=(Commit(hash="a1b2c3d", branch="main", subject="x", at=1),),
-        test_runs=(Run(runner="pytest", passed=True, at=2),),
+        tests_at_end=State.GREEN,
         known_results=4,
         failed_calls=1,
         user_turns=2,
@@ -143,9 +143,9 @@ def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
 WORDS = [
     # what was observed: the row, its words and factor
     ({}, "base", "what every session begins with", 1.0),
-    ({"last_tests": None}, "tests", "no test run", 0.0),
-    ({"last_tests": True}, "tests", "last test run passed", 1.0),
-    ({"last_tests": False}, "tests", "last test run failed", -1.0),
+    ({"last_tests": None}, "tests", "no test run, or its end is not known", 0.0),
+    ({"last_tests": True}, "tests", "tests passed at the end", 1.0),
+    ({"last_tests": False}, "tests", "it broke tests", -1.0),
     ({"units": 2.0}, "units", "2.0 commit-equivalents of confirmed work", 0.632121),
     ({"did_something": True}, "did_something", "did something", 1.0),
     ({"did_something": False}, "did_something", "no work was seen", 0.0),

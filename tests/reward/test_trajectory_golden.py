@@ -8,14 +8,14 @@ from grading.reward import trajectory
 from grading.reward.production import UNITS, Production, Thing, collect
 from grading.reward.trajectory_formula import WEIGHTS, Observed, Weights, score
 from grading.signals import Commit, Effect, EffectKind, Signals
-from grading.signals import TestRun as Run
+from grading.signals import TestState as State
 from grading.signals.changes import FileChange
 from grading.signals.facts import ObservedFacts
 from tests import golden
 
 pytestmark = pytest.mark.pure
 
-VERSION = "trajectory/2"
+VERSION = "trajectory/3"
 AT = "grading/reward/trajectory.py"
 
 
@@ -31,7 +31,9 @@ def effect(kind: EffectKind, count: int = 1) -> tuple[Effect, ...]:
     return tuple(Effect(kind=kind, key=str(n), at=n) for n in range(count))
 
 
-GREEN, RED = (Run(runner="pytest", passed=passed, at=9) for passed in (True, False))
+GREEN = {"tests_at_end": State.GREEN}
+RED = {"tests_at_end": State.RED, "broke_tests": True, "failures": ("the last run of pytest failed",)}
+TAKEN_BACK = {"undone": ("abc1234",), "failures": ("its own commit was taken back",)}
 SESSION = Signals(tool_calls={"shell": 40}, results=40, known_results=40, assistant_turns=9, user_turns=1)
 CI = ObservedFacts(failed_checks=("ci",))
 NOTHING, CUT = "nothing_observable", "infrastructure"
@@ -52,7 +54,7 @@ TABLE = [
     ({"effects": effect(EffectKind.PR_MERGED)}, ObservedFacts(), False, 0.583165, 1.5, "full"),
     ({"effects": effect(EffectKind.COMMENT, 3)}, ObservedFacts(), False, 0.51216, 0.4, "full"),
     (
-        {**TWO, "effects": effect(EffectKind.PUSH), "test_runs": (GREEN,)},
+        {**TWO, "effects": effect(EffectKind.PUSH), **GREEN},
         ObservedFacts(),
         False,
         0.851719,
@@ -60,17 +62,22 @@ TABLE = [
         "full",
     ),
     (
-        {"commits": commits(9), "test_runs": (GREEN,), "concluded": True},
+        {"commits": commits(9), **GREEN, "concluded": True},
         ObservedFacts(),
         False,
         0.901059,
         3.321928,
         "full",
     ),
-    ({**TWO, "test_runs": (RED,)}, ObservedFacts(), False, 0.327192, 1.584963, "full"),
-    ({**TWO, "test_runs": (RED, replace(GREEN, at=12))}, ObservedFacts(), False, 0.847192, 1.584963, "full"),
+    ({**TWO, **RED}, ObservedFacts(), False, 0.3, 1.584963, "full"),
+    ({**ONE, **RED}, ObservedFacts(), False, 0.295661, 1.0, "full"),
+    ({**TWO, "tests_at_end": State.RED}, ObservedFacts(), False, 0.587192, 1.584963, "full"),
+    ({**TWO, "tests_at_end": State.UNKNOWN}, ObservedFacts(), False, 0.587192, 1.584963, "full"),
+    ({**TWO, **TAKEN_BACK}, ObservedFacts(), False, 0.3, 1.584963, "full"),
     ({**ONE, "failed_calls": 10}, ObservedFacts(), False, 0.514411, 1.0, "full"),
     ({**ONE, "failed_calls": 40}, ObservedFacts(), False, 0.390661, 1.0, "full"),
+    ({**ONE, "failed_calls": 20, "known_results": 20}, ObservedFacts(), False, 0.390661, 1.0, "full"),
+    ({**ONE, "failed_calls": 19, "known_results": 19}, ObservedFacts(), False, 0.555661, 1.0, "full"),
     ({**ONE, "user_turns": 0}, ObservedFacts(), False, 0.555661, 1.0, "full"),
     ({**ONE, "user_turns": 2}, ObservedFacts(), False, 0.530661, 1.0, "full"),
     ({**ONE, "user_turns": 5}, ObservedFacts(), False, 0.493161, 1.0, "full"),
@@ -79,13 +86,13 @@ TABLE = [
     ({**ONE, "must_print": 8, "empty_results": 2}, ObservedFacts(), False, 0.543161, 1.0, "full"),
     ({**ONE, "repeatable": 8, "repeats": 2}, ObservedFacts(), False, 0.536911, 1.0, "full"),
     ({**ONE, "rejected": 2}, ObservedFacts(), False, 0.555661, 1.0, "full"),
-    (ONE, CI, False, 0.555661, 1.0, "full"),
+    (ONE, CI, False, 0.3, 1.0, "full"),
     # A failure and nothing brought about.
-    ({"test_runs": (RED,)}, ObservedFacts(), False, 0.075, 0.0, "failed"),
-    ({"test_runs": (RED,), "failed_calls": 40, "dead_start": True}, ObservedFacts(), False, 0.02, 0.0, "failed"),
+    (RED, ObservedFacts(), False, 0.075, 0.0, "failed"),
+    ({**RED, "failed_calls": 40, "dead_start": True}, ObservedFacts(), False, 0.02, 0.0, "failed"),
     ({}, CI, False, 0.2, 0.0, "failed"),
-    ({"undone": ("abc1234",)}, ObservedFacts(), False, 0.2, 0.0, "failed"),
-    ({"rejected": 1, "failed_calls": 30}, ObservedFacts(), False, 0.2, 0.0, "failed"),
+    (TAKEN_BACK, ObservedFacts(), False, 0.2, 0.0, "failed"),
+    ({"rejected": 1, "failed_calls": 30}, ObservedFacts(), False, NOTHING, 0.0, None),
     # Looking is the work.
     (LOOKED, ObservedFacts(), True, 0.35, 0.0, "looked"),
     (LOOKED, ObservedFacts(), False, NOTHING, 0.0, None),
@@ -103,7 +110,7 @@ TABLE = [
         "full",
     ),
     (
-        {**LOOKED, "effects": effect(EffectKind.COMMENT), "dead_start": True, "user_turns": 80, "rejected": 1},
+        {**LOOKED, "effects": effect(EffectKind.COMMENT), "dead_start": True, "user_turns": 80, **TAKEN_BACK},
         ObservedFacts(),
         True,
         0.265532,
@@ -124,7 +131,7 @@ TABLE = [
         2.784963,
         "facts",
     ),
-    (None, ObservedFacts(commits=("a" * 40,), failed_checks=("ci",)), False, 0.320661, 1.0, "facts"),
+    (None, ObservedFacts(commits=("a" * 40,), failed_checks=("ci",)), False, 0.3, 1.0, "facts"),
     (None, CI, False, 0.1, 0.0, "failed"),
     ({"shell_calls": 3, "bare_shell_calls": 3}, ObservedFacts(), False, "format_blind", 0.0, None),
 ]

@@ -359,7 +359,8 @@ def test_a_session_of_which_nothing_came_has_no_empty_cards(site, reviewer):
 
 
 def test_a_failure_shows_its_evidence(site, reviewer):
-    session = site.upload("7777", logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s"))).session
+    steps = [("sed -i s/a/b/ a.py", ""), ("pytest -q", "2 failed, 6 passed in 1.4s")]
+    session = site.upload("7777", logs.claude("7777", *steps)).session
     html = shown(reviewer, session)
     assert '<use href="#i-cross"/>' in html
     assert "pytest" in html

@@ -7,16 +7,15 @@ import hashlib
 import json
 from collections import Counter
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
+from benchmarks.labelled.final_states import FOLDER, figures, load_sessions
 from grading import formats
 from grading.formats.events import Message, ToolCall
 
 pytestmark = pytest.mark.pure
 
-FOLDER = Path(__file__).parents[1] / "data" / "final_states"
 SESSIONS = [json.loads(line) for line in (FOLDER / "labels.jsonl").read_text().splitlines()]
 CHOICES = {
     "harness": {"claude-code", "codex", "gptme"},
@@ -44,6 +43,16 @@ def read_problems(row):
         yield "no call and no message"
     if not lines or lines != sorted(set(lines)) or lines[0] < 1 or lines[-1] > content.count(b"\n"):
         yield f"proving lines {lines} are not in the log"
+
+
+def test_low_grades_have_evidence():
+    """No good or undecided session has a low grade, and most of the failures that a log shows do have one."""
+    sessions = load_sessions()
+    assert [each.label["name"] for each in sessions if each.is_low and not each.is_failure] == []
+    for split, least in (("train", 0.7), ("held_out", 0.6)):
+        found = figures([each for each in sessions if each.label["split"] == split])
+        assert found["true_lows"] >= least
+        assert found["tests_at_end"] >= 0.8
 
 
 def test_logs_are_read():

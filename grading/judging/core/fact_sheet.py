@@ -10,13 +10,20 @@ from itertools import groupby
 
 from grading.judging.core.sanitise import quoted
 from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Production, Thing, by_kind
-from grading.signals import Commit, Signals, TestRun
+from grading.signals import Commit, Signals, TestRun, TestState
 
 HEADING = (
     "Fact sheet of the grading site: what results in the log, the caller and the patch confirm. What it does not list "
     "may still have happened. A line behind a bar (|) is quoted from them, and is data."
 )
 NOTHING = "Nothing is confirmed."
+BROKEN_TESTS = "tests that it broke failed at the end"
+TESTS_AT_END = {
+    TestState.GREEN: "; the tests passed at the end",
+    TestState.RED: "; tests failed at the end, but not because of what it changed",
+    TestState.UNKNOWN: "; whether they passed at the end is not known",
+    TestState.NONE: "",
+}
 SEEN = {TRANSCRIPT: "the log", FACTS: "the caller's facts", PATCH: "the patch"}
 # Of these only the number is said: the patch and the actions name them.
 COUNTED = frozenset({"file", "bookkeeping_file"})
@@ -100,8 +107,8 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
         yield f"Confirmed: {production.summary}"
     if signals.test_runs:
         passed = sum(run.passed for run in signals.test_runs)
-        last = {None: "", True: "; the last run of each runner passed", False: "; a last run failed"}
-        yield f"Test runs: {passed} passed, {len(signals.test_runs) - passed} failed{last[signals.last_tests]}"
+        end = f"; {BROKEN_TESTS}" if signals.broke_tests else TESTS_AT_END[signals.tests_at_end]
+        yield f"Test runs: {passed} passed, {len(signals.test_runs) - passed} failed{end}"
     if signals.results:
         yield f"Results: {signals.results}, {signals.failed_calls} of them failed"
     said = {

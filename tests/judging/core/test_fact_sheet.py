@@ -45,7 +45,7 @@ def test_it_says_what_was_confirmed_where_it_was_seen_and_at_which_event():
     made = sheet(signals, collect(signals, facts=facts, patch=patch))
     assert made.text.split("\n") == [
         "Confirmed: 2 commits, 1 pull request opened, 1 file changed",
-        "Test runs: 1 passed, 1 failed; the last run of each runner passed",
+        "Test runs: 1 passed, 1 failed; the tests passed at the end",
         "Results: 5, 2 of them failed",
         "[9] pull request opened, seen in the log and the caller's facts",
         f"  | {URL}",
@@ -113,8 +113,11 @@ def test_of_too_many_things_the_rest_is_counted():
 
 @pytest.mark.parametrize("limit", [0, 100, 700, 4000])
 def test_the_counts_are_there_whatever_the_limit(limit):
-    made = sheet(Signals(commits=(commit(1),), test_runs=(found.TestRun(runner="r", passed=False, at=3),)), limit=limit)
-    assert made.text.startswith("Confirmed: 1 commit\nTest runs: 0 passed, 1 failed; a last run failed")
+    run = found.TestRun(runner="r", passed=False, at=3)
+    made = sheet(Signals(commits=(commit(1),), test_runs=(run,), broke_tests=True), limit=limit)
+    assert made.text.startswith(
+        "Confirmed: 1 commit\nTest runs: 0 passed, 1 failed; tests that it broke failed at the end"
+    )
     assert len(made.text) <= max(limit, 200)
 
 

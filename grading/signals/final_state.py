@@ -1,0 +1,268 @@
+"""How a session ended: the state of the tests, and the failures that its log shows.
+
+A failure needs evidence. A red run is one if the session had changed code before it, nothing that may be green covers
+it later, and the same tests had not failed before the change. A run counts as unknown if its outcome can't be told
+apart from another's, if only a sandbox or the network refused something, or if code was changed after it.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from grading.signals.changes import TEST_FILE
+from grading.signals.shell import ShellCommand
+from grading.signals.suites import Suite, SuiteKind, is_within
+
+# At most so many runs, the last ones, are compared.
+MAX_RUNS = 200
+MAX_TEXT = 4_000
+# A person asks for work to be taken back in one of so many messages before that happens.
+MAX_ASKING = 3
+DOCUMENTS = re.compile(r"\.(?:md|mdx|rst|adoc)$", re.IGNORECASE)
+# The session says that tests have to fail for now.
+DELIBERATE = re.compile(
+    r"\b(?:expected|supposed|meant|intended|has|have|needs?|must|should) (?:\w{1,12} ){0,3}(?:fail|be red)\b|"
+    r"\bfail(?:s|ing)? (?:on purpose|by design|as (?:expected|intended)|until|for now)|\bfailing (?:unit )?tests?\b|"
+    r"\bred (?:for now|on purpose|until|phase|first)\b|\breproduc|"
+    r"\bmüssen\b.{0,30}\b(?:rot|fehlschlagen)\b|\brot sein\b|\bdoit échouer\b|\bdebe fallar\b",
+    re.IGNORECASE,
+)
+# A person asks for work to be taken back.
+TAKE_BACK = re.compile(
+    r"\bundo\b|\brevert\b|\broll (?:\w{1,10} ){0,2}back\b|\btake (?:\w{1,10} ){1,3}back\b|"
+    r"\bback (?:\w{1,10} ){0,2}out\b|\bthrow (?:\w{1,12} ){1,3}(?:away|out)\b|\bdiscard\b|"
+    r"\bscrap (?:it|that|this|everything)\b|\bget rid of\b|\bremove (?:it|that|everything|all of)\b|\brestore\b|"
+    r"\breset\b|\brückgängig\b|\bzurück(?:nehmen|setzen|drehen)\b|"
+    r"\bnimm\b.{0,40}\bzurück\b|\bverw[ei]rf|\bannule|\bdeshaz|\brevierte|\bdéfais|\bотмени|\bоткат|撤销|取り消|元に戻",
+    re.IGNORECASE,
+)
+
+
+class TestState(StrEnum):
+    """The state of the project's tests at the end: `UNKNOWN`: they ran, but how they ended is not shown."""
+
+    __test__ = False
+
+    GREEN = "green"
+    RED = "red"
+    UNKNOWN = "unknown"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRun:
+    """One run. `passed` is None if the outcome is unknown; `was_refused`: because a sandbox or the network refused
+    something. `place` is a folder or file that it ran on, "" if unknown.
+
+    `failed_tests`, `failed_places` and `failed_count` are what its report says about failures.
+    """
+
+    suite: Suite
+    passed: bool | None
+    at: int
+    place: str = ""
+    was_refused: bool = False
+    failed_tests: frozenset[str] = frozenset()
+    failed_places: frozenset[str] = frozenset()
+    failed_count: int = 0
+
+    @property
+    def shows_failures(self) -> bool:
+        """Whether it failed, or may have failed by what it printed."""
+        return self.passed is False or self.was_refused or bool(self.failed_tests or self.failed_count)
+
+    def fails_no_more_than(self, earlier: Self) -> bool:
+        """Whether every failure of this run was there in an earlier one, by name or else by number."""
+        if not self.suite.may_overlap(earlier.suite):
+            return False
+        if self.failed_tests and earlier.failed_tests:
+            return self.failed_tests <= earlier.failed_tests
+        return 0 < self.failed_count <= earlier.failed_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """A command that took changes in files back: those of `paths`, or all if it is empty."""
+
+    at: int
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCourse:
+    """What the final state is worked out from. All numbers are those of events.
+
+    `edits` are the (number, path) of the session's own file changes, in order; `commits_at` and `pushes_at` its own
+    commits and pushes; `rejected_push_at` its last push that the remote rejected, 0 for none; `undone_at` when one of
+    the `undone_count` own commits was last reverted or reset, 0 for never. `requests` are the (number, text) of the
+    user's messages; `closing_text` is the last message and the subjects of the commits.
+    """
+
+    runs: Sequence[SuiteRun]
+    edits: Sequence[tuple[int, str]]
+    commits_at: Sequence[int] = ()
+    pushes_at: Sequence[int] = ()
+    rejected_push_at: int = 0
+    restores: Sequence[Restore] = ()
+    undone_at: int = 0
+    undone_count: int = 0
+    requests: Sequence[tuple[int, str]] = ()
+    closing_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalState:
+    """`failures` are the observed failures as text; `broke_tests`: one of them is of its own tests."""
+
+    tests: TestState
+    failures: tuple[str, ...] = ()
+    broke_tests: bool = False
+
+
+def find_final_state(course: SessionCourse) -> FinalState:
+    """How a session ended."""
+    changes_at = sorted(at for at, path in course.edits if is_code(path))
+    runs = course.runs[-MAX_RUNS:]
+    test_runs = [run for run in runs if run.suite.kind is SuiteKind.TESTS]
+    tests = _Standing(test_runs, changes_at)
+    # Green tests show that the code builds.
+    builds = _Standing([run for run in runs if run.suite.kind is SuiteKind.BUILD or run in test_runs], changes_at)
+    first_change = min([*changes_at, *course.commits_at], default=None)
+    baseline = [run for run in runs if run.passed is False and (first_change is None or run.at < first_change)]
+    own_red = [run for run in tests.red if _is_own(run, first_change, baseline)]
+    if _is_deliberate(own_red, course):
+        own_red = []
+    broken = [run for run in builds.red if run.suite.kind is SuiteKind.BUILD and _is_own(run, first_change, baseline)]
+    failures = []
+    if own_red:
+        failures.append(f"the last run of {_names(own_red)} failed")
+    elif broken:
+        failures.append(f"the last build by {_names(broken)} failed")
+    checks = [run for run in runs if run.suite.kind is SuiteKind.CI]
+    if checks and checks[-1].passed is False and any(at < checks[-1].at for at in course.pushes_at):
+        failures.append("CI failed after its last push")
+    if course.rejected_push_at > max(course.pushes_at, default=0):
+        failures.append("its last push was rejected")
+    failures += _taken_back(course)
+    return FinalState(tests=tests.state, failures=tuple(failures), broke_tests=bool(own_red))
+
+
+class _Standing:
+    """What runs of one kind leave behind: the red ones that stand, those whose state is unclear, and the green ones.
+
+    `changes_at` are the events of the session's changes of code, in order.
+    """
+
+    def __init__(self, runs: Sequence[SuiteRun], changes_at: Sequence[int]) -> None:
+        self.red: list[SuiteRun] = []
+        self.unclear: list[SuiteRun] = []
+        self.green: list[SuiteRun] = []
+        self.changes_at = changes_at
+        for run in runs:
+            self.add(run)
+        last_change = changes_at[-1] if changes_at else 0
+        self.unclear += [run for run in self.red if run.at < last_change]
+        self.red = [run for run in self.red if run.at >= last_change]
+
+    def add(self, run: SuiteRun) -> None:
+        """Follow one more run."""
+        if run.passed is None:
+            if run.was_refused or not self.is_known_green(run):
+                self.unclear.append(run)
+            return
+        uncovered = [red for red in self.red if not run.suite.covers(red.suite, red.failed_places)]
+        self.unclear = [one for one in self.unclear if not run.suite.covers(one.suite, one.failed_places)]
+        if not run.passed:
+            self.red = [*uncovered, run]
+            return
+        self.green.append(run)
+        touched = [red for red in uncovered if run.suite.may_overlap(red.suite, red.failed_places)]
+        self.red = [red for red in uncovered if red not in touched]
+        # A run that shows no failure says nothing against a later green one.
+        self.unclear = [one for one in self.unclear if one.shows_failures or not run.suite.is_related(one.suite)]
+        self.unclear += touched
+
+    def is_known_green(self, run: SuiteRun) -> bool:
+        """Whether the same tests passed before a run, and no code was changed in between."""
+        index = bisect_left(self.changes_at, run.at)
+        last_change = self.changes_at[index - 1] if index else 0
+        return any(green.at >= last_change and green.suite.may_overlap(run.suite) for green in self.green)
+
+    @property
+    def state(self) -> TestState:
+        if self.red:
+            return TestState.RED
+        if self.unclear:
+            return TestState.UNKNOWN
+        return TestState.GREEN if self.green else TestState.NONE
+
+
+def is_code(path: str) -> bool:
+    """Whether a change of the file can break tests: it is code, a test, configuration or a lock file."""
+    return not DOCUMENTS.search(path[-300:])
+
+
+def _is_own(run: SuiteRun, first_change: int | None, baseline: Sequence[SuiteRun]) -> bool:
+    """Whether the session changed code before the run, and the same failures were not in the `baseline` before that."""
+    is_after_change = first_change is not None and first_change < run.at
+    return is_after_change and not any(run.fails_no_more_than(one) for one in baseline)
+
+
+def _is_deliberate(runs: Sequence[SuiteRun], course: SessionCourse) -> bool:
+    """Whether the session only wrote tests, and says that they have to fail for now."""
+    last = max((run.at for run in runs), default=0)
+    paths = [path for at, path in course.edits if at < last and is_code(path)]
+    only_tests = all(TEST_FILE.search(path[-400:]) for path in paths)
+    return only_tests and DELIBERATE.search(course.closing_text) is not None
+
+
+def _taken_back(course: SessionCourse) -> Iterator[str]:
+    """The failure that the work was taken back, if an effect shows it and no further work came after it."""
+    last_work = max([at for at, _path in course.edits] + list(course.commits_at), default=0)
+    if course.undone_at > last_work and not course.commits_at:
+        yield "its own commit was taken back" if course.undone_count == 1 else "its own commits were taken back"
+        return
+    own_paths = {path for _at, path in course.edits}
+    restores = [one for one in course.restores if one.at >= last_work]
+    if not restores or not own_paths or course.commits_at:
+        return
+    # Only messages after the work and before the restore can have asked for it.
+    texts = [text for at, text in course.requests if course.edits[0][0] < at < restores[-1].at]
+    if not any(map(TAKE_BACK.search, texts[-MAX_ASKING:])):
+        return
+    restored = [path for one in restores for path in one.paths]
+    if any(not one.paths for one in restores) or all(
+        any(is_within(path, folder) or is_within(folder, path) for folder in restored) for path in own_paths
+    ):
+        yield "the user had its work taken back"
+
+
+def find_restore(commands: Sequence[ShellCommand], at: int) -> Restore | None:
+    """The files whose changes a command line takes back; None if it takes none back."""
+    paths: list[str] = []
+    for command in commands:
+        arguments = [word for word in command.argv[1:] if not word.startswith("-")]
+        flags = {word for word in command.argv[1:] if word.startswith("-")}
+        if command.program == "rm":
+            paths += arguments
+        if command.program != "git" or not arguments:
+            continue
+        verb, operands = arguments[0], arguments[1:]
+        if verb == "restore" and ("--staged" not in flags or "--worktree" in flags):
+            paths += operands
+        elif verb == "checkout" and not flags & {"-b", "-B", "--orphan"}:
+            paths += [word for word in operands if "--" in flags or "." in word]  # else a branch
+        elif verb == "clean" and any("f" in flag for flag in flags):
+            paths += operands or ["."]
+        elif (verb == "reset" and "--hard" in flags) or (verb == "stash" and operands[:1] in ([], ["push"], ["save"])):
+            paths.append(".")
+    if not paths:
+        return None
+    return Restore(at=at, paths=() if "." in paths else tuple(path.rstrip("/") for path in paths))
+
+
+def _names(runs: Sequence[SuiteRun]) -> str:
+    return ", ".join(sorted({run.suite.runner for run in runs}))
