@@ -19,6 +19,7 @@ from grading.health import periodic, planner
 from grading.health.liveness import Component
 from grading.intake import first_word, import_record, naming
 from grading.intake.categories import changes as categories
+from grading.judging import canary
 from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
@@ -62,6 +63,10 @@ def calling() -> BoundedSemaphore:
 def sweep() -> None:
     for _job in judging.sweep():
         publish()
+
+
+def judge_canaries() -> None:
+    canary.run_due(timezone.now())
 
 
 def judge_again() -> None:
@@ -130,6 +135,7 @@ def backup() -> None:
 PERIODIC: Mapping[str, Callable[[], object]] = {
     "sweep": sweep,
     "judge again": judge_again,
+    "canaries": judge_canaries,
     "notices": send_due,
     "batches": batches,
     "prioritise": prioritise,

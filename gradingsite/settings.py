@@ -349,6 +349,7 @@ CELERY_BEAT_SCHEDULE = {
         # If the site was down at that time, these run at the next start.
         ("at night", daily(2, 30), 300),
         ("backup", daily(4, 30), 300),
+        ("canaries", daily(5, 30), 300),
         ("check evidence", daily(3, 30), 300),
     )
 }
@@ -454,6 +455,8 @@ JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
 JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
 # A session that has waited longer than this for its verdict is backlog: newer sessions come first.
 JUDGE_NEW_MINUTES = env_number("JUDGE_NEW_MINUTES", 15, low=0, high=10_000)
+# Judge two logs whose worth is known every day, to notice if the judge's scale changes.
+CANARY = env_bool("CANARY", default=True)
 # The backlog is sent in batches (if enabled in the browser) once it has this many jobs.
 JUDGE_BATCH_LEAST = env_int("JUDGE_BATCH_LEAST", 10, low=1, high=10_000)
 # The shortest interval between two polls of an open batch. Older batches are polled less often.

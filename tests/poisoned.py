@@ -38,6 +38,7 @@ from grading.models import (
     Artifact,
     ArtifactRule,
     BlobProblem,
+    CanaryRun,
     CategoryRule,
     Comment,
     Flag,
@@ -91,7 +92,7 @@ KEPT = {
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
-    "grading.BlobProblem.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
+    "grading.CanaryRun.rubric", "grading.BlobProblem.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
     "grading.SessionSignals.version", "grading.Session.reward_source", "grading.Session.reward_reason",
     "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip
@@ -284,7 +285,8 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
         JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), outcome=outcome, finished_at=now, batch=batch)
     JudgeRun.objects.create(rubric=held, by=olga)
     JudgeKey.objects.create(sealed="sealed", hint="body", by=olga)
-    JudgeKeyTest.objects.create(hint="body", by=olga, reason=Reason.AUTH, finished_at=now)
+    call = JudgeKeyTest.objects.create(hint="body", by=olga, reason=Reason.AUTH, finished_at=now)
+    CanaryRun.objects.create(canary="good", day=now.date(), rubric="a" * 64, call=call)
     PeriodicJob.objects.create(name="sweep")
     BlobProblem.objects.create(sha256="a" * 64, kind="damaged", since=now)
     quota_cast.quota(QuotaState.PAUSED, by=olga)

@@ -71,6 +71,7 @@ def prepare_environment(state: Path, database_url: str) -> Broker:
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{broker.free_port()}",
         "WORKER_CONCURRENCY": str(THREADS),
         "SWEEP_SECONDS": "0.5",
+        "CANARY": "no",
         "JUDGE_TIMEOUT": "3",
         "JUDGE_LEASE_SECONDS": "4",
         "JUDGE_BACKOFF_SECONDS": "0.02",

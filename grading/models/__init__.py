@@ -6,6 +6,7 @@ Start with `sessions`, then `grades`: what each source found, and the reward tha
 
 from grading.models.agents import Agent, ApiToken, TokenUsage
 from grading.models.audit import AuditEvent, Redaction
+from grading.models.canary import CanaryRun
 from grading.models.categories import CategoryChange, CategoryRule, CategoryWord, SessionTraits
 from grading.models.evidence import (
     Artifact,
@@ -40,6 +41,7 @@ __all__ = [
     "ArtifactRule",
     "AuditEvent",
     "BlobProblem",
+    "CanaryRun",
     "CategoryChange",
     "CategoryRule",
     "CategoryWord",

@@ -13,6 +13,7 @@ from grading.models import Alarm, RuleRun, Session
 from grading.monitoring.alarms import close, keep, put_name_on, state
 from grading.monitoring.buckets import BucketsDiffer, StatesDiffer
 from grading.monitoring.calibration import Uncalibrated
+from grading.monitoring.canary import CanaryChanged
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.drift import Drift
 from grading.monitoring.flag_rule import FlagRule, flagged
@@ -84,6 +85,7 @@ _ALL: tuple[Rule, ...] = (
     ProgramStopped(),
     MissedTurns(),
     DamagedEvidence(),
+    CanaryChanged(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 

@@ -131,8 +131,9 @@ def test_tests_of_the_key_are_a_line_of_their_own_and_in_every_sum(viewer):
     key_test()
     key_test(started_at=NOW - DAY)
     key_test(usd=None, reason=Reason.AUTH)
-    assert table(viewer, "purpose")["Test of the key"] == Spend(attempts=3, known=2, usd=pytest.approx(0.004))
-    assert table(viewer, "agent")["none: tests of the key"].usd == pytest.approx(0.004)
+    tests = table(viewer, "purpose")["Test of the key, or canary"]
+    assert tests == Spend(attempts=3, known=2, usd=pytest.approx(0.004))
+    assert table(viewer, "agent")["none: tests of the key, and canaries"].usd == pytest.approx(0.004)
     assert table(viewer, "day")["31 Mar 2026"].usd == pytest.approx(0.072)
     assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.002)
     assert viewer.get("/quota/costs/").context["total"].usd == pytest.approx(0.074)

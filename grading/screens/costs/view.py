@@ -25,7 +25,7 @@ from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
 # Beside the purposes of attempts: no session is judged by a test of the key.
-KEY_TEST, KEY_TEST_WORDS = "key-test", "test of the key"
+KEY_TEST, KEY_TEST_WORDS = "key-test", "test of the key, or canary"
 DAYS = 30
 PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: KEY_TEST_WORDS}
 COLUMNS = (
@@ -146,7 +146,10 @@ def tables(spends: costs.Spends) -> list[dict[str, Any]]:
         words = PURPOSES[each].capitalize()
         by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
     return [
-        _table("agent", [(name or "none: tests of the key", spend) for (name,), spend in costs.added_up(spends, 1)]),
+        _table(
+            "agent",
+            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.added_up(spends, 1)],
+        ),
         _table("model", [(name or "not said", spend) for (name,), spend in costs.added_up(spends, 2)]),
         _table("purpose", by_purpose),
     ]

@@ -125,7 +125,7 @@ def judges_key() -> Step:
     has_answered = quota is not None and quota.has_answered
     where = "comes from the environment" if access.from_environment else "is stored encrypted"
     words, aside = f"The key ends in …{hint} and {where}.", ""
-    test = JudgeKeyTest.objects.filter(hint=hint).first()
+    test = JudgeKeyTest.objects.filter(hint=hint, canary=None).first()
     if test is not None and test.finished_at is not None:
         aside = f"tested {stamp(test.started_at)}"
     if not has_answered:

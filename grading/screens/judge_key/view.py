@@ -93,11 +93,12 @@ def show(request: HttpRequest) -> HttpResponse:
 def _state() -> dict[str, object]:
     access, stored = JudgeKey.objects.access(), JudgeKey.objects.select_related("by").first()
     now, limit = timezone.now(), JudgePolicy.objects.current().daily_budget_usd
-    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(
+    tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now), canary=None).aggregate(
         count=Count("pk"), usd=Sum("cost_usd")
     )
     quota = first_quota()
-    last = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT_LENGTH:]).first() if access.api_key else None
+    tests_of_key = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT_LENGTH:], canary=None)
+    last = tests_of_key.first() if access.api_key else None
     return {
         "access": access,
         "hint": access.api_key[-HINT_LENGTH:],

@@ -1,0 +1,98 @@
+"""Two sessions whose worth is known are judged once a day: if their grades change, so has what grades them.
+
+They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are
+logs of the site's own and no sessions: only `CanaryRun` is stored, so no list, figure, export or bandit contains them.
+"""
+
+import datetime as dt
+from io import BytesIO
+from pathlib import Path
+
+from django.conf import settings
+from django.utils import timezone
+
+from grading import clock, formats
+from grading.judging import client, inputs, judges, reader, results
+from grading.judging.allowance import budget, limiter, quota
+from grading.judging.core.order import LogBytes, PromptOrder
+from grading.judging.core.prompt import Case
+from grading.judging.core.ratelimits import CallCost
+from grading.judging.core.verdict import Deferred, Graded
+from grading.judging.core.verdict_score import VERSION
+from grading.judging.judges import Judge
+from grading.models import CanaryRun, JudgeKeyTest, JudgePolicy, Rubric
+from grading.models.canary import Canary
+from grading.models.judge_keys import HINT_LENGTH
+from grading.models.quota import QuotaState
+from grading.reward import trajectory
+from grading.reward.production import collect
+from grading.reward.trajectory import TrajectoryInput
+from grading.signals import extract
+from grading.signals.facts import ObservedFacts
+from grading.vocabulary import Reason, WorkKind
+
+LOGS = Path(__file__).parent / "canaries"
+
+
+def run_due(now: dt.datetime) -> list[CanaryRun]:
+    """Judge both canaries, unless that was done today, there is no judge that can be asked, or the budget is spent."""
+    judge = judges.first()
+    rubric = Rubric.objects.active(WorkKind.PRODUCTION)
+    if not settings.CANARY or judge is None or rubric is None:
+        return []
+    if quota.current(judge).state != QuotaState.OPEN:  # a probe is for a session that waits
+        return []
+    return [run for which in Canary if (run := _run(which, judge, rubric, now)) is not None]
+
+
+def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> CanaryRun | None:
+    """Judge one canary; None if somebody else did so today, or if the day's budget doesn't bear the call."""
+    data = (LOGS / f"{which}.jsonl").read_bytes()
+    signals = extract(formats.read(BytesIO(data)))
+    production = collect(signals)
+    fallback = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
+    order = PromptOrder(
+        case=Case(metadata={"kind of work": "code"}, signals=signals, production=production),
+        logs=[LogBytes(data=data, filename=f"{which}.jsonl")],
+        foreign=frozenset(),
+        rubric=inputs.rubric_text(rubric),
+        budget=settings.JUDGE_INPUT_TOKENS,
+        smaller=1.0,
+        chars_per_token=limiter.shared().characters_per_token(judge.name),
+    )
+    prompt = reader.shared().fill(order)
+    expected = CallCost(input_tokens=prompt.tokens, output_tokens=client.MAX_OUTPUT_TOKENS)
+    limit = JudgePolicy.objects.current().daily_budget_usd
+    if limit is not None and budget.spent_today(now) + budget.estimate(judge, expected) > limit:
+        return None  # unlike a session's call, it leaves the quota as it is
+    row, is_new = CanaryRun.objects.get_or_create(
+        canary=which,
+        day=timezone.localdate(now),
+        defaults={
+            "rubric": rubric.sha256,
+            "version": VERSION,
+            "trajectory": fallback.value,
+            "trajectory_version": fallback.version,
+        },
+    )
+    if not is_new:
+        return None
+    hint = judge.api_key[-HINT_LENGTH:]
+    call = JudgeKeyTest.objects.create(hint=hint, model=judge.model, started_at=clock.now())
+    row.call = call
+    row.save()  # before the call, so that it is known for what it was
+    outcome = client.ask(judge, prompt, rubric)
+    row.model, row.route = outcome.model or judge.model, judge.route
+    if isinstance(outcome.result, Graded):
+        scored = results.computed(outcome.result, rubric)
+        row.verdict = None if scored is None else scored.value
+    else:
+        call.reason = outcome.result.reason if isinstance(outcome.result, Deferred) else Reason.UNPARSABLE_VERDICT
+        call.detail = outcome.result.detail.replace(judge.api_key, f"…{hint}")
+    call.finished_at, call.model = clock.now(), row.model
+    for column in ("input_tokens", "output_tokens", "cost_usd"):
+        setattr(call, column, outcome.row.get(column))
+    call.save()
+    row.save()
+    quota.learn(judge, outcome.result, started_at=call.started_at, now=clock.now())
+    return row

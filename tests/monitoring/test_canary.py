@@ -1,0 +1,147 @@
+"""Two logs whose worth is known are judged once a day, and a change of their grades is an alarm."""
+
+import datetime as dt
+
+import pytest
+from django.contrib.auth.models import User
+
+from grading import monitoring
+from grading.judging import canary
+from grading.judging.allowance import budget, quota
+from grading.models import Alarm, CanaryRun, JudgeAttempt, JudgeKeyTest, Session
+from tests.casts import judge as judge_cast
+
+pytestmark = pytest.mark.django_db
+
+DAY = dt.timedelta(days=1)
+START = dt.datetime(2026, 4, 1, 5, 30, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def judge(sim, settings):
+    judge_cast.use(settings, sim)
+    settings.CANARY = True
+    return sim
+
+
+def alarms():
+    return list(Alarm.objects.filter(rule="A50", resolved_at=None).order_by("about"))
+
+
+def watch(now):
+    monitoring.watch(now + dt.timedelta(minutes=11))
+
+
+def judged(days, sim=None, **options):
+    """Judge the canaries on these days after START, and let the rules look."""
+    if sim is not None:
+        sim.options = options
+    for day in days:
+        canary.run_due(START + day * DAY)
+        watch(START + day * DAY)
+
+
+def test_canaries_are_judged_once_a_day_and_are_no_sessions(judge):
+    judged([0, 0, 1])
+    runs = list(CanaryRun.objects.order_by("day", "canary"))
+    assert [(run.day.day, run.canary) for run in runs] == [(1, "bad"), (1, "good"), (2, "bad"), (2, "good")]
+    bad, good = runs[:2]
+    assert good.trajectory > 0.8
+    assert bad.trajectory < 0.3
+    assert good.verdict > bad.verdict
+    assert (good.call.answered, good.call.cost_usd > 0) == (True, True)
+    assert JudgeKeyTest.objects.count() == 4
+    assert not Session.objects.exists()
+    assert not JudgeAttempt.objects.exists()
+
+
+def test_nothing_is_asked_without_a_key_or_if_it_is_off(judge, settings):
+    settings.CANARY = False
+    assert canary.run_due(START) == []
+    settings.CANARY, settings.ANTHROPIC_API_KEY = True, ""
+    assert canary.run_due(START) == []
+    assert not CanaryRun.objects.exists()
+
+
+def test_canaries_wait_while_the_quota_is_out_or_the_budget_is_spent(judge):
+    quota.pause(by=None)
+    assert canary.run_due(START) == []
+    quota.resume(by=None)
+    budget.set_policy(by=None, daily_budget_usd=0.000001)
+    assert canary.run_due(START) == []
+    assert not quota.current().is_out
+    budget.set_policy(by=None, daily_budget_usd=None)
+    assert len(canary.run_due(START)) == 2
+
+
+def test_failed_call_is_on_record_without_a_verdict(judge):
+    judge.script("overloaded", "overloaded")
+    good, _bad = canary.run_due(START)
+    assert good.verdict is None
+    assert good.call.reason == "overloaded"
+    assert good.trajectory is not None
+
+
+def test_changed_verdict_is_an_alarm_that_says_what_changed(judge, settings):
+    judged(range(3))
+    assert alarms() == []
+    usual = CanaryRun.objects.filter(canary="good").earliest("day").verdict
+    judged([3], judge, score=0.1)
+    (told,) = alarms()
+    assert told.about == "good"
+    assert f"The known good session: the judge gave .10 on 4 Apr, usually .{round(100 * usual)}" in told.detail
+    assert "Nothing on this site has changed since" in told.detail
+    settings.JUDGE_MODEL = "claude-opus-4-8"
+    judged([4], judge, score=0.1)
+    (told,) = alarms()
+    assert "Changed since 1 Apr: the model." in told.detail
+    # It closes when the grade is back.
+    judged([5], judge)
+    assert alarms() == []
+
+
+def test_alarm_lists_the_sessions_that_were_judged_since(judge, site, client):
+    """Its page quotes a price for judging them again."""
+    site.session().with_work().judged(0.6).settle()
+    judged(range(2))
+    judged([2], judge, score=0.1)
+    after = site.session().with_work().judged(0.1).settle()
+    (told,) = alarms()
+    assert monitoring.RULES["A50"].sessions("good", START + 2 * DAY) == [after.pk]
+    client.force_login(site.person("olga", "operator"))
+    page = client.get(f"/alarms/{told.pk}/")
+    assert [row.session for row in page.context["rows"]] == [after]
+    (again, *_others) = page.context["answers"]
+    assert again.words == "Judge 1 session again"
+    assert again.price > 0
+    assert not monitoring.RULES["A50"].sessions("bad", START)
+
+
+def test_acknowledged_change_becomes_the_usual_grade(judge):
+    judged(range(2))
+    judged([2], judge, score=0.1)
+    (told,) = alarms()
+    Alarm.objects.filter(pk=told.pk).update(opened_at=START + 2 * DAY)
+    monitoring.acknowledge(told, User.objects.create(username="olga"))
+    judged([3], judge, score=0.1)
+    assert alarms() == []
+    judged([4], judge)
+    assert [each.about for each in alarms()] == ["good"]
+
+
+def test_changed_trajectory_grade_is_an_alarm(judge):
+    judged(range(2))
+    CanaryRun.objects.filter(canary="bad", day=START.date()).update(trajectory=0.9, trajectory_version="trajectory/0")
+    watch(START + 2 * DAY)
+    (told,) = alarms()
+    assert "The known bad session: its trajectory grade was .90 on 1 Apr and is .19 on 2 Apr" in told.detail
+    assert "Changed since 1 Apr: the trajectory’s rules." in told.detail
+
+
+def test_page_shows_the_last_days(judge, site, client):
+    client.force_login(site.person("vera", "viewer"))
+    assert "every day at 05:30 UTC" in client.get("/calibration/").content.decode()
+    judged(range(2))
+    page = client.get("/calibration/")
+    assert [run.canary for run in page.context["canaries"]] == ["bad", "good", "bad", "good"]
+    assert "A changed grade is an alarm" in page.content.decode()
