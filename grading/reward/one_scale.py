@@ -20,7 +20,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import ledger, versions
-from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
+from bandit.core.calibration import NORMAL_90, CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion, Erasure, LedgerEntry
@@ -67,12 +67,12 @@ class Target:
 class Calibrated:
     """A fallback's grade on the judge's scale.
 
-    `value` is in [0, 1], `error` the standard deviation of one session's verdict about it, estimated from `pairs`
-    judged sessions. `weight` is what such a session counts, before any cap. `version` is the calibration's.
+    `value` is in [0, 1], `half_width` half of the 90 % interval of one session's verdict about it, estimated from
+    `pairs` judged sessions. `weight` is what such a session counts, before any cap. `version` is the calibration's.
     """
 
     value: float
-    error: float
+    half_width: float
     pairs: int
     weight: float
     version: int
@@ -436,7 +436,7 @@ class ScaleReader:
             return None
         return Calibrated(
             value=line.clipped(arm, value),
-            error=line.error(arm, value),
+            half_width=NORMAL_90 * line.error(arm, value),
             pairs=line.n,
             weight=self.weights.get(key[0], 0.0),
             version=self.version,

@@ -84,13 +84,12 @@ class Belief:
         return cls(arm=outlook.arms[ARM], share=outlook.share_of_next_100(ARM))
 
     @property
-    def deviation(self) -> float:
-        """The standard deviation of its Beta."""
-        mean, strength = self.arm.mean, self.arm.alpha + self.arm.beta
-        return float((mean * (1 - mean) / (strength + 1)) ** 0.5)
+    def half_width(self) -> float:
+        """Half of the central 90 % interval."""
+        return (self.arm.high - self.arm.low) / 2
 
     def __str__(self) -> str:
-        return f"{thousandths(self.arm.mean)} ± {thousandths(self.deviation)}, {self.of_100} of the next 100 sessions"
+        return f"{thousandths(self.arm.mean)} ± {thousandths(self.half_width)}, {self.of_100} of the next 100 sessions"
 
     @property
     def of_100(self) -> str:

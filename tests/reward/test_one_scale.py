@@ -104,7 +104,7 @@ def tile(page, source):
 
 
 def numbers(read):
-    return f"{number(read.value)}", f"from {read.pairs} judged sessions", f"± {number(read.error)} for one session"
+    return f"{number(read.value)}", f"from {read.pairs} judged sessions", f"± {number(read.half_width)} for one session"
 
 
 def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):

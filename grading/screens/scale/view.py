@@ -12,7 +12,16 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale
+from bandit.core.calibration import (
+    ANY,
+    NORMAL_90,
+    STALE_AFTER,
+    START_WEIGHT,
+    CalibrationLine,
+    JudgedSession,
+    Key,
+    Scale,
+)
 from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, BanditKind, CalibrationVersion, PolicyVersion
@@ -78,9 +87,9 @@ class LineRow:
         return self.line.clipped("", self.line.centre)
 
     @property
-    def spread(self) -> float:
-        """The standard deviation of one session's verdict about what it is read as, where the line is centred."""
-        return self.line.error("", self.line.centre)
+    def half_width(self) -> float:
+        """Half of the 90 % interval of one session's verdict about what it is read as, where the line is centred."""
+        return NORMAL_90 * self.line.error("", self.line.centre)
 
 
 @dataclass(frozen=True, kw_only=True)
