@@ -7,6 +7,7 @@ provisional reward until the verdict comes. A site that takes a missing grade fo
 import datetime as dt
 import io
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ from grading.wakeup import publish
 VERDICT, CORRECTED = 0.76, 0.8
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECONDS = 5.0
+# So often it is tried to record that a step was pressed, and so long in between.
+MAX_TRIES, SECONDS_BETWEEN_TRIES = 50, 0.1
 WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, Repeated.id)
 # The session whose log the others came with. It stays when the others are erased, so the next time it has a number.
 OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minutes=50)
@@ -63,7 +66,7 @@ BOTH = (FIRST, SECOND)
 
 
 class NotYet(Exception):
-    """A step was pressed before the one that comes first."""
+    """A step was pressed before the one that comes first, or could not be recorded."""
 
 
 class SimulatorAway(Exception):
@@ -158,8 +161,16 @@ def press(name: str, by: User) -> None:
         first = STEPS[incident.done].title
         raise NotYet(f"“{first}” comes first, and has to be done. Nothing was changed.")
     step.act(by)
-    cache.delete_many([_key(later.name) for later in STEPS[STEPS.index(step) + 1 :]])
-    cache.set(_key(name), incident.now, timeout=None)
+    later = [_key(each.name) for each in STEPS[STEPS.index(step) + 1 :]]
+    if cache.get_many(later):  # of sessions that were erased since
+        cache.delete_many(later)
+    # The cache in the database gives up without a word while others keep the database busy.
+    for _ in range(MAX_TRIES):
+        cache.set(_key(name), incident.now, timeout=None)
+        if cache.get(_key(name)) == incident.now:
+            return
+        time.sleep(SECONDS_BETWEEN_TRIES)
+    raise NotYet("The site is busy and did not record the step. Press it again.")
 
 
 def start_again(by: User) -> None:
