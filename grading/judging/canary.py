@@ -1,7 +1,8 @@
 """Two sessions whose worth is known are judged once a day: if their grades change, so has what grades them.
 
 They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are
-logs of the site's own and no sessions: only `CanaryRun` is stored, so no list, figure, export or bandit contains them.
+logs of the site's own and no sessions: only `CanaryRun` and the call's cost are stored, so that no list of sessions, no
+figure of grades and no bandit contains them.
 """
 
 import datetime as dt
@@ -12,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading import clock, formats
-from grading.judging import client, inputs, judges, reader, results
+from grading.judging import client, inputs, judges, key_tests, reader, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.core.order import LogBytes, PromptOrder
 from grading.judging.core.prompt import Case
@@ -20,9 +21,8 @@ from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import Deferred, Graded
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
-from grading.models import CanaryRun, JudgeKeyTest, JudgePolicy, Rubric
+from grading.models import CanaryRun, JudgePolicy, Rubric
 from grading.models.canary import Canary
-from grading.models.judge_keys import HINT_LENGTH
 from grading.models.quota import QuotaState
 from grading.reward import trajectory
 from grading.reward.production import collect
@@ -77,9 +77,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     )
     if not is_new:
         return None
-    hint = judge.api_key[-HINT_LENGTH:]
-    call = JudgeKeyTest.objects.create(hint=hint, model=judge.model, started_at=clock.now())
-    row.call = call
+    call = row.call = key_tests.begin(judge)
     row.save()  # before the call, so that it is known for what it was
     outcome = client.ask(judge, prompt, rubric)
     row.model, row.route = outcome.model or judge.model, judge.route
@@ -88,11 +86,8 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
         row.verdict = None if scored is None else scored.value
     else:
         call.reason = outcome.result.reason if isinstance(outcome.result, Deferred) else Reason.UNPARSABLE_VERDICT
-        call.detail = outcome.result.detail.replace(judge.api_key, f"…{hint}")
-    call.finished_at, call.model = clock.now(), row.model
-    for column in ("input_tokens", "output_tokens", "cost_usd"):
-        setattr(call, column, outcome.row.get(column))
-    call.save()
+        call.detail = outcome.result.detail
+    key_tests.finish(call, judge, outcome.model, outcome.row)
     row.save()
     quota.learn(judge, outcome.result, started_at=call.started_at, now=clock.now())
     return row

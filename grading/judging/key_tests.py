@@ -1,6 +1,8 @@
 """Testing a judge's key: one small call through the judge's own client, on record with its price."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -32,21 +34,29 @@ class KeyTest:
 
 def test(judge: Judge, by: User) -> KeyTest:
     """Ask once. The row is written first, so that nothing is sent unrecorded; of the key it holds the end alone."""
-    row = JudgeKeyTest.objects.create(
+    row = begin(judge, by)
+    said = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
+    if said.trouble is not None:
+        row.reason, row.detail = said.trouble.reason, said.trouble.detail
+    finish(row, judge, said.model, said.row)
+    return KeyTest(row=row, trouble=said.trouble)
+
+
+def begin(judge: Judge, by: User | None = None) -> JudgeKeyTest:
+    """The row of a call that judges no session, to be written before it."""
+    return JudgeKeyTest.objects.create(
         hint=judge.api_key[-HINT_LENGTH:], model=judge.model, by=by, started_at=clock.now()
     )
-    said = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
-    row.finished_at = clock.now()
-    if said.trouble is not None:
-        row.reason = said.trouble.reason
-        # Whoever is asked may send back what it was asked with.
-        row.detail = said.trouble.detail.replace(judge.api_key, f"…{row.hint}")
-    else:
-        row.model = said.model or row.model
+
+
+def finish(row: JudgeKeyTest, judge: Judge, model: str, counts: Mapping[str, Any]) -> None:
+    """Write down that a call is over. `model` is what answered, "" if nothing did; `counts` its tokens and cost."""
+    row.finished_at, row.model = clock.now(), model or row.model
+    # Whoever is asked may send back what it was asked with.
+    row.detail = row.detail.replace(judge.api_key, f"…{row.hint}")
     for column in ("input_tokens", "output_tokens", "cost_usd"):
-        setattr(row, column, said.row.get(column))
+        setattr(row, column, counts.get(column))
     row.save()
-    return KeyTest(row=row, trouble=said.trouble)
 
 
 def learn(judge: Judge, tested: KeyTest) -> None:

@@ -6,12 +6,11 @@ from statistics import median
 
 from django.utils import timezone
 
-from grading.models import Alarm, CanaryRun, Grade
+from grading.models import Alarm, CanaryRun, Grade, JudgeKeyTest
 from grading.models.canary import Canary
 from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
 from grading.reward.explain import number
-from grading.vocabulary import Source
 
 # A verdict usually differs by less from one day to the next.
 MAX_CHANGE = 0.15
@@ -51,16 +50,20 @@ class CanaryChanged(Rule):
                 cause = _what_changed(runs)
                 yield Finding(about=which, detail=f"The known {which} session: {'; '.join(changes)}. {cause}")
 
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - a rule's signature
         """The sessions that the judge has graded since its last usual verdict on the canary."""
         if about not in set(Canary):
             return ()
-        verdicts = _verdicts(_runs_since_acknowledged(self.id, Canary(about)))
-        usual = [run for run in verdicts if abs(_grade(run) - _usual(verdicts)) <= MAX_CHANGE]
-        if len(verdicts) < MIN_VERDICTS or not usual or usual[-1] is verdicts[-1]:
+        runs = _runs_since_acknowledged(self.id, Canary(about))
+        if not list(_changed_verdict(runs)):
             return ()
-        since = None if usual[-1].call is None else usual[-1].call.finished_at
-        graded = Grade.objects.verdicts().chain().filter(yours(), source=Source.JUDGE, created_at__gt=since or now)
+        verdicts = _verdicts(runs)
+        days = [day for day, verdict in verdicts if abs(verdict - _usual(verdicts)) <= MAX_CHANGE]
+        calls = JudgeKeyTest.objects.filter(canary__canary=about, canary__day__in=days, finished_at__isnull=False)
+        last_usual = calls.order_by("canary__day").last()
+        if last_usual is None:  # none of them was near their median
+            return ()
+        graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
         return list(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
 
 
@@ -73,26 +76,23 @@ def _runs_since_acknowledged(rule: str, which: Canary) -> Sequence[CanaryRun]:
     return list(runs)
 
 
-def _verdicts(runs: Sequence[CanaryRun]) -> list[CanaryRun]:
-    return [run for run in runs if run.verdict is not None]
+def _verdicts(runs: Sequence[CanaryRun]) -> list[tuple[dt.date, float]]:
+    """The (day, verdict) of the runs that have one."""
+    return [(run.day, run.verdict) for run in runs if run.verdict is not None]
 
 
-def _grade(run: CanaryRun) -> float:
-    return run.verdict or 0.0
-
-
-def _usual(verdicts: Sequence[CanaryRun]) -> float:
-    """The median of the first verdicts, without the last of all."""
-    return median(_grade(run) for run in verdicts[:-1][:BASELINE_RUNS] or verdicts)
+def _usual(verdicts: Sequence[tuple[dt.date, float]]) -> float:
+    """The median of the first verdicts, without the last of all. There have to be two."""
+    return median(verdict for _day, verdict in verdicts[:-1][:BASELINE_RUNS])
 
 
 def _changed_verdict(runs: Sequence[CanaryRun]) -> Iterable[str]:
     verdicts = _verdicts(runs)
     if len(verdicts) < MIN_VERDICTS:
         return
-    last, usual = verdicts[-1], _usual(verdicts)
-    if abs(_grade(last) - usual) > MAX_CHANGE:
-        yield f"the judge gave {number(_grade(last))} on {last.day:%-d %b}, usually {number(usual)}"
+    (day, last), usual = verdicts[-1], _usual(verdicts)
+    if abs(last - usual) > MAX_CHANGE:
+        yield f"the judge gave {number(last)} on {day:%-d %b}, usually {number(usual)}"
 
 
 def _changed_trajectory(runs: Sequence[CanaryRun]) -> Iterable[str]:

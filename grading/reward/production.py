@@ -214,7 +214,7 @@ def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence
     all_paths = {change.path for change in (*signals.files, *patch_files)}
     artifact_paths = matching(all_paths, artifacts, root) if artifacts else set()
     changed: dict[str, int] = {}
-    prefix = root.replace("\\", "/").rstrip("/") + "/"
+    prefix = _prefix(root)
     for change in signals.files:
         is_scratch = change.is_scratch and (prefix == "/" or not change.path.startswith(prefix))
         if change.path not in artifact_paths and not is_scratch:
@@ -244,8 +244,13 @@ def _sources(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
+def _prefix(root: str) -> str:
+    """What paths below the folder begin with; "/" if there is none."""
+    return root.replace("\\", "/").rstrip("/") + "/"
+
+
 def _relative(path: str, root: str) -> str:
-    prefix = root.replace("\\", "/").rstrip("/") + "/"
+    prefix = _prefix(root)
     clean = path.replace("\\", "/")
     return clean.removeprefix(prefix).removeprefix("./") if len(prefix) > 1 else clean.removeprefix("./")
 

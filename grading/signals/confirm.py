@@ -204,9 +204,7 @@ def _make_run(suite: Suite, text: str, *, passed: bool | None, at: int, place: s
         at=at,
         place=place,
         was_refused=was_refused,
-        failed_tests=outputs.failed_tests(text),
-        failed_places=outputs.failed_places(text),
-        failed_count=outputs.failed_count(text),
+        failures=outputs.read_failures(text),
     )
 
 
@@ -229,10 +227,10 @@ def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool)
 
     `ok`: whether the call succeeded. `is_alone`: no other run shares the output.
     """
-    is_build = intent.kind is Check.BUILD
-    passed = outputs.read_test_outcome(text)
-    if is_build:
+    if intent.kind is Check.BUILD:
         passed = False if outputs.BUILD_RED.search(text) else None
+    else:
+        passed = outputs.read_test_outcome(text)
     if ok is False and intent.is_last:
         # A failing exit status outweighs a summary of passed tests. Without a summary it tells of the tests only if
         # nothing before them could fail, and if the runner started.

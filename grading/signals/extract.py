@@ -300,8 +300,8 @@ class _Collector:
             return change
         return replace(change, path=f"{directory}/{change.path}")
 
-    def find_final_state(self, files_: Sequence[FileChange]) -> FinalState:
-        """How the session ended so far; `files_` are its changes outside temporary directories."""
+    def end(self, changes: Sequence[FileChange]) -> FinalState:
+        """How the session ended so far; `changes` are its file changes outside temporary directories."""
         history = self.work.history
         subjects = [commit.subject for commit in history.commits] + [one.subject for one in history.hidden]
         # A pull request is opened or merged of a branch that was pushed.
@@ -310,10 +310,11 @@ class _Collector:
         state = find_final_state(
             SessionCourse(
                 runs=[run for run in self.work.runs if not self.places.is_scratch(run.place)],
-                edits=[(change.at, change.path) for change in files_],
+                edits=[(change.at, change.path) for change in changes],
                 commits_at=[commit.at for commit in history.commits],
                 pushes_at=[*self.work.pushes_at, *pull_requests_at],
                 rejected_push_at=self.work.rejected_push_at,
+                failed_check_at=self.work.failed_check_at,
                 restores=self.restores,
                 undone_at=self.work.undone_at,
                 undone_count=len(history.all_undone()),
@@ -321,7 +322,7 @@ class _Collector:
                 closing_text="\n".join([self.closing_text, *subjects]),
             )
         )
-        failed = self.find_failed_calls() if not (files_ or history.commits or self.work.effects) else ()
+        failed = self.find_failed_calls() if not (changes or history.commits or self.work.effects) else ()
         return replace(state, failures=(*state.failures, *failed))
 
     def find_failed_calls(self) -> tuple[str, ...]:
@@ -337,7 +338,7 @@ class _Collector:
         """The signals of the events so far."""
         counts = self.counts
         changes = [replace(each, is_scratch=self.places.is_scratch(each.path)) for each in self.work.files]
-        final_state = self.find_final_state([each for each in changes if not each.is_scratch])
+        final_state = self.end([each for each in changes if not each.is_scratch])
         return Signals(
             tool_calls=dict(self.tool_calls),
             results=counts["results"],

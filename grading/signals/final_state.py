@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Self
 
 from grading.signals.changes import TEST_FILE
+from grading.signals.outputs import NO_FAILURES, Failures
 from grading.signals.shell import ShellCommand
 from grading.signals.suites import Suite, SuiteKind, is_within
 
@@ -55,9 +56,7 @@ class TestState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRun:
     """One run. `passed` is None if the outcome is unknown; `was_refused`: because a sandbox or the network refused
-    something. `place` is a folder or file that it ran on, "" if unknown.
-
-    `failed_tests`, `failed_places` and `failed_count` are what its report says about failures.
+    something. `place` is a folder or file that it ran on, "" if unknown. `failures` are those in its report.
     """
 
     suite: Suite
@@ -65,22 +64,21 @@ class SuiteRun:
     at: int
     place: str = ""
     was_refused: bool = False
-    failed_tests: frozenset[str] = frozenset()
-    failed_places: frozenset[str] = frozenset()
-    failed_count: int = 0
+    failures: Failures = NO_FAILURES
 
     @property
     def shows_failures(self) -> bool:
         """Whether it failed, or may have failed by what it printed."""
-        return self.passed is False or self.was_refused or bool(self.failed_tests or self.failed_count)
+        return self.passed is False or self.was_refused or self.failures != NO_FAILURES
 
     def fails_no_more_than(self, earlier: Self) -> bool:
         """Whether every failure of this run was there in an earlier one, by name or else by number."""
         if not self.suite.may_overlap(earlier.suite):
             return False
-        if self.failed_tests and earlier.failed_tests:
-            return self.failed_tests <= earlier.failed_tests
-        return 0 < self.failed_count <= earlier.failed_count
+        own, others = self.failures, earlier.failures
+        if own.tests and others.tests:
+            return own.tests <= others.tests
+        return 0 < own.count <= others.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +94,9 @@ class SessionCourse:
     """What the final state is worked out from. All numbers are those of events.
 
     `edits` are the (number, path) of the session's own file changes, in order; `commits_at` and `pushes_at` its own
-    commits and pushes; `rejected_push_at` its last push that the remote rejected, 0 for none; `undone_at` when one of
-    the `undone_count` own commits was last reverted or reset, 0 for never. `requests` are the (number, text) of the
+    commits and pushes; `rejected_push_at` its last push that the remote rejected, 0 for none; `failed_check_at` the
+    last check of CI if it was waited for and failed, else 0; `undone_at` when one of the `undone_count` own commits was
+    last reverted or reset, 0 for never. `requests` are the (number, text) of the
     user's messages; `closing_text` is the last message and the subjects of the commits.
     """
 
@@ -106,6 +105,7 @@ class SessionCourse:
     commits_at: Sequence[int] = ()
     pushes_at: Sequence[int] = ()
     rejected_push_at: int = 0
+    failed_check_at: int = 0
     restores: Sequence[Restore] = ()
     undone_at: int = 0
     undone_count: int = 0
@@ -141,8 +141,7 @@ def find_final_state(course: SessionCourse) -> FinalState:
         failures.append(f"the last run of {_names(own_red)} failed")
     elif broken:
         failures.append(f"the last build by {_names(broken)} failed")
-    checks = [run for run in runs if run.suite.kind is SuiteKind.CI]
-    if checks and checks[-1].passed is False and any(at < checks[-1].at for at in course.pushes_at):
+    if any(at < course.failed_check_at for at in course.pushes_at):
         failures.append("CI failed after its last push")
     if course.rejected_push_at > max(course.pushes_at, default=0):
         failures.append("its last push was rejected")
@@ -173,13 +172,13 @@ class _Standing:
             if run.was_refused or not self.is_known_green(run):
                 self.unclear.append(run)
             return
-        uncovered = [red for red in self.red if not run.suite.covers(red.suite, red.failed_places)]
-        self.unclear = [one for one in self.unclear if not run.suite.covers(one.suite, one.failed_places)]
+        uncovered = [red for red in self.red if not run.suite.covers(red.suite, red.failures.places)]
+        self.unclear = [one for one in self.unclear if not run.suite.covers(one.suite, one.failures.places)]
         if not run.passed:
             self.red = [*uncovered, run]
             return
         self.green.append(run)
-        touched = [red for red in uncovered if run.suite.may_overlap(red.suite, red.failed_places)]
+        touched = [red for red in uncovered if run.suite.may_overlap(red.suite, red.failures.places)]
         self.red = [red for red in uncovered if red not in touched]
         # A run that shows no failure says nothing against a later green one.
         self.unclear = [one for one in self.unclear if one.shows_failures or not run.suite.is_related(one.suite)]

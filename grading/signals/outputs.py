@@ -198,6 +198,20 @@ class PushedRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The failures in a runner's report: the names of the failed `tests`, the files and packages that they are in, and
+    their last `count`. Empty and 0 for what it doesn't say.
+    """
+
+    tests: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
+    count: int = 0
+
+
+NO_FAILURES = Failures()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLine:
     """A commit as git announces it; `has_stat`: git's count of changed files follows."""
 
@@ -286,28 +300,20 @@ def report_ends(text: str) -> str:
     return text if len(text) <= 2 * MAX_REPORT_END else f"{text[:MAX_REPORT_END]}\n{text[-MAX_REPORT_END:]}"
 
 
-def failed_tests(text: str) -> frozenset[str]:
-    """The names of the failed tests in a runner's report; empty if it doesn't name them."""
-    return frozenset(
-        next(group for group in match.groups() if group)
-        for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES)
-    )
-
-
-def failed_places(text: str) -> frozenset[str]:
-    """The files and packages of the failed tests in a runner's report; empty if it doesn't name one for each."""
-    places = set()
+def read_failures(text: str) -> Failures:
+    """What a runner's report says about failures."""
+    tests, places = set(), set()
     for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES):
+        tests.add(next(group for group in match.groups() if group))
         place = match["pytest"] or match["package"] or match["file"] or match["rspec"]
         if place:
             places.add(re.split(r"::|:\d", place)[0].removeprefix("./"))
-    return frozenset(sorted(places)[:MAX_FAILED_PLACES])
-
-
-def failed_count(text: str) -> int:
-    """How many tests failed by the last count in a runner's summary; 0 if there is none."""
     counts = [int(match["count"] or match["equals"]) for match in islice(FAILED_COUNT.finditer(text), MAX_RUNS)]
-    return counts[-1] if counts else 0
+    return Failures(
+        tests=frozenset(tests),
+        places=frozenset(sorted(places)[:MAX_FAILED_PLACES]),
+        count=counts[-1] if counts else 0,
+    )
 
 
 def never_ran(text: str) -> bool:

@@ -70,6 +70,7 @@ class Places:
         self.bare: set[str] = set()
         self.projects: set[str] = set()
         self.pending_init: str | None = None
+        self.lists_worktrees = False
 
     def track_call(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[CommandPlace, ...]:
         """Follow a call's commands; returns where each acts."""
@@ -88,8 +89,10 @@ class Places:
         if self.pending_init is not None and (match := INITIALIZED.search(text)) and TEMPORARY.search(match[1]):
             _add_capped(self.throwaway, self.pending_init)
         self.pending_init = None
-        for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
-            _add_capped(self.projects, match[1])
+        if self.lists_worktrees:
+            for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
+                _add_capped(self.projects, match[1])
+        self.lists_worktrees = False
         if match := CWD_RESET.search(text[-1_000:]):
             self.cwd = _join("", match[1].strip())
 
@@ -185,6 +188,8 @@ class _Walk:
             arguments = arguments[1:] if arguments[:2] == ["repo", "clone"] else []
         if arguments[:1] == ["init"]:
             self.track_init(directory, arguments[1:])
+        elif arguments[:2] == ["worktree", "list"]:
+            self.places.lists_worktrees = True
         elif arguments[:2] == ["worktree", "add"]:
             operands = _operands(arguments[2:], WORKTREE_VALUED)
             if operands:

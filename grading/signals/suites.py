@@ -15,16 +15,15 @@ class SuiteKind(StrEnum):
 
     TESTS = "tests"
     BUILD = "build"
-    CI = "ci"
 
 
 # The language whose tests a program runs; "" for programs that run any.
 FAMILIES = {
-    **dict.fromkeys(word_set("pytest py.test unittest tox nox manage.py"), "python"),
+    **dict.fromkeys(word_set("pytest unittest tox nox manage.py"), "python"),
     **dict.fromkeys(word_set("npm pnpm yarn bun deno jest vitest mocha node tsc"), "javascript"),
     **dict.fromkeys(word_set("go gotestsum"), "go"),
     **dict.fromkeys(word_set("cargo rustc"), "rust"),
-    **dict.fromkeys(word_set("mvn mvnw gradle gradlew sbt javac"), "jvm"),
+    **dict.fromkeys(word_set("mvn gradle sbt javac"), "jvm"),
     **dict.fromkeys(word_set("rspec rake rails"), "ruby"),
     **dict.fromkeys(word_set("phpunit pest composer artisan"), "php"),
     **dict.fromkeys(word_set("dotnet msbuild"), "dotnet"),
@@ -33,18 +32,17 @@ FAMILIES = {
     **dict.fromkeys(word_set("flutter dart"), "dart"),
     "mix": "elixir",
 }
-LAUNCHERS = word_set("uv poetry pipenv hatch pdm rye")
 PYTHON_MODULES = word_set("pytest unittest tox nox")
 # Programs that run tests whatever their arguments are.
-TEST_PROGRAMS = word_set("pytest py.test tox nox jest vitest mocha rspec phpunit pest ctest gotestsum")
+TEST_PROGRAMS = word_set("pytest tox nox jest vitest mocha rspec phpunit pest ctest gotestsum")
 # Programs that run tests or build by a verb.
 VERB_PROGRAMS = word_set(
-    "npm pnpm yarn bun cargo go make gmake just task mvn mvnw gradle gradlew dotnet deno mise mix swift xcodebuild "
-    "flutter dart rake rails composer artisan manage.py nx turbo lerna bazel sbt"
+    "npm pnpm yarn bun cargo go make just task mvn gradle dotnet deno mise mix swift xcodebuild flutter dart rake "
+    "rails composer artisan manage.py nx turbo lerna bazel sbt"
 )
 TEST_VERBS = word_set("test tests nextest vitest jest pytest spec")
 # Programs whose verb `check` runs tests; elsewhere it is a linter or compiler.
-CHECKING_PROGRAMS = word_set("make gmake gradle gradlew just task mise")
+CHECKING_PROGRAMS = word_set("make gradle just task mise")
 BUILD_PROGRAMS = word_set("tsc javac rustc gcc g++ clang ninja msbuild")
 BUILD_VERBS = word_set("build compile vet test-compile testClasses typecheck type-check tsc assemble")
 # Options that take a value, by program. Those of "" are the same everywhere.
@@ -152,18 +150,16 @@ def is_within(place: str, folder: str) -> bool:
 def find_suite(argv: tuple[str, ...], directory: str = "") -> Suite | None:
     """The tests or the build that an argv runs in a directory ("" if unknown); None for any other command."""
     program = argv[0].rsplit("/", 1)[-1].removesuffix(".exe") if argv else ""
-    if program in LAUNCHERS:  # `shell.parse` removes them together with `run`
-        return find_suite(tuple(word for word in argv[1:] if word != "run"), directory)
     if program == "php":
         return find_suite(argv[1:], directory)
     if program.startswith("python"):
         return _find_python_suite(argv, directory)
     common = SAME_PROGRAM.get(program, program)
-    if program in VERB_PROGRAMS:
+    if common in VERB_PROGRAMS:
         return _find_verb_suite(argv, program, common, directory)
     if program in BUILD_PROGRAMS or (program == "cmake" and "--build" in argv):
         return _suite(program, SuiteKind.BUILD, common, (), directory)
-    runs_tests = program in TEST_PROGRAMS or (program == "node" and "--test" in argv)
+    runs_tests = common in TEST_PROGRAMS or (program == "node" and "--test" in argv)
     if not runs_tests or _without_run(common) & set(argv):
         return None
     return _suite(program, SuiteKind.TESTS, common, argv[1:], directory)
@@ -172,7 +168,7 @@ def find_suite(argv: tuple[str, ...], directory: str = "") -> Suite | None:
 def _find_verb_suite(argv: tuple[str, ...], program: str, common: str, directory: str) -> Suite | None:
     """The suite of a program that runs tests or builds by a verb; `common` is its common name."""
     verb, index = _find_verb(argv, common)
-    kind = _kind_of_verb(program, verb)
+    kind = _kind_of_verb(common, verb)
     if kind is SuiteKind.TESTS and _without_run(common) & set(argv):
         only_compiles = bool(COMPILE_ONLY.get(common, frozenset()) & set(argv))
         kind = SuiteKind.BUILD if only_compiles else None
@@ -195,9 +191,7 @@ def _find_python_suite(argv: tuple[str, ...], directory: str) -> Suite | None:
             return None
         return _suite(module, SuiteKind.TESTS, "pytest", argv[index + 1 :], directory)
     script = next((index for index, word in enumerate(argv) if word.rsplit("/", 1)[-1] == "manage.py"), None)
-    if script is not None and argv[script + 1 : script + 2] == ("test",):
-        return _suite("manage.py test", SuiteKind.TESTS, "manage.py", argv[script + 2 :], directory)
-    return None
+    return None if script is None else find_suite(argv[script:], directory)
 
 
 def _find_verb(argv: tuple[str, ...], program: str) -> tuple[str, int]:
@@ -221,12 +215,12 @@ def _find_verb(argv: tuple[str, ...], program: str) -> tuple[str, int]:
 def _kind_of_verb(program: str, verb: str) -> SuiteKind | None:
     """What a program does with a verb, such as `test:unit` of npm or `:api:test` of gradle."""
     parts = set(verb.strip(":").split(":"))
-    if TEST_VERBS & parts or (program in ("mvn", "mvnw") and verb in ("verify", "package", "install")):
+    if TEST_VERBS & parts or (program == "mvn" and verb in ("verify", "package", "install")):
         return SuiteKind.TESTS
     if "check" in parts and program in CHECKING_PROGRAMS:
         return SuiteKind.TESTS
     is_build = bool(BUILD_VERBS & parts) or (program == "cargo" and verb in ("check", "clippy"))
-    return SuiteKind.BUILD if is_build or (program in ("make", "gmake") and verb in ("", "all")) else None
+    return SuiteKind.BUILD if is_build or (program == "make" and verb in ("", "all")) else None
 
 
 def _suite(runner: str, kind: SuiteKind, program: str, arguments: tuple[str, ...], directory: str) -> Suite:

@@ -1,19 +1,21 @@
 """The confirmed work of a session, counted while its results are read in order."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange, loosens
 from grading.signals.confirm import CallResult
-from grading.signals.final_state import SuiteRun
 from grading.signals.history import History
 from grading.signals.intents import Check, HeadMove, Intent
 from grading.signals.model import UNNAMED, Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
-from grading.signals.suites import Suite, SuiteKind
+
+if TYPE_CHECKING:
+    from grading.signals.final_state import SuiteRun
 
 MAX_RECORDS = 1_000
 MAX_PATHS = 2_000
@@ -38,9 +40,9 @@ class Work:
     the `change_count` when tests were last counted as fixed. `failing` has these counts at the first failure of each
     check that fails.
 
-    `runs` are all runs of tests, builds and CI, those of hooks too. `pushes_at` are the events of pushes that may have
-    worked, `rejected_push_at` the last one that the remote rejected, and `undone_at` the last event that undid an own
-    commit.
+    `runs` are the last runs of tests and builds, those of hooks too. `pushes_at` are the events of pushes that may have
+    worked, `rejected_push_at` the last one that the remote rejected, `failed_check_at` the last check of CI if it was
+    waited for and failed, and `undone_at` the last event that undid an own commit.
 
     `open_intents` pairs each open intent with the id of the shell or task it runs in ("" if unknown).
     `requested_merges` are pull requests that the session may have merged, without an output that says so.
@@ -56,9 +58,10 @@ class Work:
         self.effects: dict[tuple[EffectKind, str], Effect] = {}
         self.files: list[FileChange] = []
         self.test_runs: list[TestRun] = []
-        self.runs: list[SuiteRun] = []
+        self.runs: deque[SuiteRun] = deque(maxlen=MAX_RECORDS)
         self.pushes_at: list[int] = []
         self.rejected_push_at = 0
+        self.failed_check_at = 0
         self.undone_at = 0
         self.open_intents: list[tuple[str, Intent]] = []
         self.requested_merges: set[str] = set()
@@ -174,7 +177,7 @@ class Work:
                 if result.ok is None:
                     still_open.append(intent)
                 continue
-            self.note_run(run)
+            self.runs.append(run)
             if intent.kind is Check.TESTS and run.passed is not None and intent.target not in runners:
                 runners.add(intent.target)
                 self.track_check(intent, passed=run.passed, at=result.at)
@@ -183,12 +186,8 @@ class Work:
         )
         hook_run = confirm.find_hook_run(result) if makes_hook_run and not runs else None
         if hook_run is not None:
-            self.note_run(hook_run)
+            self.runs.append(hook_run)
         return still_open
-
-    def note_run(self, run: SuiteRun) -> None:
-        if len(self.runs) < MAX_RECORDS:
-            self.runs.append(run)
 
     def move_head(self, intent: Intent, result: CallResult) -> None:
         """Apply a command that moves HEAD, unless it failed without moving it."""
@@ -254,10 +253,9 @@ class Work:
         for target, passed in outcomes.items():
             self.track_check(replace(intent, target=target), passed=passed, at=result.at)
         # A list of runs also has earlier ones, so only the exit status tells that the run that was waited for is red.
-        is_red = result.ok is False and intent.is_last and False in outcomes.values()
-        if outcomes and intent.kind is Check.CI:
-            suite = Suite(runner="CI", kind=SuiteKind.CI)
-            self.note_run(SuiteRun(suite=suite, passed=False if is_red else None, at=result.at))
+        if outcomes:
+            is_red = result.ok is False and intent.is_last and False in outcomes.values()
+            self.failed_check_at = result.at if is_red else 0
         return bool(outcomes)
 
     def confirm_effect(self, intent: Intent, kind: EffectKind, result: CallResult) -> bool:

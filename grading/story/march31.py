@@ -161,9 +161,8 @@ def press(name: str, by: User) -> None:
         first = STEPS[incident.done].title
         raise NotYet(f"“{first}” comes first, and has to be done. Nothing was changed.")
     step.act(by)
-    later = [_key(each.name) for each in STEPS[STEPS.index(step) + 1 :]]
-    if cache.get_many(later):  # of sessions that were erased since
-        cache.delete_many(later)
+    # Later steps may have been pressed for sessions that were erased since.
+    cache.delete_many([_key(later.name) for later in STEPS[STEPS.index(step) + 1 :]])
     # The cache in the database gives up without a word while others keep the database busy.
     for _ in range(MAX_TRIES):
         cache.set(_key(name), incident.now, timeout=None)

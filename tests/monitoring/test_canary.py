@@ -10,6 +10,7 @@ from grading.judging import canary
 from grading.judging.allowance import budget, quota
 from grading.models import Alarm, CanaryRun, JudgeAttempt, JudgeKeyTest, Session
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -117,6 +118,16 @@ def test_alarm_lists_the_sessions_that_were_judged_since(judge, site, client):
     assert not monitoring.RULES["A50"].sessions("bad", START)
 
 
+def test_unsteady_canary_names_no_sessions(judge, site):
+    """None of the earlier verdicts is near their median, so nobody knows since when the judge is another."""
+    for day, score in enumerate((0.1, 0.9, 0.1, 0.9)):
+        judged([day], judge, score=score)
+    site.session().with_work().judged(0.1).settle()
+    CanaryRun.objects.filter(canary="good", day=START.date() + 2 * DAY).delete()
+    assert [told.about for told in alarms() if told.about == "good"] == ["good"]
+    assert not monitoring.RULES["A50"].sessions("good", START + 4 * DAY)
+
+
 def test_acknowledged_change_becomes_the_usual_grade(judge):
     judged(range(2))
     judged([2], judge, score=0.1)
@@ -144,4 +155,4 @@ def test_page_shows_the_last_days(judge, site, client):
     judged(range(2))
     page = client.get("/calibration/")
     assert [run.canary for run in page.context["canaries"]] == ["bad", "good", "bad", "good"]
-    assert "A changed grade is an alarm" in page.content.decode()
+    assert "A changed grade is an alarm" in flat(page)

@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from grading.signals.shell import parse
 from grading.signals.suites import Suite, SuiteKind, find_suite
 
 pytestmark = pytest.mark.pure
@@ -12,7 +13,8 @@ TESTS, BUILD = SuiteKind.TESTS, SuiteKind.BUILD
 
 
 def suite(command: str, directory: str = "") -> Suite:
-    found = find_suite(tuple(shlex.split(command)), directory)
+    (parsed,) = parse(command)
+    found = find_suite(parsed.argv, directory)
     assert found is not None
     return found
 
@@ -24,11 +26,14 @@ def suite(command: str, directory: str = "") -> Suite:
         (".tox/py314/bin/python -W ignore -m pytest tests", "pytest", TESTS),
         ("python manage.py test items", "manage.py test", TESTS),
         ("poetry run pytest", "pytest", TESTS),
+        ("./mvnw verify", "mvnw verify", TESTS),
+        ("./manage.py test items", "manage.py test", TESTS),
+        ("gmake", "gmake", BUILD),
         ("pnpm --filter api test", "pnpm test", TESTS),
         ("pnpm test --filter api", "pnpm test", TESTS),
         ("yarn workspace @acme/search run test --run", "yarn test", TESTS),
         ("npm --prefix web run test:unit", "npm test:unit", TESTS),
-        ("npx nx test menu".removeprefix("npx "), "nx test", TESTS),
+        ("npx nx test menu", "nx test", TESTS),
         ("make -C sub test", "make test", TESTS),
         ("make -j 4 lint test", "make test", TESTS),
         ("./gradlew :api:test", "gradlew :api:test", TESTS),
@@ -90,7 +95,7 @@ def test_other_command_runs_no_suite(command):
         ("go test ./...", "mise test", True),
         ("./gradlew test", "make test", True),
         ("cargo test --workspace", "cargo nextest run", True),
-        ("npx jest".removeprefix("npx "), "pytest", False),
+        ("npx jest", "pytest", False),
         ("pnpm --filter web test", "pnpm --filter api test", False),
         ("yarn workspace @acme/search run test", "yarn workspace @acme/search test", True),
     ],
