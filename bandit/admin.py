@@ -24,7 +24,6 @@ from bandit.models import (
     Grader,
     LedgerEntry,
     PolicyVersion,
-    Rectifier,
     Selection,
 )
 
@@ -193,12 +192,6 @@ class GraderAdmin(RecordAdmin):
     list_filter = ["source", "stratum", "view", "standing", "agent"]
 
 
-class RectifierAdmin(RecordAdmin):
-    list_display = ["bandit", "version", "enabled", "by", "created_at", "note"]
-    list_filter = ["bandit", "enabled"]
-    list_select_related = ["bandit"]
-
-
 class CalibrationVersionAdmin(RecordAdmin):
     list_display = ["bandit", "version", "enabled", "accepted", "target", "by", "created_at", "note"]
     list_filter = ["bandit", "enabled", "accepted"]
@@ -235,7 +228,6 @@ PAGES = {
     Bucket: BucketAdmin,
     Selection: SelectionAdmin,
     Grader: GraderAdmin,
-    Rectifier: RectifierAdmin,
     CalibrationVersion: CalibrationVersionAdmin,
     PolicyVersion: PolicyVersionAdmin,
     ArmEvent: ArmEventAdmin,

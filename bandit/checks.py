@@ -17,7 +17,7 @@ def ledger_is_append_only(
 
     A database that doesn't have all of the tables, because it isn't migrated yet, passes.
     """
-    record = ("ledgerentry", "rectifier", "policyversion", "armevent", "breakdecision")
+    record = ("ledgerentry", "calibrationversion", "policyversion", "armevent", "breakdecision")
     tables = [f"bandit_{name}" for name in record]
     errors: list[CheckMessage] = []
     for alias in databases or ():

@@ -12,7 +12,6 @@ from django.db import transaction
 from django.db.models import BooleanField, IntegerField
 from django.utils import timezone
 
-from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import MIN_DAYS, MIN_HALF_LIFE, Memory, memory
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
@@ -206,12 +205,13 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
     posterior = outlook(version.bandit, policy, rows, today).posterior
-    source_weights = EvidenceTable.read(rows, posterior.names, policy, today).source_weights
+    fallbacks = () if policy.calibration is None else policy.calibration.sources
     day = today.toordinal()
     recent = rows.select((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
     weighted_rewards: dict[str, float] = {}
     for kind, (n, *_) in recent.totals():
-        weight = source_weights.get(kind.source, 0.0)
+        # The busiest arm has verdicts, beside which fallbacks count nothing.
+        weight = 0.0 if kind.source in fallbacks else policy.weights.get(kind.source, 0.0)
         weighted_rewards[kind.arm] = weighted_rewards.get(kind.arm, 0.0) + weight * n
     busiest_per_day = 0.0
     if len(recent):

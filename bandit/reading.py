@@ -1,38 +1,39 @@
 """Posteriors for pages, the API and selection: buckets are read once and folded under the effective policy.
 
 There are two clocks. A reading on the day `today` leaves out what happened later. One `known_by` a moment leaves out
-what was recorded later, whatever it was about: rewards, corrections, policies, calibrations and rectifiers.
+what was recorded later, whatever it was about: rewards, corrections, policies and calibrations.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Max, Q, Sum
 from django.utils import timezone
 
 from bandit import versions
 from bandit.buckets import RewardSums, read_sums
 from bandit.core.advice import jumps
+from bandit.core.calibration import VERDICT_DAYS
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
 from bandit.core.residual import Baseline, ContextRewards, apply_baseline, baseline
-from bandit.core.table import ABSTAINED, RewardRow, RewardRows
+from bandit.core.table import ABSTAINED, GRADED, RewardRow, RewardRows
 from bandit.models import (
     Arm,
     Bandit,
     BanditKind,
     BreakDecision,
+    Bucket,
     CalibrationVersion,
     PolicyVersion,
-    Rectifier,
 )
 
 # The pages of one bandit need a dozen.
@@ -127,7 +128,7 @@ def _fold(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date, know
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> RewardRows:
     """The bandit's rewards as rows of exact integers, one for each key, as far back as the policy reads.
 
-    Abstentions are included if the policy's scale gives them a value. Three queries.
+    Abstentions are included if the policy's calibration gives them a value. Three queries.
     """
     return _sums_of(bandit, policy, today, known_by).rows(with_abstentions=policy.reads_abstentions)
 
@@ -154,6 +155,17 @@ def arms_of(bandit: Bandit) -> list[Arm]:
     return arms
 
 
+def verdicts_of(bandit: Bandit, arm: str, today: date) -> int:
+    """The arm's verdicts of judges and people before today, in the VERDICT_DAYS up to the last one. Two queries."""
+    verdicts = Bucket.objects.filter(bandit=bandit, arm__name=arm, grader__source__in=GRADED, n__gt=0)
+    verdicts = verdicts.filter(effective_day__lt=today)
+    last = verdicts.aggregate(last=Max("effective_day"))["last"]
+    if last is None:
+        return 0
+    recent = verdicts.filter(effective_day__gt=last - timedelta(days=VERDICT_DAYS))
+    return int(recent.aggregate(n=Sum("n"))["n"])
+
+
 # --- the policy ------------------------------------------------------------------------------------------------------
 
 
@@ -173,15 +185,14 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
 class EffectivePolicy:
     """All that determines how a bandit is read, now or as recorded until `known_by`; loaded once for many readings.
 
-    `bandit` is freshly loaded. `rectifier` and `calibration` are the latest versions, enabled or not; the `policy`
-    takes account of those that are enabled, but not of the baseline, which depends on the day. `break_decisions` is
-    empty unless the `version` follows change.
+    `bandit` is freshly loaded. `calibration` is the latest version, enabled or not; the `policy` takes account of it if
+    it is enabled, but not of the baseline, which depends on the day. `break_decisions` is empty unless the `version`
+    follows change.
     """
 
     bandit: Bandit
     known_by: datetime | None
     version: PolicyVersion
-    rectifier: Rectifier | None
     calibration: CalibrationVersion | None
     break_decisions: Sequence[BreakDecision]
     policy: Policy
@@ -219,26 +230,25 @@ class EffectivePolicy:
 
 
 def effective_policy(bandit: Bandit, known_by: datetime | None = None) -> EffectivePolicy:
-    """How this freshly loaded bandit is read now, or was as recorded until `known_by`. Four queries at most."""
+    """How this freshly loaded bandit is read now, or was as recorded until `known_by`. Three queries at most."""
     return _effective(version_of(bandit, known_by), known_by)
 
 
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
-    """The effective policy with its rectifier and calibration, but without a baseline. Four queries at most."""
+    """The effective policy with its calibration, but without a baseline. Three queries at most."""
     return effective_policy(bandit, known_by).policy
 
 
 def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """As `policy_of`, but with this version of the policy, saved or not. Three queries at most."""
+    """As `policy_of`, but with this version of the policy, saved or not. Two queries at most."""
     return _effective(version, known_by).policy
 
 
 def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePolicy:
-    """The effective policy with this version, saved or not, and with the latest rectifier, calibration and decisions
-    on breaks that were recorded until `known_by`.
+    """The effective policy with this version, saved or not, and with the latest calibration and decisions on breaks
+    that were recorded until `known_by`.
     """
     bandit = version.bandit
-    rectifier = versions.latest(Rectifier, bandit, known_by)
     calibration = versions.latest(CalibrationVersion, bandit, known_by)
     break_decisions: list[BreakDecision] = []
     if version.follows_change:
@@ -246,12 +256,11 @@ def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePo
         if known_by is not None:
             decisions = decisions.filter(created_at__lte=known_by)
         break_decisions = list(decisions)
-    policy = policy_from(version, versions.if_enabled(rectifier), versions.if_enabled(calibration), break_decisions)
+    policy = policy_from(version, versions.if_enabled(calibration), break_decisions)
     return EffectivePolicy(
         bandit=bandit,
         known_by=known_by,
         version=version,
-        rectifier=rectifier,
         calibration=calibration,
         break_decisions=break_decisions,
         policy=policy,
@@ -260,14 +269,13 @@ def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePo
 
 def policy_from(
     version: PolicyVersion,
-    rectifier: Rectifier | None = None,
     calibration: CalibrationVersion | None = None,
     break_decisions: Iterable[BreakDecision] = (),
 ) -> Policy:
     """The `Policy` of this version, saved or not, without a baseline. One query if its arms share evidence by parts.
 
-    `rectifier` and `calibration` are None if none is in effect. `break_decisions` are in the order in which they were
-    made; the last one for each arm and day counts.
+    `calibration` is None if none is in effect. `break_decisions` are in the order in which they were made; the last one
+    for each arm and day counts.
     """
     latest_decisions = {(each.arm.name, each.day): each for each in break_decisions}
     decisions = tuple(
@@ -276,8 +284,6 @@ def policy_from(
     )
     # The name of the resulting policy. Decisions on breaks have no version number, so a hash stands for them.
     version_names = [str(version)]
-    if rectifier is not None:
-        version_names.append(f"rectifier/{rectifier.version}")
     if calibration is not None:
         version_names.append(f"calibration/{calibration.version}")
     if decisions:
@@ -291,13 +297,13 @@ def policy_from(
         floor=version.floor,
         weights=weights_of(version),
         version=" ".join(version_names),
-        rectifier={} if rectifier is None else versions.effective_offsets(rectifier, calibration),
+        offsets={} if calibration is None else calibration.offset_by_stratum,
         salience_floor=version.salience_floor,
         caps=version.caps,
         evidence_cap=version.evidence_cap,
         cost_weight=version.cost_weight,
         standings=settings.STANDING_WEIGHTS,
-        scale=versions.scale_of(calibration),
+        calibration=None if calibration is None else calibration.fallback_calibration,
         exploration=version.exploration,
         sharpness=version.sharpness,
         follows_change=version.follows_change,

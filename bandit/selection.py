@@ -26,7 +26,7 @@ from bandit.eligibility import (
 )
 from bandit.models import Arm, Bandit, BanditKind, PolicyVersion, Selection
 from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
+from bandit.whatif import HypotheticalReward, what_if_many, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
@@ -40,7 +40,6 @@ __all__ = [
     "preview",
     "select",
     "what_if_many",
-    "what_if_rectified",
     "what_if_without",
 ]
 

@@ -1,4 +1,4 @@
-"""What-if: the outlook of a bandit under hypothetical rewards, offsets or scales. Nothing is stored."""
+"""What-if: the outlook of a bandit under hypothetical rewards or calibrations. Nothing is stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,12 +6,10 @@ from datetime import date, datetime
 
 from bandit import ledger
 from bandit.buckets import kind_of
-from bandit.core.calibration import Scale
 from bandit.core.posterior import Outlook
-from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey, Learner
-from bandit.models import Arm, Bandit, Grader, LedgerEntry
+from bandit.models import Arm, Bandit, CalibrationVersion, Grader, LedgerEntry
 from bandit.reading import EffectivePolicy, effective_policy, outlook, rows_of, site_day, with_baseline
 
 
@@ -100,33 +98,19 @@ def what_if_moved(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], no
     return before, outlook(row, policy_after, rows, today)
 
 
-def what_if_rectified(
-    current: EffectivePolicy, offsets: Mapping[Stratum, float], now: datetime
-) -> tuple[Outlook, Outlook]:
-    """The outlook (without a rectifier, with a rectifier of these offsets), whatever the current one is.
+def what_if_calibrated(
+    current: EffectivePolicy, calibrations: Sequence[CalibrationVersion | None], now: datetime
+) -> list[Outlook]:
+    """The outlook under each of these calibrations, stored or not, instead of the current one.
 
-    Raises ValueError for an offset out of range or of human grades.
-    """
-    today = site_day(now)
-    policy = current.policy_on(today)
-    _, without = current.outlook(today, replace(policy, rectifier={}))
-    _, with_offsets = current.outlook(today, replace(policy, rectifier=offsets))
-    return without, with_offsets
-
-
-def what_if_calibrated(current: EffectivePolicy, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
-    """The outlook under each of these scales instead of the current one. Under None, grades count as they are.
-
-    The rectifier's offsets of a source that the scale maps are left out: they were fitted under another scale.
+    Under None, or one that is off, every reward is read as given.
     """
     today = site_day(now)
     policy = current.policy_on(today)
     outlooks = []
-    for scale in scales:
-        mapped = () if scale is None else scale.sources
-        offsets = {key: offset for key, offset in policy.rectifier.items() if key[1] not in mapped}
-        _, scaled_outlook = current.outlook(today, replace(policy, scale=scale, rectifier=offsets))
-        outlooks.append(scaled_outlook)
+    for each in calibrations:
+        fallbacks, offsets = (None, {}) if each is None else (each.fallback_calibration, each.offset_by_stratum)
+        outlooks.append(current.outlook(today, replace(policy, calibration=fallbacks, offsets=offsets))[1])
     return outlooks
 
 

@@ -25,8 +25,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bandit.core.machine_human import MachineHumanPair
 from bandit.core.posterior import chances
-from bandit.core.recalibration import MachineHumanPair
 from bandit.core.thompson import draw, uniform
 from benchmarks import scratch
 from benchmarks.scratch import Size
@@ -95,7 +95,7 @@ def run(seed: int, regime: Regime, days: int) -> Run:
             site.judge_again(day - regime.rejudged_after)
         if regime.reviews and day and day % WEEK == 0:
             pairs += site.review()
-            site.recalibrate(pairs)
+            site.fit_offsets(pairs)
         odds = chances(site.posterior(day).chance_of_best(ARMS), site.policy)
         for slot in range(SESSIONS_PER_DAY):
             arm = draw(odds, uniform(f"simulation-{seed}", f"{day}/{slot}"))

@@ -1,6 +1,7 @@
 """Do sources on different scales say the same about an arm: a judge, a trajectory, and sessions that nobody can grade?
 
-- Two equal arms: half of one's sessions are graded by trajectory alone. Beside them, the same arms with all judged.
+- Two equal arms: half of one's sessions are graded by trajectory alone. Beside them, the same arms with all judged, and
+  both of them 90 days later.
 - Eight arms: one was never judged, or judged a few times, or half of its logs can't be read; or the judge was away for
   five weeks. How far are posterior means off, and how often do intervals contain the truth?
 - A weak arm whose failures leave no trace, a tenth of them judged: regret beside that of a world where all are judged.
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bandit.core.calibration import JudgedSession, Scale, fit
+from bandit.core.calibration import FallbackCalibration, JudgedSession, fit
 from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
 from bandit.core.propensity import propensities
@@ -39,8 +40,7 @@ SIZES = {Size.FULL: (500, 500), Size.QUICK: (60, 3), Size.SMOKE: (3, 1)}
 # The site's numbers.
 WEIGHTS = {"human": 1.0, "judge": 1.0, "consumption": 1.0, "trajectory": 0.3, "journal": 0.3}
 CAPS = {"journal": 12.0}
-FIRST_SCALE = Scale(sources=("journal", "trajectory"), floored=("failed",))
-VIEW, VERSION = "full", "trajectory/2"
+FALLBACKS = ("journal", "trajectory")
 # A session's quality is Beta(6μ, 6(1−μ)): a standard deviation of .18 to .2 within an arm.
 CONCENTRATION = 6
 JUDGE_NOISE = 0.07
@@ -52,6 +52,7 @@ SAMPLE = 50_000
 # above .95.
 EQUAL_MEAN, EQUAL_LEVEL, EQUAL_DAYS, EQUAL_SESSIONS = 0.82, -0.17, 20, 40
 EXTREME = 0.05
+LATER_DAYS = 90
 # Eight arms.
 MEANS = (0.80, 0.73, 0.67, 0.61, 0.55, 0.49, 0.43, 0.37)
 LEVEL = 0.05
@@ -63,7 +64,7 @@ FAILED, SUCCEEDED = 0.12, 0.85
 SUCCESS_CHANCES = (0.36, 0.75, 0.62, 0.58, 0.54, 0.50, 0.46, 0.42)
 RESERVED = 0.1
 CHANCE_FLOOR = 0.01
-# The scale is fitted every night at first, then only so often because it hardly moves.
+# The calibration is fitted every night at first, then only so often because it hardly moves.
 DAILY_FITS, FIT_EVERY = 14, 4
 
 
@@ -87,6 +88,8 @@ def figures(
 ) -> dict[str, Any]:
     """The figures by name: chances, errors in reward, shares, ratios of regret."""
     best, twin, raw = (np.array([run[name] for run in equal]) for name in ("best", "twin", "raw"))
+    later, twin_later = (np.array([run[name] for run in equal]) for name in ("best later", "twin later"))
+    clock = float(np.abs(later - best).mean() - np.abs(twin_later - twin).mean())
     errors, coverage = {}, {}
     for case in eight[0]:
         estimates = [estimate for run in eight for estimate in run[case]]
@@ -95,6 +98,7 @@ def figures(
     regret = {name: float(np.mean([run[name] for run in silent])) for name in silent[0]}
     return {
         "p_best_mean": round(float(best.mean()), 3),
+        "clock_90_days_points": round(100 * clock, 1),
         "extreme_excess_points": round(100 * (extreme_share(best) - extreme_share(twin)), 1),
         "error_with_pairs": round(max(errors["blind"], errors["outage"]), 4),
         "coverage_without_pairs": round(min(coverage["never"], coverage["rarely"]), 3),
@@ -102,6 +106,7 @@ def figures(
         "beside": {
             "p_best_twins": round(float(twin.mean()), 3),
             "p_best_raw": round(float(raw.mean()), 3),
+            "p_best_later": round(float(later.mean()), 3),
             "extreme_twins": round(100 * extreme_share(twin), 1),
             "errors": {case: round(value, 4) for case, value in errors.items()},
             "coverage": {case: round(value, 3) for case, value in coverage.items()},
@@ -173,43 +178,43 @@ class Ledger:
 
     def add(self, session: ScaleSession, *, judged: bool) -> None:
         """The reward is the verdict if there is one, otherwise the trajectory or its abstention."""
-        abstains = session.trajectory is None
-        source, view = (ABSTAINED, session.reason) if abstains else ("trajectory", VIEW)
+        kind = (ABSTAINED, session.reason) if session.trajectory is None else ("trajectory", "")
+        fallback = session.trajectory or 0.0
         if judged:
-            self._add(session, "judge", "", "", session.verdict)
+            self._add(session, ("judge", ""), session.verdict)
             self.pairs.append(
                 JudgedSession(
                     arm=session.arm,
-                    source=source,
-                    version=VERSION,
-                    view=view,
-                    fallback=session.trajectory or 0.0,
+                    source=kind[0],
+                    reason=kind[1],
+                    fallback=fallback,
                     judge=session.verdict,
                     day=to_date(session.day),
                 )
             )
         else:
-            self._add(session, source, VERSION, view, session.trajectory or 0.0)
+            self._add(session, kind, fallback)
 
-    def fit_scale(self) -> Scale:
+    def calibrate(self) -> FallbackCalibration:
         """The calibration that the site would have fitted by now."""
-        return fit(self.pairs, FIRST_SCALE)
+        return fit(self.pairs, FALLBACKS)
 
-    def posterior(self, arms: Sequence[str], day: int, scale: Scale | None) -> Posterior:
-        """The bandit's posterior on a day. Without a scale it reads trajectories as verdicts."""
-        policy = Policy(weights=WEIGHTS, caps=CAPS, scale=scale)
-        rows = [row for row in self.buckets.rows if scale is not None or row.source != ABSTAINED]
-        return fold(rows, arms=arms, policy=policy, today=to_date(day))
+    def posterior(self, arms: Sequence[str], day: int, calibration: FallbackCalibration | None) -> Posterior:
+        """The bandit's posterior on a day. Without a calibration it reads trajectories as verdicts."""
+        policy = Policy(weights=WEIGHTS, caps=CAPS, calibration=calibration)
+        return fold(self.buckets.rows, arms=arms, policy=policy, today=to_date(day))
 
-    def _add(self, session: ScaleSession, source: str, version: str, view: str, value: float) -> None:
-        self.buckets.add(value, arm=session.arm, source=source, day=session.day, version=version, view=view)
+    def _add(self, session: ScaleSession, kind: tuple[str, str], value: float) -> None:
+        self.buckets.add(value, arm=session.arm, source=kind[0], day=session.day, view=kind[1])
 
 
 # Two equal arms
 
 
 def run_equal_arms(seed: int) -> dict[str, float]:
-    """P(best) of the arm with trajectories: with a common scale, of its all-judged twin, and without a common scale."""
+    """P(best) of the arm with trajectories: calibrated, of its all-judged twin, and without a calibration ("raw"); and
+    the first two again 90 days later.
+    """
     dice = np.random.default_rng([1, seed])
     arms = Arms.draw((EQUAL_MEAN, EQUAL_MEAN), dice, level=EQUAL_LEVEL)
     half_judged, all_judged = Ledger(), Ledger()
@@ -218,12 +223,15 @@ def run_equal_arms(seed: int) -> dict[str, float]:
             session = arms.session(arm, number * EQUAL_DAYS // EQUAL_SESSIONS, dice)
             half_judged.add(session, judged=arm == 1 or number % 2 == 0)
             all_judged.add(session, judged=True)
-    scale = half_judged.fit_scale()
-    readings = {"best": (half_judged, scale), "twin": (all_judged, scale), "raw": (half_judged, None)}
-    return {
-        name: ledger.posterior(arms.names, EQUAL_DAYS, its_scale).chance_of_best(arms.names)["arm-0"]
-        for name, (ledger, its_scale) in readings.items()
+    calibration, later = half_judged.calibrate(), EQUAL_DAYS + LATER_DAYS
+    readings = {
+        "best": half_judged.posterior(arms.names, EQUAL_DAYS, calibration),
+        "twin": all_judged.posterior(arms.names, EQUAL_DAYS, calibration),
+        "raw": half_judged.posterior(arms.names, EQUAL_DAYS, None),
+        "best later": half_judged.posterior(arms.names, later, calibration),
+        "twin later": all_judged.posterior(arms.names, later, calibration),
     }
+    return {name: posterior.chance_of_best(arms.names)["arm-0"] for name, posterior in readings.items()}
 
 
 # Eight arms, the first of which is judged less
@@ -256,7 +264,7 @@ def run_eight_arms(seed: int) -> dict[str, list[ArmEstimate]]:
             ledgers["outage"].add(session, judged=day < DAYS - OUTAGE_DAYS)
     estimates = {}
     for case, ledger in ledgers.items():
-        posterior = ledger.posterior(arms.names, DAYS, ledger.fit_scale())
+        posterior = ledger.posterior(arms.names, DAYS, ledger.calibrate())
         estimates[case] = []
         for arm in range(len(MEANS)) if case == "outage" else (0,):
             believed, truth = posterior.arms[arms.names[arm]], true_verdict_mean(float(arms.means[arm]))
@@ -282,13 +290,13 @@ def run_silent_failure(seed: int) -> dict[str, float]:
 
 def run_silent_case(seed: int, case: str) -> float:
     dice = np.random.default_rng([3, seed])
-    names, ledger, scale = arm_names(len(SUCCESS_CHANCES)), Ledger(), FIRST_SCALE
+    names, ledger, calibration = arm_names(len(SUCCESS_CHANCES)), Ledger(), FallbackCalibration(sources=FALLBACKS)
     worth = [FAILED + (SUCCEEDED - FAILED) * chance for chance in SUCCESS_CHANCES]
     regret = 0.0
     for day in range(DAYS):
         if case == "sampled" and (day <= DAILY_FITS or day % FIT_EVERY == 0):
-            scale = ledger.fit_scale()
-        best = ledger.posterior(names, day, scale).chance_of_best(names)
+            calibration = ledger.calibrate()
+        best = ledger.posterior(names, day, calibration).chance_of_best(names)
         odds = propensities(np.array([best[name] for name in names]), floor=CHANCE_FLOOR)
         for arm in dice.choice(len(names), SESSIONS_PER_DAY, p=odds):
             succeeds, noise = dice.random() < SUCCESS_CHANCES[arm], dice.normal(0, 0.08)

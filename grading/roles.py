@@ -34,7 +34,6 @@ _BANDIT_MODELS = [
     "bucket",
     "selection",
     "erasure",
-    "rectifier",
     "calibrationversion",
     "policyversion",
     "armevent",

@@ -25,7 +25,7 @@ from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
 from grading.review import calibration
-from grading.reward import lessons, one_scale
+from grading.reward import calibrating, judged_pairs, lessons
 from grading.wakeup import publish
 from gradingsite import telemetry
 from gradingsite.sqlite.base import use_durable_commits
@@ -93,7 +93,7 @@ def check_evidence() -> None:
 
 
 def at_night() -> None:
-    one_scale.renew(timezone.now())
+    calibrating.renew(timezone.now())
     monitoring.watch_at_night()
     review.ask_about_silence()
     care.expire(timezone.now())
@@ -122,7 +122,7 @@ def read_costs() -> None:
 
 
 def read_calibration() -> None:
-    one_scale.store_judgements(timezone.now())
+    judged_pairs.store_judgements(timezone.now())
     calibration.store_arm_means(timezone.now())
     versions.store_figures(timezone.now())
 

@@ -163,10 +163,9 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:lessons": Address(opens=VIEWER),
     "admin:lesson": Address(opens=VIEWER, of="lesson"),
-    "admin:rectifier": Address(
+    "admin:bandit_calibration": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
-    "admin:scale": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}),
     "admin:arms": Address(opens=VIEWER, acts=OPERATOR, of="bandit", data=lambda world: {"name": "poems"}),
     "admin:arm": Address(
         opens=VIEWER,
@@ -396,7 +395,6 @@ MODELS: dict[str, Model] = {
     "bandit_bucket": Model(),
     "bandit_selection": Model(),
     "bandit_grader": Model(),
-    "bandit_rectifier": Model(),
     "bandit_calibrationversion": Model(),
     "bandit_policyversion": Model(),
     "bandit_armevent": Model(),

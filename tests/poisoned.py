@@ -18,6 +18,7 @@ from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
+from bandit.core.calibration import FallbackCalibration
 from bandit.ledger import GraderKey
 from bandit.models import (
     Arm,
@@ -65,7 +66,6 @@ from grading.models.categories import RuleAct
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
-from grading.reward import one_scale
 from grading.signals import conditions
 from grading.signals.traits import Traits
 from grading.vocabulary import Outcome, Reason, Source
@@ -306,7 +306,9 @@ def _people(sessions: list[Session]) -> None:
     """What people of hostile names write: answers, comments, views, policies, edits in the admin."""
     PolicyVersion.objects.create(bandit=Bandit.objects.get(name="harness"), version=2)
     CalibrationVersion.objects.create(
-        bandit=Bandit.objects.get(name="category"), version=2, scale=one_scale.START.as_json()
+        bandit=Bandit.objects.get(name="category"),
+        version=2,
+        fallbacks=FallbackCalibration(sources=("journal", "trajectory")).as_json(),
     )
     broken = Arm.objects.filter(bandit__name="category").first()
     BreakDecision.objects.create(bandit=broken.bandit, arm=broken, day=timezone.localdate(), kept=False)

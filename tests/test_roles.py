@@ -24,6 +24,15 @@ def test_each_role_holds_what_those_before_it_hold():
 
 def test_no_role_touches_users_groups_or_what_is_append_only():
     assert not [name for app, name in held(OPERATOR) if app in {"auth", "admin"}]
-    written = {"settlement", "reviewanswer", "reveal", "judgeattempt", "ledgerentry", "bucket", "rectifier", "erasure"}
+    written = {
+        "settlement",
+        "reviewanswer",
+        "reveal",
+        "judgeattempt",
+        "ledgerentry",
+        "bucket",
+        "calibrationversion",
+        "erasure",
+    }
     verbs = ("add", "change", "delete")
     assert not {f"{verb}_{name}" for verb in verbs for name in written} & {name for _app, name in held(OPERATOR)}

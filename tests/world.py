@@ -17,7 +17,6 @@ from bandit.models import (
     Grader,
     LedgerEntry,
     PolicyVersion,
-    Rectifier,
 )
 from bandit.selection import select
 from grading import monitoring, review
@@ -141,7 +140,6 @@ def make() -> World:
             "bandit_bucket": Bucket.objects.first(),
             "bandit_selection": chosen,
             "bandit_grader": Grader.objects.first(),
-            "bandit_rectifier": Rectifier.objects.create(bandit=Bandit.objects.first(), version=1, by="olga"),
             "bandit_calibrationversion": CalibrationVersion.objects.first(),
             "bandit_policyversion": PolicyVersion.objects.first(),
             "bandit_armevent": ArmEvent.objects.create(arm=Arm.objects.first(), act="resumed", by="olga"),

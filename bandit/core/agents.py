@@ -17,7 +17,7 @@ from datetime import date
 
 import numpy as np
 
-from bandit.core.rectify import TRUTH
+from bandit.core.offsets import TRUTH
 from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, distinct, sums_by_group
 
 MIN_OTHER_REWARDS = 10

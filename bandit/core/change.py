@@ -38,7 +38,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bandit.core.agents import AgentCaps
-from bandit.core.rectify import Stratum, shifts
+from bandit.core.offsets import Stratum, shifts
 from bandit.core.table import (
     GRADED,
     MICRO,
@@ -142,7 +142,7 @@ def detect_changes(
 
     `names` must be sorted; the rows may be in any order. A reward of a judge or a person is trusted if it isn't
     self-reported and isn't contested: its standing has the factor 1 in `standings` (1 if missing). `offsets` and
-    `contexts` correct rewards as in `bandit.core.rectify`; `caps` are those of agents.
+    `contexts` correct rewards as in `bandit.core.offsets`; `caps` are those of agents.
 
     Only trusted rewards are used, with one exception: with `varies_by_day`, which also estimates the variance between
     days, an arm with fewer than MIN_REWARDS trusted ones, too few for a break, also uses its self-reported ones,

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bandit.core.calibration import Scale
+from bandit.core.calibration import FallbackCalibration
 from bandit.core.change import DecidedBreak
-from bandit.core.rectify import Stratum, check_offsets
+from bandit.core.offsets import Stratum, check_offsets
 
 # Evidence older than this many long half-lives is ignored: a thousandth of its mass.
 HALF_LIVES_READ = 10
@@ -21,7 +21,7 @@ class Policy:
     """How evidence is read. Half-lives in days, `prior_strength` κ in pseudo-observations, `floor` a probability.
 
     `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a missing source has
-    weight 0. `rectifier` maps (arm, source, stratum) to an offset in [−1, 1] to add to its rewards; if empty, the
+    weight 0. `offsets` maps (arm, source, stratum) to an offset in [−1, 1] to add to its rewards; if empty, the
     ledger's sums are used bit for bit. `baseline` does the same for contexts. `version` is the caller's name for the
     policy.
 
@@ -29,7 +29,8 @@ class Policy:
     pseudo-observations it may have in one arm, to which all of it is scaled down. `evidence_cap` is the most that an
     arm may have in all, newest first: older evidence is ignored, so that a new reward can still move the mean.
     `cost_weight` is the reward subtracted per dollar of a session's cost. `standings` maps a standing to a factor on
-    the weight in [0, 1], 1 if missing. `scale` None: no source is mapped.
+    the weight in [0, 1], 1 if missing. `calibration` None: fallbacks are
+    read like any other grade.
 
     `exploration` in [0, 1] is the chance that the eligible arms share equally; None: each of them has the `floor`.
     `sharpness` ≥ 1 is the exponent of P(best): with 2, an arm is chosen as often as two draws from the posterior agree
@@ -50,14 +51,14 @@ class Policy:
     weights: Mapping[str, float]
     version: str = ""
     # Fields added later aren't in the repr, so that the versions of existing posteriors (a digest of it) don't change.
-    rectifier: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
+    offsets: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
     baseline: Mapping[str, float] = field(default_factory=dict, repr=False)
     salience_floor: float = field(default=0.3, repr=False)
     caps: Mapping[str, float] = field(default_factory=dict, repr=False)
     evidence_cap: float | None = field(default=None, repr=False)
     cost_weight: float = field(default=0.0, repr=False)
     standings: Mapping[str, float] = field(default_factory=dict, repr=False)
-    scale: Scale | None = field(default=None, repr=False)
+    calibration: FallbackCalibration | None = field(default=None, repr=False)
     exploration: float | None = field(default=None, repr=False)
     sharpness: float = field(default=1.0, repr=False)
     follows_change: bool = field(default=False, repr=False)
@@ -66,18 +67,21 @@ class Policy:
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     agent_cap: int | None = field(default=None, repr=False)
 
-    # Which rows to load: how many days back, and whether abstentions are included.
+    # How many days back rows are read.
     days_read: int = field(init=False, repr=False, compare=False, default=0)
-    reads_abstentions: bool = field(init=False, repr=False, compare=False, default=False)
 
     def least_chance(self, arms: int) -> float:
         """The least chance of each arm, given the number of eligible ones, at least 1."""
         return self.floor if self.exploration is None else self.exploration / arms
 
     def __post_init__(self) -> None:
-        check_offsets(self.rectifier)
+        check_offsets(self.offsets)
         object.__setattr__(self, "days_read", math.floor(HALF_LIVES_READ * self.long_run_half_life))
-        object.__setattr__(self, "reads_abstentions", self.scale is not None and self.scale.reads_abstentions)
+
+    @property
+    def reads_abstentions(self) -> bool:
+        """Whether abstentions make a difference, and are to be read."""
+        return self.calibration is not None and self.calibration.reads_abstentions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

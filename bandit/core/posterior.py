@@ -16,12 +16,12 @@ correction is exact. The prior's centre m_a is the arm's own long-run mean, so t
 leaves the others bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit.
 
 A policy may turn on more, all of it off by default: offsets for biased graders and a baseline for circumstances that
-an arm didn't choose (bandit.core.rectify), less weight for an arm with a small part in a session or for a contested
+an arm didn't choose (bandit.core.offsets), less weight for an arm with a small part in a session or for a contested
 grade, caps on the amount of evidence, and a price on cost. If the policy follows change (bandit.core.change), S and N
-begin anew at a break, and drift reduces the sums with the short half-life. With a scale (bandit.core.calibration)
-fallbacks are mapped to the judge's scale and weighted by how well they predict it. With parts (bandit.core.pooling) μ
-and κ are the arm's own, from the rewards of other arms with its parts. Breaks, drift and parts are also computed from
-the days before t: arms share a day's rewards through their parts from the next day on.
+begin anew at a break, and drift reduces the sums with the short half-life. With a calibration
+(bandit.core.calibration) fallbacks count for little, and nothing in arms with enough verdicts. With parts
+(bandit.core.pooling) μ and κ are the arm's own, from the rewards of other arms with its parts. Breaks, drift and parts
+are also computed from the days before t: arms share a day's rewards through their parts from the next day on.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from bandit.core.evidence import EvidenceContext, EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.pooling import PartsPrior, as_independent, pool
 from bandit.core.propensity import p_best, propensities
-from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
+from bandit.core.table import Floats, RewardRow, Table, positions
 
 TAIL = 0.05
 # How many sets of arms a posterior caches P(best) for.
@@ -50,10 +50,11 @@ NO_PARTS = ("", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEvidence:
-    """One source's evidence on one arm: `n` rewards in all, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1].
+    """One source's evidence on one arm: `n` rewards in all, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1], as they
+    are read.
 
-    `counts` is the weight of one of them including caps, where a verdict has 1. `mapped` is the mean on the judge's
-    scale, None if the source isn't mapped.
+    `counts` is the weight of one of them including caps, where a verdict has 1. `is_estimated`: their grades, if any,
+    are not read; they move the mean as judged sessions of their kind would, and are no evidence of their own.
     """
 
     source: str
@@ -61,7 +62,7 @@ class SourceEvidence:
     pseudo: float
     mean: float
     counts: float = 0.0
-    mapped: float | None = None
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +229,9 @@ def fold(
     too old to count, are ignored.
 
     The bits depend only on the sums of n, s and q by (arm, source, day), and by what else the policy reads: stratum if
-    it has a rectifier; version and view if it has a scale; judge, witness and standing if it follows change; agent and
-    witness if it caps agents. Rows of zeros, the order of rows and how they are split make no difference. `context` as
-    in `EvidenceTable.read`. Raises KeyError for a row of an arm not in `arms`.
+    it has offsets; an abstention's view if it has a calibration; judge, witness and standing if it follows change;
+    agent and witness if it caps agents. Rows of zeros, the order of rows and how they are split make no difference.
+    `context` as in `EvidenceTable.read`. Raises KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
     evidence = EvidenceTable.read(rows, names, policy, today, context)
@@ -244,12 +245,10 @@ def fold(
     if policy.evidence_cap is not None:
         short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
-    # μ, from the days before today. Only with lines `sums` clips by arm; without, the rows are summed at once.
-    past = np.where(charged.table.age > 0, long, 0.0)
-    if charged.lines:
-        n, s, _ = charged.sums(past)
-    else:
-        n, s = past * charged.table.n, past * charged.table.s
+    # μ is from grades of the days before today, so that a reward of today leaves other arms as they are.
+    past = charged.before_today()
+    past_weight = past.grade_weights(policy.long_run_half_life, scale)
+    n, s = past_weight * past.table.n, past_weight * past.table.s
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
     n_short, s_short, f_short = charged.sums(short)
@@ -259,7 +258,7 @@ def fold(
     if policy.parts:
         parts = [policy.parts.get(name, NO_PARTS) for name in names]
         # Each arm's own prior, from other arms' rewards, takes the place of the shared μ and κ.
-        n_past, s_past, _ = charged.sums(past * charged.drift_factors(policy.long_run_half_life))
+        n_past, s_past, _ = past.sums(past_weight * charged.drift_factors(policy.long_run_half_life))
         pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
         prior_mean, strength = pooled.mean, pooled.strength
         # The fraction of an arm's posterior mean that this prior makes up, after the arm's own rewards were added first
@@ -313,25 +312,25 @@ def _by_source(
 ) -> dict[str, tuple[SourceEvidence, ...]]:
     """The evidence of each arm that has rewards, in order of source.
 
-    `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age and drift.
+    `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age and drift. Estimates are no
+    evidence of their own, so what they count for is attributed to the arm's grades.
     """
     table = evidence.table
     width = max(len(table.sources), 1)  # as in `Table.slot`
-    is_mapped = table.line != NO_LINE
-    columns = (table.n, table.raw, scale * weight * table.n, weight * table.n, decay * table.n)
-    n, raw, pseudo, weighted, decayed = (np.bincount(table.slot, weights=values) for values in columns)
-    mapped_n, mapped_s = (
-        np.bincount(table.slot, weights=np.where(is_mapped, each, 0.0)) for each in (table.n, table.s)
-    )
+    graded = np.where(evidence.is_estimated, 0.0, weight)
+    total, total_graded = table.by_arm(weight * table.n), table.by_arm(graded * table.n)
+    weight = graded * np.where(total_graded > 0, total / np.where(total_graded > 0, total_graded, 1.0), 1.0)[table.arm]
+    columns = (table.n, table.s, scale * weight * table.n, weight * table.n, decay * table.n, evidence.is_estimated)
+    n, s, pseudo, weighted, decayed, estimated = (np.bincount(table.slot, weights=values) for values in columns)
     by_arm: dict[str, list[SourceEvidence]] = {}
     for slot in np.flatnonzero(n):
         record = SourceEvidence(
             source=table.sources[slot % width],
             n=int(n[slot]),
             pseudo=float(pseudo[slot]),
-            mean=float(raw[slot] / n[slot]),
+            mean=float(s[slot] / n[slot]),
             counts=float(weighted[slot] / decayed[slot]) if decayed[slot] else 0.0,
-            mapped=float(np.clip(mapped_s[slot] / mapped_n[slot], 0, 1)) if mapped_n[slot] else None,
+            is_estimated=bool(estimated[slot]),
         )
         by_arm.setdefault(table.names[slot // width], []).append(record)
     return {arm: tuple(records) for arm, records in by_arm.items()}

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,8 @@ GRADED = ("human", JUDGE)
 MAX_CODES = 2**62
 # `distinct` sorts when the range of the values is at least this many times their count.
 MAX_SPARSITY = 16
-# `Table.line` of a row that no calibration line maps.
-NO_LINE = -1
-# Two factors on a row's weight: that of its standing and that of its agent's cap.
-WeightFactors = tuple[float, float]
-FULL_WEIGHT: WeightFactors = (1.0, 1.0)
+# `Table.estimate` of a row whose grades count.
+GRADES = -1
 # What a bucket sums: the number of rewards, Σr, Σr², Σ of the known costs, and the number of known costs.
 MOMENTS = ("n", "s", "q", "cost", "costed")
 moments_of = attrgetter(*MOMENTS)
@@ -175,17 +172,25 @@ def sums_by_group(group: Ints, columns: Ints, groups: int) -> Ints:
     return totals.T
 
 
+class RowGroup(NamedTuple):
+    """What `tabulate` keeps apart: the `factor` of a row's standing, that of its agent's cap (`capped`), and the
+    `estimate`, the index of the kind that its value is estimated by, or GRADES.
+    """
+
+    factor: float = 1.0
+    capped: float = 1.0
+    estimate: int = GRADES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows as columns, summed exactly over graders and strata, ordered by arm, source, day and salience.
+    """Rows as columns, summed exactly over graders and strata, ordered by group, arm, source, day and salience.
 
     `arm` and `source` are indexes into `names` and `sources`. `n` counts rewards; `s`, `f` and `q` are Σr, Σ(1−r) and
     Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1]; `cost` in dollars, known for `costed` rewards.
     `factor` in [0, 1] and `capped` in (0, 1] multiply the row's weight for its standing and its agent's cap.
 
-    `line` is the index of the calibration line that maps a row, NO_LINE if none does. For a mapped row `s` is the
-    mapped sum, which may be outside [0, n], `raw` the sum before, and `line_variance` the variance of the line at its
-    arm.
+    `estimate` is the index of the kind that a row's value is estimated by, GRADES if its grades count.
     """
 
     names: tuple[str, ...]
@@ -202,19 +207,13 @@ class Table:
     costed: Floats
     factor: Floats
     capped: Floats
-    line: Ints
-    raw: Floats
-    line_variance: Floats
+    estimate: Ints
 
     @property
     def slot(self) -> Ints:
         """Each row's (arm, source) as one index, arm · number of sources + source."""
         slots: Ints = self.arm * max(len(self.sources), 1) + self.source
         return slots
-
-    def with_factors(self, factor: float, capped: float) -> Self:
-        """A copy with the same two weight factors on every row."""
-        return replace(self, factor=np.full(len(self.n), factor), capped=np.full(len(self.n), capped))
 
     def by_arm(self, values: Floats) -> Floats:
         """Sum of `values` over each arm's rows, in the order of `names`."""
@@ -228,13 +227,12 @@ def tabulate(
     today: date,
     sources: tuple[str, ...] | None = None,
     *,
-    weight_factors: Sequence[WeightFactors] = (FULL_WEIGHT,),
-    factor_index: Ints | None = None,
+    groups: Sequence[RowGroup] = (RowGroup(),),
+    group_index: Ints | None = None,
 ) -> Table:
-    """Sum rows, in any order, by factors, arm, source, day and salience, and drop sums of no rewards.
+    """Sum rows, in any order, by group, arm, source, day and salience, and drop sums of no rewards.
 
-    `sources`, sorted, defaults to the rows' own. `factor_index` (m,) is the index of each row's factors in
-    `weight_factors`, 0 by default. Only rows with the same index are summed, and the table is ordered by it first.
+    `sources`, sorted, defaults to the rows' own. `group_index` (m,) is the index of each row's group, 0 by default.
     Raises KeyError for a row of an arm that is not in `names`.
     """
     rows = RewardRows.from_rows(rows)
@@ -243,11 +241,11 @@ def tabulate(
     kind_columns = np.array(
         [(arm_at[kind.arm], source_at[kind.source], kind.salience) for kind in rows.kinds], dtype=np.int64
     ).reshape(-1, 3)
-    factor_index = np.zeros(len(rows), dtype=np.int64) if factor_index is None else factor_index
+    group_index = np.zeros(len(rows), dtype=np.int64) if group_index is None else group_index
     arm, source, salience = np.ascontiguousarray(kind_columns.T)[:, rows.kind_index]
-    key, sums = sum_by_key(np.array((factor_index, arm, source, rows.day, salience)).T, rows.sums)
-    factor_index, arm, source, day, salience = np.ascontiguousarray(key.T)
-    factor, capped = np.array(weight_factors, dtype=np.float64).reshape(-1, 2)[factor_index].T
+    key, sums = sum_by_key(np.array((group_index, arm, source, rows.day, salience)).T, rows.sums)
+    group_index, arm, source, day, salience = np.ascontiguousarray(key.T)
+    factor, capped = np.array([group[:2] for group in groups], dtype=np.float64).reshape(-1, 2)[group_index].T
     count, total, squares, cost, costed = np.ascontiguousarray(sums.T)
     return Table(
         names=names,
@@ -264,19 +262,8 @@ def tabulate(
         costed=costed.astype(np.float64),
         factor=factor,
         capped=capped,
-        line=np.full(len(arm), NO_LINE),
-        raw=total / MICRO,
-        line_variance=np.zeros(len(arm)),
+        estimate=np.array([group.estimate for group in groups], dtype=np.int64)[group_index],
     )
-
-
-def concatenate(tables: Sequence[Table]) -> Table:
-    """One table with the rows of all; there is at least one, and all have the same names and sources."""
-    if len(tables) == 1:
-        return tables[0]
-    columns = [each.name for each in fields(Table) if each.name not in {"names", "sources"}]
-    values: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
-    return replace(tables[0], **values)
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:

@@ -15,8 +15,6 @@ from bandit.models.policies import (
     CalibrationVersion,
     PolicyText,
     PolicyVersion,
-    Rectifier,
-    SwitchedVersion,
 )
 
 __all__ = [
@@ -41,9 +39,7 @@ __all__ = [
     "LedgerEntryQuerySet",
     "PolicyText",
     "PolicyVersion",
-    "Rectifier",
     "Selection",
-    "SwitchedVersion",
     "UnknownArm",
     "UnknownBandit",
 ]

@@ -1,10 +1,11 @@
-"""How a bandit's evidence is read and its arms are chosen: policies, calibrations, rectifiers, decisions on breaks."""
+"""How a bandit's evidence is read and its arms are chosen: policies, calibrations, decisions on breaks."""
 
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from bandit.core.rectify import Stratum
+from bandit.core.calibration import FallbackCalibration
+from bandit.core.offsets import Stratum
 from bandit.migrations._defaults import first_caps
 from bandit.models.arms import Arm
 from bandit.models.bandits import Bandit
@@ -201,63 +202,51 @@ class PolicyText(models.Model):
         return self.text
 
 
-class SwitchedVersion(models.Model):
-    """A version of a bandit's setting that can be switched off; never changed, never deleted.
+class CalibrationVersion(models.Model):
+    """How a bandit's rewards are read: fallbacks beside verdicts, and machines' grades beside people's.
 
-    The latest version counts, unless it is not `enabled`. `by` names who made it, in the caller's words.
+    Never changed, never deleted. The latest version counts; if it is not `enabled`, rewards are read as given. `by`
+    names who made it, in the caller's words.
+
+    `fallbacks` is a `bandit.core.calibration.FallbackCalibration` as JSON; null: fallbacks are read like any other
+    grade. `offsets` is a list of `bandit.core.machine_human.Offset` as JSON, fitted to grades as `fallbacks` reads
+    them. `target` names the judge whose verdicts `fallbacks` was fitted to, in the caller's words, empty at the start.
+    `accepted`: a person accepted it, or it is the first; others were fitted automatically.
     """
 
-    bandit: "models.ForeignKey[Bandit, Bandit]"
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="calibrations")
     version = models.PositiveIntegerField()
     enabled = models.BooleanField(default=True)
+    fallbacks = models.JSONField(null=True, blank=True)
+    offsets = models.JSONField(default=list, blank=True)
+    target = models.CharField(max_length=300, blank=True)
+    accepted = models.BooleanField(default=False)
     note = models.CharField(max_length=500, blank=True)
     by = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        abstract = True
         ordering = ["-version"]
         constraints = [
-            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_%(class)s_once"),
-            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_%(class)s_from_1"),
-            models.CheckConstraint(condition=~Q(by=""), name="bandit_%(class)s_says_who"),
+            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_calibrationversion_once"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_calibrationversion_from_1"),
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_calibrationversion_says_who"),
         ]
 
     def __str__(self) -> str:
         return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
 
-
-class Rectifier(SwitchedVersion):
-    """Offsets that are added to the rewards of a bandit's strata when they are read.
-
-    `offsets` is a list of {arm, source, stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty
-    if the version switches the rectifier off. `bandit.versions.effective_offsets` says which of them apply under a
-    calibration.
-    """
-
-    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="rectifiers")
-    offsets = models.JSONField(default=list, blank=True)
-    calibration = models.PositiveIntegerField(
-        null=True, blank=True, help_text="The last calibration that a person had accepted when these were fitted."
-    )
+    @property
+    def fallback_calibration(self) -> FallbackCalibration | None:
+        """How fallbacks are read; None if they are read like any other grade."""
+        return None if self.fallbacks is None or not self.enabled else FallbackCalibration.from_json(self.fallbacks)
 
     @property
     def offset_by_stratum(self) -> dict[Stratum, float]:
-        """The offsets by (arm, source, stratum)."""
+        """The offsets by (arm, source, stratum); empty if it is off."""
+        if not self.enabled:
+            return {}
         return {(row["arm"], row["source"], row["stratum"]): row["offset"] for row in self.offsets}
-
-
-class CalibrationVersion(SwitchedVersion):
-    """How a bandit's fallback grades are mapped to the judge's scale. If it is off, every source is read as it is.
-
-    `scale` is a `bandit.core.calibration.Scale` as JSON; `target` names the judge whose scale it is, in the caller's
-    words, empty at the start. `accepted`: a person accepted it, or it is the first; others were fitted automatically.
-    """
-
-    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="calibrations")
-    scale = models.JSONField(default=dict, blank=True)
-    target = models.CharField(max_length=300, blank=True)
-    accepted = models.BooleanField(default=False)
 
 
 class BreakDecision(models.Model):

@@ -174,16 +174,18 @@ def _live_in_worlds(seed: int, days: int) -> dict[str, dict[str, Life]]:
 
 def policy_of(release: str) -> Policy:
     """The policy that new sites began with then, with its first calibration if it had one."""
+    from bandit.core.calibration import FallbackCalibration
     from bandit.models import Bandit, CalibrationVersion, PolicyVersion
     from bandit.policies import NEW_SITE
     from bandit.reading import policy_from
-    from grading.reward.one_scale import START
+    from grading.reward.calibrating import SOURCES
 
     bandit = Bandit(name="world")
     numbers = {**NEW_SITE, **EARLIER.get(release, {})}
     version = PolicyVersion(bandit=bandit, version=1, by="installation", **numbers)
-    start = CalibrationVersion(bandit=bandit, version=1, scale=START.as_json(), accepted=True)
-    return policy_from(version, calibration=None if release == FIRST_RELEASE else start)
+    start = FallbackCalibration(sources=SOURCES)
+    calibration = CalibrationVersion(bandit=bandit, version=1, fallbacks=start.as_json(), accepted=True)
+    return policy_from(version, calibration=None if release == FIRST_RELEASE else calibration)
 
 
 def live(world: ChangingWorld, policy: Policy) -> Life:

@@ -26,7 +26,7 @@ LATE_DAYS = 3
 class Regime:
     """`weights` and `caps` are the policy's, by source. `truth`: grades are the sessions' qualities. `loses`: the
     faults happen. `journal`: sessions write one. `rejudged_after`: days until a lost verdict comes; None for never.
-    `reviews`: how many people do in a week, `careful` or not; then strata are recalibrated.
+    `reviews`: how many people do in a week, `careful` or not; then the strata's offsets are fitted.
     """
 
     name: str

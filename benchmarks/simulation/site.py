@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from bandit.core.machine_human import MachineHumanPair, fit
+from bandit.core.offsets import Stratum
 from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
-from bandit.core.recalibration import MachineHumanPair, fit
-from bandit.core.rectify import Stratum
 from benchmarks.simulation.buckets import Buckets, to_date
 from benchmarks.simulation.regimes import Regime
 from benchmarks.simulation.world import ARMS, SLICE, Facts, clip
@@ -112,9 +112,9 @@ class SimulatedSite:
         pairs = [self._review(session) for session in waiting[: self.regime.reviews]]
         return [pair for pair in pairs if pair is not None]
 
-    def recalibrate(self, pairs: Iterable[MachineHumanPair]) -> None:
+    def fit_offsets(self, pairs: Iterable[MachineHumanPair]) -> None:
         """Fit offsets to all pairs so far and use them from now on."""
-        self.policy = replace(self.policy, rectifier=fit_offsets(pairs))
+        self.policy = replace(self.policy, offsets=fit_offsets(pairs))
 
     def posterior(self, day: int) -> Posterior:
         return fold(self._buckets.rows, arms=ARMS, policy=self.policy, today=to_date(day))

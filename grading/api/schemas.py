@@ -38,10 +38,9 @@ class ReadReward(Reward):
     """The reward that holds, and how the bandits read it.
 
     `value` is what was settled. Where a trajectory or a journal decides, `calibrated` is what that is worth on the
-    judge's scale, in [0, 1], by version `calibration_version` of the calibration of the session's category: the number
-    of one session, cut to [0, 1], where a bandit reads sums. Both are null where nothing maps it: another source
-    decides, no session like it was judged yet, or no calibration is in force. `weight` is the chain's own, not what the
-    calibration says that such a session counts.
+    judge's scale, in [0, 1], by version `calibration_version` of the calibration of the session's category. Both are
+    null if another source decides, no session like it was judged yet, or no calibration is in force. `weight` is the
+    chain's own; an arm with verdicts counts a fallback less.
     """
 
     calibrated: float | None = None
@@ -225,10 +224,12 @@ class AssignmentOut(Schema):
 
 
 class SourceOut(Schema):
-    """What one source adds to an arm: `n` rewards of mean `mean` as given, worth `pseudo` observations, decayed.
+    """What one source adds to an arm: `n` rewards of mean `mean` as the bandit reads them, worth `pseudo` observations,
+    decayed.
 
-    `counts` is what one of them counts beside a verdict's 1; `mapped` their mean on the judge's scale, null where they
-    are read as they stand. The source `unscored` is sessions that nobody could grade, where the calibration reads them.
+    `counts` is what one of them counts beside a verdict's 1. `is_estimated`: the sessions' own grades are not read;
+    they are estimated from judged sessions like them, and are no evidence of their own. The source `unscored` is
+    sessions that nobody could grade.
     """
 
     source: str
@@ -236,7 +237,7 @@ class SourceOut(Schema):
     pseudo: float
     mean: float
     counts: float
-    mapped: float | None
+    is_estimated: bool
 
 
 class ArmOut(Schema):

@@ -40,7 +40,7 @@ from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
 from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session, Settlement
 from grading.models.agents import TokenScope
-from grading.reward import lessons, one_scale
+from grading.reward import calibrating, lessons
 from grading.reward.rewards import live
 from grading.vocabulary import WorkKind
 from gradingsite import telemetry
@@ -140,7 +140,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     if row is None:
         raise Http404
     reward, grades, said = live(row), list(row.grades.all()), provenance_of(row)
-    reader = one_scale.ScaleReader()
+    reader = calibrating.CalibrationReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.calibrate(row, decides, reward.value)
     return {
@@ -257,7 +257,7 @@ def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
     return {"bandit": name, "posterior_version": outlook.posterior.version, "arms": arms}
 
 
-def _with(row: Settlement | Grade, fields: Iterable[str], read: one_scale.Calibrated | None) -> dict[str, Any]:
+def _with(row: Settlement | Grade, fields: Iterable[str], read: calibrating.Calibrated | None) -> dict[str, Any]:
     """These fields of a row, and what its value is read as on the judge's scale, where anything maps it."""
     said = {name: getattr(row, name) for name in fields}
     return {**said, "calibrated": read and read.value, "calibration_version": read and read.version}

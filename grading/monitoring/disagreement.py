@@ -9,7 +9,7 @@ from grading.monitoring.change_points import changes, threshold
 from grading.monitoring.flag_rule import Flagged, FlagRule
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding
-from grading.reward import one_scale
+from grading.reward import calibrating
 from grading.reward.decide import CurrentGrades
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
@@ -26,7 +26,7 @@ class Disagreement(FlagRule):
     title = "Judge and trajectory disagree"
     means = (
         f"Flags a session whose verdict is {GAP:.1f} or more away from what its trajectory predicts, provided the "
-        "trajectory saw the whole log. The prediction uses the map to the judge’s scale; until there is one, the "
+        "trajectory saw the whole log. The prediction uses the bandit’s calibration; until there is one, the "
         f"usual difference between the two (the median of at least {pairs.LEAST_PAIRS} pairs, of the category if "
         "possible, otherwise of all). Opens when, for one harness and category, that difference drifts from its "
         f"past level (a CUSUM tuned to under one false alarm per site and year; stays open for {pairs.HOLDS.days} "
@@ -53,9 +53,6 @@ class Disagreement(FlagRule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         yield from found(pairs.judged(now), now)
-        for line in one_scale.current_lines():
-            if line.backwards:
-                yield backwards(line.source, line.view, (line.low, line.high))
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
         return next((each.sessions for each in self.look(now) if each.about == about), ())
@@ -66,8 +63,8 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
     is, and where nobody can say yet what a verdict should be beside such a number.
     """
     said, number = verdict.value or 0.0, fallback.value or 0.0
-    read = one_scale.calibrate(session, fallback)
-    if read is not None and read.pairs:
+    read = calibrating.calibrate(session, fallback)
+    if read is not None:
         expected, why = read.value, f"{read.value:.2f} on the judge's scale"
     else:
         usual = pairs.usual(session, verdict, fallback)
@@ -109,17 +106,3 @@ def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]
 
 def _above(difference: float) -> str:
     return f"{abs(difference):.2f} {'below' if difference < 0 else 'above'}"
-
-
-def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding:
-    """What to say of a fallback whose slope over arms may be 0 or less: how much higher a judge puts an arm that the
-    fallback puts 1 higher.
-    """
-    low, high = slope
-    about = f"{source}, view {view}" if view else source
-    how = "ranks backwards here" if high < 0 else "doesn’t rank arms as the judge does, or ranks them backwards here"
-    return Finding(
-        about=about,
-        detail=f"The {about} {how}: its slope over arms is between {low:+.2f} and {high:+.2f}, and above 0 was "
-        "expected. It is ignored until that changes.",
-    )

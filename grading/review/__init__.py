@@ -3,7 +3,7 @@
 In: flags, the random slice, people's answers. Out: people's grades, which take the one path of `rewards.settle`.
 Start with `queue` (how sessions come in, in which order, who has which), then `answers` (what people say, and undo) and
 `corrections`, through which every verdict of a person goes. random_slice, places: who is asked
-about by chance · calibration, recalibration, progress: how good judges and people are · unheard: five sessions of an
+about by chance · calibration, progress: how good judges and people are · unheard: five sessions of an
 arm that nothing speaks for
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.admin.models import LogEntry
 
-from bandit.models import Rectifier
+from bandit.models import CalibrationVersion
 from grading.models import (
     Alarm,
     AuditEvent,
@@ -40,7 +40,7 @@ class HistoryKind(StrEnum):
     RUBRIC = "rubric"
     RUN = "run"
     QUOTA = "quota"
-    RECTIFIER = "rectifier"
+    CALIBRATION = "calibration"
     CATEGORY = "category"
     SETTING = "setting"
     SIGN_IN = AuditKind.SIGN_IN.value
@@ -64,7 +64,7 @@ _KINDS = {
     HistoryKind.RUBRIC: "rubrics put in force",
     HistoryKind.RUN: "judged again",
     HistoryKind.QUOTA: "quota and its policy",
-    HistoryKind.RECTIFIER: "rectifier versions",
+    HistoryKind.CALIBRATION: "calibration versions",
     HistoryKind.CATEGORY: "categories set",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
@@ -229,11 +229,11 @@ def of_transition(row: QuotaTransition) -> HistoryEntry:
     )
 
 
-def of_rectifier(row: Rectifier) -> HistoryEntry:
-    moved = f"{len(row.offsets)} offset{'' if len(row.offsets) == 1 else 's'}"
-    what = f"switched the rectifier of {row.bandit.name} {'on' if row.enabled else 'off'}"
-    why = f"version {row.version}, {moved}" + (f": {row.note}" if row.note else "")
-    return HistoryEntry(at=row.created_at, kind=HistoryKind.RECTIFIER, pk=row.pk, who=row.by, what=what, why=why)
+def of_calibration(row: CalibrationVersion) -> HistoryEntry:
+    act = "put a calibration in force for" if row.enabled else "switched calibration off for"
+    why = f"version {row.version}" + (f": {row.note}" if row.note else "")
+    what = f"{act} the {row.bandit.name} bandit"
+    return HistoryEntry(at=row.created_at, kind=HistoryKind.CALIBRATION, pk=row.pk, who=row.by, what=what, why=why)
 
 
 def of_setting(row: LogEntry) -> HistoryEntry:

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.db.models import Q, QuerySet
 
-from bandit.models import Rectifier
+from bandit.models import CalibrationVersion
 from grading.days import midnight
 from grading.models import (
     Alarm,
@@ -200,11 +200,11 @@ _TABLES = (
         kinds=(HistoryKind.SETTING,),
     ),
     _Table(
-        rows=lambda: Rectifier.objects.select_related("bandit"),
-        read=acts.of_rectifier,
+        rows=lambda: CalibrationVersion.objects.filter(accepted=True, version__gt=1).select_related("bandit"),
+        read=acts.of_calibration,
         at="created_at",
         by="by",
-        kinds=(HistoryKind.RECTIFIER,),
+        kinds=(HistoryKind.CALIBRATION,),
     ),
     _Table(
         rows=AuditEvent.objects.all,

@@ -29,7 +29,7 @@ SHRINK = 5.0
 # What people are expected to move a reward by, before anybody has: by the kind of what they correct.
 PRIOR_FLAGGED, PRIOR_FALLBACK, PRIOR_JUDGE = 0.4, 0.2, 0.1
 WRITTEN_AT_ONCE = 500
-# How much more an answer in the random slice is worth: it teaches the recalibration too, which puts right the others
+# How much more an answer in the random slice is worth: it teaches the calibration too, which puts right the others
 # that are alike. Of two like sessions its own goes first, unless it is older by more than half a half-life.
 TEACHES = 1.5
 

@@ -4,5 +4,5 @@ In: signals, facts, a patch, a journal; verdicts and people's grades as rows. Ou
 at once, one settlement with an explanation of every step, and credits for the bandits.
 Start with `decide` (pure: how grades become a reward), then `rewards.settle` (the one path to it) and `sources`, which
 calls `trajectory`, `journal` and `consumption`. production: what a session brought about, in one sum
-explain: a decision as text · one_scale: fallbacks on the judge's scale · lessons: what each lesson is worth
+explain: a decision as text · judged_pairs, human_pairs: what calibrating fits · lessons: what each lesson is worth
 """

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from grading.models import Flag, Grade, JudgeJob, JudgeKey, Rubric, Session
 from grading.models.judging import JobState, Purpose
-from grading.reward import one_scale, rewards
+from grading.reward import calibrating, rewards
 from grading.reward.decide import MAX_READINGS, Decision, contests, decide, fallback, gap
 from grading.reward.explain import number
 from grading.reward.freshness import EvidenceState
@@ -76,8 +76,8 @@ def next_reading(session: Session) -> NextReading | None:
     fallback_view = fallback(views, policy)
     if fallback_view is not None:
         fallback_grade = next(grade for grade in grades if grade.pk == fallback_view.id)
-        calibrated = one_scale.calibrate(session, fallback_grade)
-        without_judge = calibrated.value if calibrated is not None and calibrated.pairs else None
+        calibrated = calibrating.calibrate(session, fallback_grade)
+        without_judge = None if calibrated is None else calibrated.value
     flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
     why = why_again(decision, without_judge=without_judge, flagged=flagged)
     if not why:

@@ -20,6 +20,7 @@ from grading.screens.arms import model_names
 from grading.screens.arms import view as arms
 from grading.screens.bandit import page as bandits
 from grading.screens.bulk import view as bulk
+from grading.screens.calibration import card as calibration_card
 from grading.screens.calibration import view as calibration
 from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
@@ -41,8 +42,6 @@ from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
 from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
-from grading.screens.scale import rectifier
-from grading.screens.scale import view as scales
 from grading.screens.session import late_words, raw, transcript
 from grading.screens.session import view as session
 from grading.screens.sessions import saved_views
@@ -84,8 +83,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("bandits/<slug:name>/arms/<int:pk>/", "arm", arms.detail, "bandit.view_arm"),
     ("bandits/model/unnamed/", "models", model_names.show, "bandit.view_arm"),
     ("bandits/<slug:name>/policy/", "policy", policy.show, OPERATE),
-    ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
-    ("bandits/<slug:name>/scale/", "scale", scales.change, "bandit.change_bandit"),
+    ("bandits/<slug:name>/calibration/", "bandit_calibration", calibration_card.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
     ("quota/costs/", "costs", costs.show, "grading.view_quota"),
     ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),

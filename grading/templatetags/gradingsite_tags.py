@@ -68,16 +68,11 @@ def signed_units(value: float | None) -> str:
     return _signed(value, lambda units: f"{units:.2f}".removeprefix("0"))
 
 
-@register.filter
-def coefficient(value: float | None) -> str:
-    """A slope, which may pass 1 and be below 0: 1.32, .46, −.12."""
+def _signed(value: float | None, write: Callable[[float], str]) -> str:
     if value is None:
         return DASH
-    return ("−" if value < 0 else "") + f"{abs(value):.2f}".removeprefix("0")
-
-
-def _signed(value: float | None, write: Callable[[float], str]) -> str:
-    return DASH if value is None else f"{'−' if value < 0 else '+'}{write(abs(value))}"
+    size = write(abs(value))
+    return f"{'−' if value < 0 and size != write(0.0) else '+'}{size}"
 
 
 @register.filter

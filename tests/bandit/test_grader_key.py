@@ -33,7 +33,7 @@ def give(observation, value=0.5, *, day=DAY, renew=False, source="journal", **ke
         )
 
 
-def posterior(**rectifier):
+def posterior():
     bandit = category()
     arms = list(bandit.arms.values_list("name", flat=True))
     found = read(bandit, policy_of(bandit), arms, DAY + timedelta(days=1))
@@ -59,12 +59,12 @@ def test_a_row_says_all_of_it_from_either_table():
 
 
 def test_how_rewards_are_told_apart_moves_no_bit(monkeypatch):
-    """Each sum is moved by the rectifier, and clipped, as one: however many agents and views it came from."""
-    from bandit.core.recalibration import Offset
-    from bandit.versions import set_rectifier
+    """Each sum is moved by its offset, and clipped, as one: however many agents and views it came from."""
+    from bandit.core.machine_human import Offset
+    from bandit.versions import set_calibration
 
     offset = Offset(arm="code", source="journal", stratum="", offset=-0.4, pairs=20, low=-0.5, high=-0.3)
-    set_rectifier("category", [offset], version=1, by="otto")
+    set_calibration("category", None, [offset], version=2, by="otto")
     values = (0.1, 0.2, 0.9, 0.3)
     for n, value in enumerate(values):
         give(f"s{n}", value)

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bandit.core.machine_human import MachineHumanPair, advise_cap
 from bandit.core.policy import MIN_HALF_LIFE, memory
-from bandit.core.recalibration import MachineHumanPair, advise_cap
 from bandit.models import Bandit, UnknownBandit
 from bandit.policies import NUMBERS, costs_of, find_policy_version, new_site_numbers, numbers_of, preview, set_policy
 from bandit.reading import policy_of, rows_of, version_of

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from bandit.core.calibration import CalibrationLine, Scale
+from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold, plain_means
 from bandit.core.table import RewardRow
@@ -21,31 +21,20 @@ WHAT = "The posterior"
 TODAY = date(2026, 3, 31)
 PLAIN = Policy(weights={"judge": 1.0, "human": 1.0, "journal": 0.3}, evidence_scale=6.0, version="golden")
 FREE = replace(PLAIN, evidence_scale=None)
-LINE = CalibrationLine(
-    source="journal",
-    version="journal/1",
-    view="",
-    slope=1.5,
-    intercept=0.1,
-    low=0.9,
-    high=2.1,
-    centre=0.3,
-    doubt=0.002,
-    slope_doubt=0.04,
-    spread=0.008,
-    residual=0.02,
-    offsets={"code": 0.05},
-    pairs={"code": 12, "news": 3},
+CALIBRATION = FallbackCalibration(
+    sources=("journal",),
+    kinds=(
+        KindEstimate(source="journal", shift=0.3, difference=-0.1, by_arm={"code": -0.15}, pairs={"code": 12}),
+        KindEstimate(source="unscored", reason="nothing_observable", difference=-0.2, pairs={"news": 4}),
+    ),
 )
-SCALE = Scale(sources=("journal",), lines=(LINE,), weights={"journal": 0.4}, latest=TODAY)
 
 
 def of(arm, value, *, age=0, n=1, source="judge", spread=0.0, **more):
     """`n` rewards around `value`, half of them `spread` above it and half below."""
-    version = "journal/1" if source == "journal" else ""
     q = n * round((value**2 + spread**2) * 1e12)
     day = TODAY - timedelta(days=age)
-    return RewardRow(arm=arm, source=source, version=version, day=day, n=n, s=n * round(value * 1e6), q=q, **more)
+    return RewardRow(arm=arm, source=source, day=day, n=n, s=n * round(value * 1e6), q=q, **more)
 
 
 BUSY = [
@@ -54,6 +43,12 @@ BUSY = [
     of("code", 0.5, age=2, n=9, source="journal", spread=0.1),
     of("news", 0.2, age=5, n=4, source="human"),
     of("triage", 0.9, age=200, n=5),
+]
+MIXED = [
+    *BUSY,
+    of("news", 0.0, age=3, n=6, source="unscored", view="nothing_observable"),
+    of("triage", 0.2, age=4, n=2, source="journal"),
+    of("code", 0.0, age=3, n=6, source="unscored", view="format_blind"),
 ]
 COSTLY = [
     of("code", 0.8, n=4, age=1, cost=8_000_000, costed=4),
@@ -141,29 +136,17 @@ TABLE = {
         (9.026039608, 3.014714268, 0.749113427),
         (0.574485848, 6.0),
     ),
-    "on the judge's scale": (
-        (112.414498766, 39.804216865, 0.742572866),
-        (28.369089978, 53.223996658, 0.383466874),
-        (9.223612054, 2.817141822, 0.765577797),
-        (0.610005149, 6.0),
+    "calibrated": (
+        (89.107533403, 42.891038991, 0.689960316),
+        (23.905726423, 57.687360212, 0.34065472),
+        (8.808065699, 3.232688176, 0.731287239),
+        (0.589232289, 6.0),
     ),
-    "on the judge's scale, capped": (
-        (31.013183512, 10.986816488, 0.738516835),
-        (14.029733486, 27.970266514, 0.393266787),
-        (8.838310138, 3.188621816, 0.734505948),
-        (0.607932221, 3.965063956),
-    ),
-    "read below nothing": (
-        (93.041509235, 59.177206396, 0.644667815),
-        (28.303642463, 53.289444172, 0.378012914),
-        (8.888982051, 3.151771824, 0.737691964),
-        (0.54984583, 6.0),
-    ),
-    "read above everything": (
-        (114.567053158, 37.651662473, 0.753451205),
-        (28.376361924, 53.216724712, 0.384072869),
-        (9.260793165, 2.77996071, 0.768676223),
-        (0.616689518, 6.0),
+    "calibrated, with a scale of its own": (
+        (61.683916279, 29.662517113, 0.686513453),
+        (17.32156619, 40.69534137, 0.351452744),
+        (8.457662671, 3.569284939, 0.703007848),
+        (0.587435805, 3.967368868),
     ),
     "forgotten": (
         (7.226136404, 4.773863596, 0.602178034),
@@ -173,39 +156,33 @@ TABLE = {
     ),
 }
 EVIDENCE = {
-    # case: of each arm its sources: rewards, pseudo-observations, mean, what one counts, mean on the judge's scale
+    # case: of each arm its sources: rewards, pseudo-observations, mean, what one counts, whether they are estimated
     "much": {
-        "code": (("journal", 9, 15.165107428, 0.5, 0.3, None), ("judge", 30, 119.998572394, 0.735, 1.0, None)),
-        "news": (("human", 4, 20.348735805, 0.2, 1.0, None), ("judge", 18, 49.24435083, 0.4, 1.0, None)),
-        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, None),),
+        "code": (("journal", 9, 15.165107428, 0.5, 0.3, False), ("judge", 30, 119.998572394, 0.735, 1.0, False)),
+        "news": (("human", 4, 20.348735805, 0.2, 1.0, False), ("judge", 18, 49.24435083, 0.4, 1.0, False)),
+        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, False),),
     },
     "a cap on journals": {
-        "code": (("journal", 9, 2.0, 0.5, 0.039564507, None), ("judge", 30, 119.998572394, 0.735, 1.0, None)),
-        "news": (("human", 4, 20.348735805, 0.2, 1.0, None), ("judge", 18, 49.24435083, 0.4, 1.0, None)),
-        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, None),),
+        "code": (("journal", 9, 2.0, 0.5, 0.039564507, False), ("judge", 30, 119.998572394, 0.735, 1.0, False)),
+        "news": (("human", 4, 20.348735805, 0.2, 1.0, False), ("judge", 18, 49.24435083, 0.4, 1.0, False)),
+        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, False),),
     },
     "a cap on all evidence": {
-        "code": (("judge", 25, 60.0, 0.9, 0.439137986, None),),
-        "news": (("judge", 2, 10.868683971, 0.4, 1.0, None),),
+        "code": (("judge", 25, 60.0, 0.9, 0.439137986, False),),
+        "news": (("judge", 2, 10.868683971, 0.4, 1.0, False),),
     },
-    "on the judge's scale": {
-        "code": (("journal", 9, 20.220143237, 0.5, 0.4, 0.9), ("judge", 30, 119.998572394, 0.735, 1.0, None)),
-        "news": (("human", 4, 20.348735805, 0.2, 1.0, None), ("judge", 18, 49.24435083, 0.4, 1.0, None)),
-        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, None),),
+    "calibrated": {
+        "code": (("journal", 9, 0.0, 0.585, 0.0, True), ("judge", 30, 119.998572394, 0.735, 1.0, False)),
+        "news": (
+            ("human", 4, 20.348735805, 0.2, 1.0, False),
+            ("judge", 18, 49.24435083, 0.4, 1.0, False),
+            ("unscored", 6, 0.0, 0.163636364, 0.0, True),
+        ),
+        "triage": (("journal", 2, 0.0, 0.8, 0.0, True), ("judge", 5, 0.040753876, 0.9, 1.0, False)),
     },
     "one of tomorrow": {},
-    "a source without weight": {"code": (("floor", 1, 0.0, 0.8, 0.0, None),)},
-    "read below nothing": {
-        "code": (("journal", 9, 20.220143237, 0.5, 0.4, 0.0), ("judge", 30, 119.998572394, 0.735, 1.0, None)),
-        "news": (("human", 4, 20.348735805, 0.2, 1.0, None), ("judge", 18, 49.24435083, 0.4, 1.0, None)),
-        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, None),),
-    },
-    "read above everything": {
-        "code": (("journal", 9, 20.220143237, 0.5, 0.4, 1.0), ("judge", 30, 119.998572394, 0.735, 1.0, None)),
-        "news": (("human", 4, 20.348735805, 0.2, 1.0, None), ("judge", 18, 49.24435083, 0.4, 1.0, None)),
-        "triage": (("judge", 5, 0.040753876, 0.9, 1.0, None),),
-    },
-    "forgotten": {"code": (("judge", 1, 0.0, 0.8, 0.0, None),)},
+    "a source without weight": {"code": (("floor", 1, 0.0, 0.8, 0.0, False),)},
+    "forgotten": {"code": (("judge", 1, 0.0, 0.8, 0.0, False),)},
 }
 MEANS = {
     "nothing": {},
@@ -213,9 +190,9 @@ MEANS = {
     "a cap on journals": {"code": 0.7203125, "news": 0.363636364, "triage": 0.9},
     "much": {"code": 0.71559633, "news": 0.363636364, "triage": 0.9},
     "a price": {"code": 0.6, "news": 0.75, "triage": 0.65},
+    "calibrated": {"code": 0.700384615, "news": 0.320779221, "triage": 0.871428571},
     "a source without weight": {},
     "offsets": {"code": 0.699082569, "news": 0.363636364, "triage": 0.9},
-    "on the judge's scale": {"code": 0.752678571, "news": 0.363636364, "triage": 0.9},
 }
 CASES = {
     "nothing": ([], PLAIN),
@@ -235,11 +212,9 @@ CASES = {
     "a cap on all evidence, with a scale of its own": (MANY, replace(FREE, evidence_cap=20.0)),
     "a price": (COSTLY, replace(PLAIN, cost_weight=0.1)),
     "little salience": ([of("code", 0.8, n=4, salience=25)], PLAIN),
-    "offsets": (BUSY, replace(PLAIN, rectifier={("code", "journal", ""): -0.2})),
-    "on the judge's scale": (BUSY, replace(PLAIN, scale=SCALE)),
-    "on the judge's scale, capped": (BUSY, replace(FREE, scale=SCALE, evidence_cap=30.0)),
-    "read below nothing": (BUSY, replace(PLAIN, scale=SCALE, rectifier={("code", "journal", ""): -1.0})),
-    "read above everything": (BUSY, replace(PLAIN, scale=SCALE, rectifier={("code", "journal", ""): 0.5})),
+    "offsets": (BUSY, replace(PLAIN, offsets={("code", "journal", ""): -0.2})),
+    "calibrated": (MIXED, replace(PLAIN, calibration=CALIBRATION)),
+    "calibrated, with a scale of its own": (MIXED, replace(FREE, calibration=CALIBRATION)),
     "forgotten": ([of("code", 0.8, age=200)], replace(PLAIN, half_life=0.1)),
 }
 ARMS = ("code", "news", "triage")
@@ -267,8 +242,7 @@ def evidence(case):
     found = folded(case)
     return {
         name: tuple(
-            (e.source, e.n, rounded(e.pseudo), rounded(e.mean), rounded(e.counts), rounded(e.mapped))
-            for e in arm.evidence
+            (e.source, e.n, rounded(e.pseudo), rounded(e.mean), rounded(e.counts), e.is_estimated) for e in arm.evidence
         )
         for name, arm in found.arms.items()
         if arm.evidence

@@ -10,7 +10,7 @@ import pytest
 from bandit.core import change
 from bandit.core.advice import jumps
 from bandit.core.agents import agent_caps
-from bandit.core.calibration import Scale
+from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold, plain_means
 from bandit.core.table import MICRO, RewardRow, RewardRows, distinct, sum_by_key
@@ -20,13 +20,14 @@ pytestmark = pytest.mark.pure
 TODAY = date(2026, 3, 31)
 ARMS = ("a", "b", "c")
 WEIGHTS = {"judge": 1.0, "human": 1.0, "journal": 0.3, "trajectory": 0.2}
-START = Scale(sources=("journal", "trajectory"), floored=("failed",))
+TRAJECTORY = KindEstimate(source="trajectory", shift=0.1, difference=-0.05, pairs={"a": 7})
+CALIBRATION = FallbackCalibration(sources=("journal", "trajectory"), kinds=(TRAJECTORY,))
 POLICIES = [
     Policy(weights=WEIGHTS, follows_change=True, agent_cap=3, **numbers)
     for numbers in (
         {},
-        {"scale": START, "standings": {"stale": 0.3}},
-        {"rectifier": {("a", "judge", ""): 0.1, ("b", "journal", ""): -0.2}},
+        {"calibration": CALIBRATION, "standings": {"stale": 0.3}},
+        {"offsets": {("a", "judge", ""): 0.1, ("b", "journal", ""): -0.2}},
         {"baseline": {"code": 0.05, "news": -0.1}, "half_life": 5.0},
         {"varies_by_day": True, "standings": {"stale": 0.3}},
     )

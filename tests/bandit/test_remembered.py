@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from bandit import audit, ledger, reading, versions
-from bandit.core.recalibration import Offset
+from bandit.core.machine_human import Offset
 from bandit.erasure import permit
 from bandit.models import Arm, Bandit, Bucket, PolicyVersion
 from bandit.reading import outlook, policy_of, posterior_of, rows_of, site_day
@@ -61,8 +61,8 @@ class TestWhatIsRemembered:
             erase,
             spoil_and_replay,
             lambda: PolicyVersion.objects.create(bandit=category, version=7, half_life_days=3, by="olga"),
-            lambda: versions.set_rectifier("category", [offset], version=1, by="olga"),
-            lambda: versions.switch_off_rectifier("category", version=2, by="olga"),
+            lambda: versions.set_calibration("category", None, [offset], version=2, by="olga"),
+            lambda: versions.switch_off_calibration("category", version=3, by="olga"),
             lambda: Arm.objects.create(bandit=category, name="brand-new"),
             lambda: Arm.objects.filter(name="code").update(paused=True),
         ]
@@ -72,7 +72,7 @@ class TestWhatIsRemembered:
             assert says_the_same()
             held = posterior_of("category", NOW)
             seen.add((held.posterior.version, *held.chances))
-        assert len(seen) == len(changes) - 2  # the replay and the rectifier's end lead back to what was before
+        assert len(seen) == len(changes) - 1  # the replay leads back to what was before
 
     def test_the_next_day_is_another_reading(self):
         reward("s1", code=0.9)

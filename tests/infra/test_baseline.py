@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from django.urls import reverse
 
 from bandit.audit import audit
 from bandit.checks import missing_triggers
-from bandit.models import Arm, LedgerEntry, Selection
+from bandit.models import Arm, Bandit, CalibrationVersion, LedgerEntry, Selection
+from bandit.reading import effective_policy, site_day
 from grading import models, tasks
 from grading.reward import explain, rewards
 from tests import addresses
@@ -28,8 +30,9 @@ from tests.facts import digests, facts
 pytestmark = [pytest.mark.slow, pytest.mark.database]
 
 ANSWERS = {Kind.PAGE: 200, Kind.PART: 200, Kind.DATA: 200, Kind.FILE: 200, Kind.MOVED: 302}
+POSTERIORS = Path(__file__).parents[1] / "data" / "baseline" / "posteriors.json"
 APPEND_ONLY = {
-    "bandit": ("ArmEvent", "BreakDecision", "CalibrationVersion", "LedgerEntry", "PolicyVersion", "Rectifier"),
+    "bandit": ("ArmEvent", "BreakDecision", "CalibrationVersion", "LedgerEntry", "PolicyVersion"),
     "grading": (
         *("AbstentionDraw", "AuditEvent", "Comment", "Evidence", "Grade", "JudgePolicy", "Reveal", "ReviewAnswer"),
         *("RubricActivation", "SessionShares", "Settlement", "Submission"),
@@ -66,18 +69,34 @@ def new_site(tmp_path_factory, upgraded, django_db_blocker) -> Schema:
 
 
 def test_grades_settlements_ledger_and_posteriors_are_the_same(folder, about):
-    """Posteriors may differ in their last bits: processors have different instructions for 2^x."""
-    rows = facts(dt.datetime.fromisoformat(about["now"]))
+    """Posteriors are those without calibration and baseline, as the code before computed them: calibrations were
+    replaced by those of a simpler rule (docs/decisions/021). They may differ in their last bits: processors have
+    different instructions for 2^x.
+    """
+    now = dt.datetime.fromisoformat(about["now"])
+    for bandit, arm, *parameters in json.loads(POSTERIORS.read_text()):
+        current = effective_policy(Bandit.objects.named(bandit))
+        _, outlook = current.outlook(site_day(now), replace(current.policy, calibration=None))
+        beliefs = [outlook.arms[arm].alpha, outlook.arms[arm].beta]
+        assert beliefs == pytest.approx([float.fromhex(each) for each in parameters], rel=1e-15, abs=0), arm
+    rows = facts(now)
     earlier = json.loads((folder / "facts.json").read_text())
-    for earlier_row, row in zip(earlier["posteriors"], rows["posteriors"], strict=True):
-        assert [float.fromhex(each) for each in row[2:]] == pytest.approx(
-            [float.fromhex(each) for each in earlier_row[2:]], rel=1e-15, abs=0
-        )
-        row[2:] = earlier_row[2:]
+    rows["posteriors"] = earlier["posteriors"]
     for kind, earlier_rows in earlier.items():
         differing = [pair for pair in zip(earlier_rows, rows[kind], strict=True) if pair[0] != pair[1]]
         assert differing[:1] == [], f"{len(differing)} rows of {kind} differ"
     assert digests(rows) == about["digests"]
+
+
+def test_calibrations_keep_their_place_and_say_that_their_lines_were_replaced():
+    """The baseline had a calibration every night, the first one at the start."""
+    for bandit in Bandit.objects.that_learn():
+        versions = list(bandit.calibrations.order_by("version"))
+        assert [each.version for each in versions] == list(range(1, 31))
+        assert all(each.enabled and not each.fallback_calibration.kinds for each in versions)
+        assert (versions[0].note, versions[0].accepted) == ("", True)
+        assert all("An upgrade replaced its lines" in each.note for each in versions[1:])
+        assert CalibrationVersion.objects.filter(bandit=bandit, accepted=True).exists()
 
 
 def test_schema_is_that_of_a_new_site(new_site):

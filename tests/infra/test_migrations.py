@@ -2,13 +2,18 @@
 
 import ast
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
+from bandit.checks import missing_triggers
+from bandit.models import CalibrationVersion
 from tests.databases import database, schema
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +61,42 @@ def seeds() -> dict[str, list[Any]]:
         fields = [field.attname for field in model._meta.concrete_fields if field.attname != "created_at"]
         found[label] = list(model.objects.order_by("pk").values(*fields))
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_rectifiers_and_calibrations_become_one_chain(tmp_path):
+    """Lines are dropped with a note; offsets of judges stay, those of grades that lines had mapped don't."""
+    lines = {"sources": ["journal", "trajectory"], "lines": [{"source": "trajectory"}], "latest": None}
+    judges, journals = ({"source": source, "offset": 0.1} for source in ("judge", "journal"))
+    with database("chain", tmp_path):
+        executor = MigrationExecutor(connection)
+        others = [node for node in executor.loader.graph.leaf_nodes() if node[0] != "bandit"]
+        old = executor.migrate([("bandit", "0030_remove_unused_columns"), *others]).apps
+        versions, rectifiers = (old.get_model("bandit", name) for name in ("CalibrationVersion", "Rectifier"))
+        bandit = old.get_model("bandit", "Bandit").objects.get(name="category")
+        start = versions.objects.get(bandit=bandit)
+
+        def at(hours: int, **fields: Any) -> dict[str, Any]:
+            return {"bandit": bandit, "by": "olga", "created_at": start.created_at + timedelta(hours=hours), **fields}
+
+        versions.objects.create(**at(1, version=2, scale=lines, target="m-1", note="looked at"))
+        rectifiers.objects.create(**at(2, version=1, offsets=[judges, journals]))
+        versions.objects.create(**at(3, version=3, enabled=False, accepted=True))
+        rectifiers.objects.create(**at(4, version=2, enabled=False))
+        call_command("migrate", verbosity=0)
+        chain = list(CalibrationVersion.objects.filter(bandit__name="category").order_by("version"))
+        assert missing_triggers(["bandit_calibrationversion"]) == []
+    dropped = "An upgrade replaced its lines by the start of a simpler rule."
+    assert [(each.version, each.enabled, each.accepted, each.note) for each in chain] == [
+        (1, True, True, ""),
+        (2, True, False, f"looked at {dropped}"),
+        (3, True, True, ""),
+        (4, True, True, ""),
+        (5, False, True, ""),
+    ]
+    first = {"sources": ["journal", "trajectory"], "kinds": [], "latest": None}
+    assert [each.fallbacks for each in chain] == [first, first, first, None, None]
+    assert [each.offsets for each in chain] == [[], [], [judges], [judges], []]
+    assert [each.by for each in chain[1:]] == ["olga"] * 4

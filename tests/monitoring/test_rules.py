@@ -4,7 +4,6 @@ import datetime as dt
 import json
 import random
 import uuid
-from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -12,7 +11,7 @@ import time_machine
 from django.utils import timezone
 
 from bandit import versions
-from bandit.core.calibration import starting_line
+from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Arm
 from grading import monitoring, review
 from grading.models import Flag, Grade, Session
@@ -21,7 +20,7 @@ from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.drift import Drift
 from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.repeated import Repeated
-from grading.reward import one_scale, rewards
+from grading.reward import rewards
 from grading.vocabulary import Source, Status
 from tests.casts import logs
 from tests.casts.page import flat
@@ -370,30 +369,20 @@ def test_another_rubric_begins_another_series(site):
     assert look(Disagreement()) == {}
 
 
-def calibrated(**fields):
-    """Put a map of whole logs to the judge's scale in force: r' = .4 + r, with these fields otherwise."""
-    line = replace(
-        starting_line("trajectory", shift=0.4), version="trajectory/2", view="full", pairs={"code": 40}, **fields
-    )
-    scale = replace(one_scale.START, lines=(line,), weights={"trajectory": 0.3})
-    versions.set_calibration("category", scale, version=2, by="otto")
+def calibrate():
+    """Put a calibration in force that reads trajectories .4 higher."""
+    kind = KindEstimate(source="trajectory", shift=0.4, pairs={"code": 40})
+    fallbacks = FallbackCalibration(sources=("journal", "trajectory"), kinds=(kind,))
+    versions.set_calibration("category", fallbacks, version=2, by="otto")
 
 
-def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale(site):
-    calibrated()
+def test_with_a_calibration_the_two_are_compared_on_the_judges_scale(site):
+    calibrate()
     both(site, 0.9, 0.2)
     assert flags("A3") == {}
     session = both(site, 0.15, 0.2)
     assert list(flags("A3")) == [session.external_id]
     assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"), [(-0.2, 0.4, "ranks them backwards here"), (-0.9, -0.1, "full ranks")]
-)
-def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
-    calibrated(backwards=True, low=low, high=high)
-    assert words in look(Disagreement())["trajectory, view full"]
 
 
 # --- drift ------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ CORES = {
     ),
     "calibrate": Core(
         sources=("bandit/core/calibration.py",),
-        tests=("tests/bandit/test_calibration_golden.py", "tests/bandit/test_calibration.py"),
+        tests=("tests/bandit/test_calibration.py", "tests/bandit/test_posterior_golden.py"),
     ),
     "posterior": Core(
         sources=("bandit/core/posterior.py",),

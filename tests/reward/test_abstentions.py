@@ -16,16 +16,16 @@ from bandit.selection import complete, select
 from grading import review
 from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
-from grading.review import priority, promises, recalibration
+from grading.review import priority, promises
 from grading.review.trust import trust
-from grading.reward import lessons, rewards
+from grading.reward import calibrating, lessons, rewards
 from grading.screens.bandit import record, travel
 from grading.vocabulary import Outcome, Reason, Source
 from tests import addresses, world
 from tests.addresses import Kind
+from tests.casts import calibration as calibration_cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import quota as quota_cast
-from tests.casts import scale as scale_cast
 from tests.casts.lesson import lesson
 from tests.casts.page import flat
 from tests.site import NOON
@@ -214,7 +214,7 @@ def figures():
             repr(baseline_of(bandit, NOON.date())),
             consumption_of_all(bandit, NOON.date()),
             consumption_feedback(rows, ["news"], version, NOON.date()),
-            repr(recalibration.proposal(name, NOON).offsets),
+            repr(calibrating.proposal(name, NOON).offsets),
         )
     found["lessons"] = repr(lessons.load_lessons(Bandit.objects.get(name="lesson"), NOON))
     found["trust"] = repr(trust(NOON))
@@ -234,7 +234,7 @@ def screens(client, rows):
             said = re.sub(rb'(csrfmiddlewaretoken" value|name="bulk" value)="[^"]*"', b"", text)
             said = re.sub(rb",\s+\d+ not graded|<p class=\"only-seen\">.*?</p>", b"", said, flags=re.DOTALL)
             # What the next calibration would move: it is fitted to read abstentions.
-            said = re.sub(rb'<section class="card" id="scale">.*?</section>', b"", said, flags=re.DOTALL)
+            said = re.sub(rb'<section class="card" id="calibration">.*?</section>', b"", said, flags=re.DOTALL)
             found[url] = re.sub(rb"\s+", b" ", said)
     return found
 
@@ -283,10 +283,10 @@ def test_fifty_abstentions_beside_ten_rewards_move_no_figure(site, settings, dja
 
 def read_by_a_calibration(site):
     """Judged sessions, judged abstentions and what they say of the others, in force."""
-    scale_cast.pairs(4, code=(0.2, 0.5), infra=(0.5, 0.8))
+    calibration_cast.pairs(4, code=(0.2, 0.5), infra=(0.5, 0.8))
     for number in range(6):
-        scale_cast.judged(None, 0.3, arm="code", ago=scale_cast.DAY * (number % 3 + 1))
-    scale_cast.put(site.person("otto", "operator"))
+        calibration_cast.judged(None, 0.3, arm="code", ago=calibration_cast.DAY * (number % 3 + 1))
+    calibration_cast.put(site.person("otto", "operator"))
 
 
 def test_abstentions_that_are_read_are_rewards_nowhere(site, client):
@@ -312,30 +312,33 @@ def test_abstentions_that_are_read_are_rewards_nowhere(site, client):
 
     before = said()
     for _ in range(9):
-        silent(site, category="code", ended_at=NOON - scale_cast.DAY, cost_usd=5.0)
+        silent(site, category="code", ended_at=NOON - calibration_cast.DAY, cost_usd=5.0)
     rows = rows_of(bandit, policy_of(bandit), today)
     assert sum(row.n for row in rows if row.source == "unscored") == 9
     assert said() == before
     page = flat(client.get("/bandits/category/"))
     assert "10 sessions, 9 not graded" in page
-    assert "9 not graded, read as" in page
+    assert "9 not graded: estimated at ≈ " in page
     assert "unscored</option>" not in page
 
 
-def test_they_count_as_what_no_judge_stands_behind(site, client):
+def test_they_are_no_evidence_of_their_own(site, client):
     read_by_a_calibration(site)
     for _ in range(30):
-        silent(site, category="news", ended_at=NOON - scale_cast.DAY)
+        silent(site, category="news", ended_at=NOON - calibration_cast.DAY)
+        silent(site, category="code", ended_at=NOON - calibration_cast.DAY)
+    arms = posterior_of("category", NOON).arms
+    assert [each.pseudo for each in arms["news"].evidence] == [0]
+    assert {each.source: each.pseudo for each in arms["code"].evidence}["unscored"] == 0
     client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/bandits/category/"))
     row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
-    assert re.search(r"30 sessions without a confirmed grade count as \d+\.\d obs", re.sub(r"\s+", " ", row))
-    assert '<rect class="f-unscored"' in row
+    assert "no graded session yet" in row
 
 
 def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(site, rita):
     read_by_a_calibration(site)
-    made = [silent(site, category="code", ended_at=NOON - scale_cast.DAY) for _ in range(5)]
+    made = [silent(site, category="code", ended_at=NOON - calibration_cast.DAY) for _ in range(5)]
     effects = {(each.bandit, each.arm): each for each in promises.effects([(made[0], 0.9)])}
     review.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
     now = posterior_of("category", NOON).arms["code"]
@@ -345,7 +348,7 @@ def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(site, rita):
 def test_merging_arms_takes_abstentions_along_in_the_preview_too(site):
     read_by_a_calibration(site)
     for _ in range(5):
-        silent(site, category="social", ended_at=NOON - scale_cast.DAY)
+        silent(site, category="social", ended_at=NOON - calibration_cast.DAY)
     social, code = (Arm.objects.resolve("category", name) for name in ("social", "code"))
     promised = merging.preview_merge(social, code, NOON).after
     merging.merge(social, code, by="otto")
@@ -353,12 +356,12 @@ def test_merging_arms_takes_abstentions_along_in_the_preview_too(site):
     assert promised.arms["code"].mean == pytest.approx(now.mean)
 
 
-def test_recalibration_has_no_stratum_of_them(site, rita):
+def test_no_offset_is_of_them(site, rita):
     read_by_a_calibration(site)
     for _ in range(5):
         silent(site, category="code")
-    session = scale_cast.fell_back(0.2, arm="code")
+    session = calibration_cast.fell_back(0.2, arm="code")
     ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
     review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="looked at it")
-    offsets = recalibration.proposal("category", NOON).offsets
+    offsets = calibrating.proposal("category", NOON).offsets
     assert {each.source for each in offsets} == {"trajectory"}

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from bandit import audit, versions
-from bandit.core.calibration import CalibrationLine, Scale
+from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Bandit, CalibrationVersion, LedgerEntry
 from grading import judging, monitoring
 from grading.intake import erasing, regrading
@@ -24,7 +24,6 @@ from grading.witness import Witness
 from tests.casts import logs
 from tests.incidents.helpers import simulated, work
 from tests.reward.test_chain import POLICY
-from tests.site import NOON
 from tests.stories.test_seed_000 import NOTE, TASK, TWEET, ideas
 
 pytestmark = pytest.mark.django_db
@@ -256,14 +255,11 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, s
     session = site.upload("s-1", logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT)).session
     one()
     assert samples(session) == []
-    held = session.grades.filter(source=Source.TRAJECTORY).latest("pk")
-    line = CalibrationLine(
-        source="trajectory", version=held.version, view=held.evidence["view"], slope=0.0, intercept=0.4, low=0.5,
-        high=1.5, centre=0.5, doubt=0.01, slope_doubt=0.01, spread=0.01, residual=0.01, pairs={"code": 40},
-    )  # fmt: skip
-    scale = Scale(lines=(line,), weights={"trajectory": 0.3}, sources=("trajectory",), latest=NOON.date())
+    value = session.grades.filter(source=Source.TRAJECTORY).latest("pk").value
+    kind = KindEstimate(source="trajectory", shift=0.4 - value, pairs={"code": 40})
+    fallbacks = FallbackCalibration(kinds=(kind,), sources=("trajectory",))
     version = versions.latest(CalibrationVersion, Bandit.objects.named("category")).version + 1
-    versions.set_calibration("category", scale, version=version, by="olga")
+    versions.set_calibration("category", fallbacks, version=version, by="olga")
     judging.read_again(session)
     assert [job.sample for job in samples(session)] == [2]
 

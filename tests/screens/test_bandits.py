@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit import arms
 from bandit.core.advice import AdviceKind
-from bandit.models import Arm, Bandit, LedgerEntry, Rectifier, Selection
+from bandit.models import Arm, Bandit, CalibrationVersion, LedgerEntry, Selection
 from bandit.reading import posterior_of
 from bandit.selection import complete, preview, select, what_if_without
 from grading.models import QuotaTransition
@@ -99,11 +99,11 @@ def test_what_was_known_then_leaves_out_a_later_correction(site, reviewer):
     assert 'href="?at=2026-03-25"' in then
 
 
-def test_the_policy_and_the_recalibration_are_those_in_force_then(site, reviewer):
+def test_the_policy_and_the_calibration_are_those_in_force_then(site, reviewer):
     graded(site, 0.2, ago=9 * DAY)
     category = Bandit.objects.get(name="category")
-    Rectifier.objects.create(
-        bandit=category, version=1, by="otto", created_at=NOON - 2 * DAY,
+    CalibrationVersion.objects.create(
+        bandit=category, version=2, by="otto", created_at=NOON - 2 * DAY,
         offsets=[{"arm": "cross-repo", "source": "judge", "stratum": "", "offset": 0.3}],
     )  # fmt: skip
     version = helpers.policy(half_life_days=7.0)
@@ -111,8 +111,8 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(site, reviewer
         opened(reviewer, f"{PAGE}{query}").context["belief"]
         for query in ("?known=2026-03-28T00:00", "?known=2026-03-30T00:00", "")
     )
-    assert (earlier.rectifier, earlier.version.half_life_days) == (None, 45)
-    assert (later.rectifier.version, later.version.half_life_days) == (1, 45)
+    assert (earlier.is_calibrated, earlier.version.half_life_days) == (False, 45)
+    assert (later.calibration.version, later.is_calibrated, later.version.half_life_days) == (2, True, 45)
     assert (now.version, now.version.half_life_days) == (version, 7)
 
 

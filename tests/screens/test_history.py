@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
-from bandit.models import Arm, Bandit, Rectifier
+from bandit.models import Arm, Bandit, CalibrationVersion
 from grading import monitoring
 from grading.access.recording import record
 from grading.intake.categories import changes
@@ -115,7 +115,8 @@ def everything(site, rita):
     RubricActivation.objects.create(rubric=rubric, by=olga)
     JudgeRun.objects.create(rubric=rubric, by=olga, total=2, cancelled_by=olga, cancelled_at=timezone.now())
     JudgePolicy.objects.create(by=olga, daily_budget_usd=5)
-    Rectifier.objects.create(bandit=Bandit.objects.get(name="category"), version=1, by="olga", note="try it")
+    category = Bandit.objects.get(name="category")
+    CalibrationVersion.objects.create(bandit=category, version=2, by="olga", note="try it", accepted=True)
     of_agent = ContentType.objects.get_for_model(Agent)
     LogEntry.objects.create(user=olga, content_type=of_agent, object_id="1", object_repr="bob", action_flag=CHANGE)
     changes.undo(changes.set_by_hand([session.pk], Arm.objects.resolve("category", "code"), rita), rita, "a slip")
@@ -133,7 +134,8 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
     for text in (
         "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off", "Acknowledged alarm A1",
         "Looked at the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
-        "Switched the rectifier of category on", "Changed the agent bob", "Set the categories of 1 session by hand",
+        "Put a calibration in force for the category bandit", "Changed the agent bob",
+        "Set the categories of 1 session by hand",
     ):  # fmt: skip
         assert text in html
 

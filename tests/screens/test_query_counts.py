@@ -40,18 +40,18 @@ from grading.models import (
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
-from grading.review import answers, bulk, calibration, recalibration
+from grading.review import answers, bulk, calibration
 from grading.review.progress import progress
 from grading.review.unheard import VOICES
-from grading.reward import lessons
+from grading.reward import calibrating, lessons
 from grading.vocabulary import Reason, Source
 from tests import addresses, caches, world
 from tests.addresses import Kind, World
+from tests.casts import calibration as calibration_cast
 from tests.casts import judge as judge_cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import quota as quota_cast
 from tests.casts import review as review_cast
-from tests.casts import scale as scale_cast
 from tests.casts import shared_records
 from tests.site import NOON, Site
 
@@ -131,7 +131,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "lessons": lambda site: lessons.load_lessons(Bandit.objects.select_related("baseline").get(name="lesson"), NOW),
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),
-    "recalibration": lambda site: recalibration.proposal("category", NOW),
+    "calibration proposal": lambda site: calibrating.proposal("category", NOW),
     "unheard": lambda site: unheard_arms("category", NOW, sources=VOICES, excluded=frozenset()),
 }
 
@@ -173,11 +173,11 @@ def more(site: World, number: int) -> None:
     quota_cast.quota(QuotaState.OPEN, changed_at=at)
     quota_cast.quota(QuotaState.EXHAUSTED, changed_at=at + dt.timedelta(minutes=20))
     rejudge.start([each.pk for each in judged], Rubric.objects.active(), by=olga, why="again", estimated_usd=0.1)
-    scale_cast.pairs(1, seed=number)
-    scale_cast.put(olga, NOW)
+    calibration_cast.pairs(1, seed=number)
+    calibration_cast.put(olga, NOW)
     # Nothing speaks for them.
     for arm in ("news", "social"):
-        scale_cast.fell_back(None, arm=arm)
+        calibration_cast.fell_back(None, arm=arm)
     # Handed in with a log and a journal that several have sent.
     log = shared_records.log(f"copy-{number}", shared_records.steps("a", 1, 10))
     Site().upload(f"copy-{number}", log, journal=JOURNAL, category="code")

@@ -18,7 +18,7 @@ from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
-from grading.screens.scale import view as scales
+from grading.screens.calibration.card import describe_fallbacks
 from grading.templatetags.gradingsite_tags import mean3
 
 
@@ -40,9 +40,9 @@ class Beside:
 class ArmRow:
     """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
-    `fallback` is what its `unconfirmed` sessions count as, whose grades no judge, person or artifact stands behind.
-    `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is worth a word.
-    `capped` says where the cap on agents acts.
+    `unconfirmed_weight` is what its `unconfirmed` sessions count as, those whose grades no judge, person or artifact
+    stands behind. `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is
+    worth a word. `capped` says where the cap on agents acts.
     """
 
     arm: Arm
@@ -53,7 +53,7 @@ class ArmRow:
     proof: SafeString
     graded: float
     unconfirmed: int
-    fallback: float
+    unconfirmed_weight: float
     pending: int
     record: Record
     ledger: str
@@ -79,9 +79,9 @@ class ArmRow:
         return f"shares what is known about {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
 
     @property
-    def mapped(self) -> list[str]:
-        """What was read on the judge's scale, a sentence a source."""
-        return scales.said_by_source(self.posterior.evidence)
+    def fallbacks(self) -> list[str]:
+        """How its fallbacks and abstentions are read, a sentence per source."""
+        return describe_fallbacks(self.posterior.evidence)
 
 
 def arm_rows(
@@ -106,7 +106,7 @@ def arm_rows(
     rows = []
     for name, arm in shown.items():
         graded = sum(weights[name].values())
-        fallback = sum(n for source, n in weights[name].items() if source in UNJUDGED)
+        unconfirmed = sum(n for source, n in weights[name].items() if source in UNJUDGED)
         row = ArmRow(
             arm=arms[name],
             posterior=arm,
@@ -116,7 +116,7 @@ def arm_rows(
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
             unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),
-            fallback=fallback,
+            unconfirmed_weight=unconfirmed,
             pending=pending.get(name, 0),
             record=records[name],
             ledger=ledger_of(arms[name]),

@@ -22,11 +22,10 @@ from grading.screens.bandit.drawing import TrialDraw
 from grading.screens.bandit.samples import sample_arms
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
+from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
 from grading.screens.moves import in_words
 from grading.screens.sample_data import held as samples_held
-from grading.screens.scale import rectifier
-from grading.screens.scale import view as scales
 
 
 def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
@@ -56,10 +55,9 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
     if at.is_past:
         context = page.then()
     else:
-        context = page.now(what_if.known_outages(judge, sliders.start, now))
-        context["sample"] = sample_arms(bandit, now) if samples_held(request).alone else ()
         may_operate = request.user.has_perm("grading.change_quota")
-        context["card"] = scales.card(bandit, now, may_operate=may_operate, held=page.belief.held)
+        context = page.now(what_if.known_outages(judge, sliders.start, now), may_operate=may_operate)
+        context["sample"] = sample_arms(bandit, now) if samples_held(request).alone else ()
     context |= {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
@@ -97,9 +95,9 @@ class BanditPage:
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
         return self.body(beside, {}, None)
 
-    def now(self, outages: Sequence[OutageChoice]) -> dict[str, Any]:
+    def now(self, outages: Sequence[OutageChoice], *, may_operate: bool) -> dict[str, Any]:
         """What holds now, beside what would if the question were answered yes."""
-        card = rectifier.card(self.belief.held, self.at.now)
+        card = calibration.card(self.bandit, self.at.now, may_operate=may_operate, current=self.belief.held)
         question = self.answered(outages)
         beside = None
         if question is not None:
@@ -108,8 +106,8 @@ class BanditPage:
             moved = by_arm(question.moves)
             beside = Beside(outlook=question.after, moves=moved, css="if", heading=question.short, words=words)
         return {
-            **card,
-            **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
+            **self.body(beside, record.pending(self.bandit, self.arms), card.proposed.human_pairs),
+            "card": card,
             "question": question,
             "draw": self.drawn(),
             "left_outs": what_if.choices(self.belief),

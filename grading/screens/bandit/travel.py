@@ -13,7 +13,7 @@ from bandit.core.policy import Policy
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
-from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
+from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion
 from bandit.reading import BanditReading, EffectivePolicy, effective_policy
 from bandit.selection import Outlook
 from grading import zones
@@ -83,10 +83,6 @@ class Belief:
         return self.held.version
 
     @property
-    def rectifier(self) -> Rectifier | None:
-        return versions.if_enabled(self.held.rectifier)
-
-    @property
     def calibration(self) -> CalibrationVersion | None:
         return versions.if_enabled(self.held.calibration)
 
@@ -122,25 +118,16 @@ class Belief:
         return None if self.bandit.baseline is None else Baseline(offsets=self.policy.baseline, mean=0)
 
     @property
-    def is_mapped(self) -> bool:
-        """Whether anything was read through the calibration."""
-        return any(each.mapped is not None for arm in self.outlook.arms.values() for each in arm.evidence)
-
-    @property
-    def mapped_by(self) -> int:
-        """The calibration's version, 0 for none."""
-        return 0 if self.calibration is None else self.calibration.version
-
-    @property
-    def is_rectified(self) -> bool:
-        """Whether any offset was in force that does not rest."""
-        return self.rectifier is not None and bool(self.policy.rectifier)
+    def is_calibrated(self) -> bool:
+        """Whether the calibration changes how grades are read."""
+        fallbacks = self.policy.calibration
+        return bool(self.policy.offsets) or (fallbacks is not None and bool(fallbacks.kinds))
 
     @property
     def read_as(self) -> str:
         """What the rewards are once they are read, in the head of a column."""
         parts = ["less their cost"] * bool(self.policy.cost_weight) + ["residual"] * bool(self.policy.baseline)
-        parts += ["on the judge’s scale"] * self.is_mapped + ["recalibrated"] * bool(self.policy.rectifier)
+        parts += ["calibrated"] * self.is_calibrated
         return f"Mean as read{': ' if parts else ''}{', '.join(parts)}"
 
     @property
@@ -150,8 +137,7 @@ class Belief:
         parts += [f"freed of the {self.bandit.baseline and self.bandit.baseline.name} mean"] * bool(
             self.policy.baseline
         )
-        parts += [f"fallbacks on the judge’s scale by calibration version {self.mapped_by}"] * self.is_mapped
-        parts += [f"moved by recalibration version {self.rectifier and self.rectifier.version}"] * self.is_rectified
+        parts += [f"by calibration version {self.calibration and self.calibration.version}"] * self.is_calibrated
         read = f"As read: {', '.join(parts)}." if parts else "Rewards are read as given."
         return f"{read} Raw: as the graders gave them."
 

@@ -8,15 +8,18 @@ from django.utils import timezone
 from grading.models import CanaryRun
 from grading.review import calibration
 from grading.review.ppi import FEWEST
-from grading.reward.one_scale import latest_judgements
-from grading.screens.scale import view as scales
+from grading.reward.judged_pairs import latest_judgements
+from grading.screens.calibration import card
 
+# From `benchmarks/truth.py`, as in docs/measured.md: the mean AUC and the matched one of the trajectory's number and of
+# the grades that are issued, and the share of logs that get one.
+FALLBACK_AUC = {"raw": (0.78, 0.73), "issued": (0.52, 0.5), "share": 0.31}
 # Two a day, for a week.
 CANARIES_SHOWN = 14
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    """The agreement of judges and people as it is now; means of arms and pairs of the scales as the worker last read
+    """The agreement of judges and people as it is now; means of arms and judged sessions as the worker last read
     them. A constant number of queries.
     """
     now = timezone.now()
@@ -29,7 +32,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "means_read_at": means_read_at,
         "enough": calibration.ENOUGH,
         "enough_in_arm": FEWEST,
-        "scales": scales.parts(judgements, now),
+        "fallback_auc": FALLBACK_AUC,
+        "bandits": card.parts(judgements),
         "pairs_read_at": judgements.read_at,
         "canaries": CanaryRun.objects.select_related("call")[:CANARIES_SHOWN],
         "is_canary_on": settings.CANARY,

@@ -7,7 +7,6 @@ from grading.screens.charts.climb import climb
 from grading.screens.charts.days import NARROW, STACK, Bar, DayCost, by_day, costs
 from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
 from grading.screens.charts.outages import OutageSpan
-from grading.screens.charts.pairs import Dot, against
 from grading.screens.charts.posteriors import (
     Beta,
     before_after,
@@ -33,12 +32,10 @@ __all__ = [
     "Beta",
     "Curve",
     "DayCost",
-    "Dot",
     "Note",
     "OutageSpan",
     "RewardDifference",
     "Span",
-    "against",
     "backlog",
     "band_of",
     "bands",

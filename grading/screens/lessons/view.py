@@ -36,8 +36,8 @@ from grading.models.sessions import yours
 from grading.reward import lessons
 from grading.reward.lessons import LessonFigures, Overview
 from grading.screens import charts
+from grading.screens.calibration import card as calibration
 from grading.screens.policy.form import typed
-from grading.screens.scale import view as scales
 from grading.templatetags.gradingsite_tags import plain
 
 LATEST = 25
@@ -116,7 +116,7 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
         "left_out": left_out,
         "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
-        "card": scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
+        "card": calibration.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
         **_basis(bandit, found),
     }
     return TemplateResponse(request, "lessons/lessons.html", context)

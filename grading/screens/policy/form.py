@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from bandit.core.recalibration import CapAdvice
+from bandit.core.machine_human import CapAdvice
 from bandit.models import BanditKind, PolicyVersion
 from bandit.policies import SWITCHES, WEIGHTLESS, numbers_of
 from bandit.reading import parts_of, weights_of

@@ -10,14 +10,14 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from bandit import policies
+from bandit.core.machine_human import CapAdvice, advise_cap
 from bandit.core.moves import moves
-from bandit.core.recalibration import CapAdvice, advise_cap
 from bandit.eligibility import SUPPLY_DECISIONS, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
-from bandit.versions import StaleVersion
-from grading.review import recalibration
+from bandit.versions import StaleVersion, current_calibration
+from grading.reward.human_pairs import human_pairs
 from grading.screens.arms.view import bandit_or_404
 from grading.screens.moves import in_words
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
@@ -152,7 +152,8 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
 
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
     """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
-    pairs = recalibration.pairs(bandit.name, timezone.now())
+    calibration = current_calibration(bandit)
+    pairs = human_pairs(bandit, None if calibration is None else calibration.fallback_calibration)
     return {source: advise_cap(pairs, source) for source in SOURCES}
 
 

@@ -49,7 +49,7 @@ def recent_sessions() -> list[dict[str, str]]:
     """The latest sessions, to choose from: what names each, and what a person knows it by. Samples while there are no
     others.
     """
-    latest = Session.objects.with_people().order_by("-ended_at")
+    latest = Session.objects.with_people().order_by("-ended_at", "-pk")
     rows = list(latest.yours()[:RECENT]) or latest.samples()[:RECENT]
     return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in rows]
 
@@ -64,7 +64,7 @@ def find_session(named: str) -> tuple[Session | None, str]:
     named = named.replace("\0", "").strip()
     if not named:
         return None, ""
-    sessions = Session.objects.with_people().order_by("-ended_at")
+    sessions = Session.objects.with_people().order_by("-ended_at", "-pk")
     agent, _, own = named.partition("/")
     ways = ({"agent__name": agent, "external_id": own}, {"external_id": named}, {"external_id__endswith": named})
     for way in ways:

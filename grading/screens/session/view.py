@@ -19,7 +19,7 @@ from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 from grading.models.submissions import ProposedField
 from grading.redaction import MARGIN, redact_slice
-from grading.reward import one_scale, rewards, sources
+from grading.reward import calibrating, rewards, sources
 from grading.reward.decide import (
     MAX_ADDED,
     MAX_READINGS,
@@ -126,7 +126,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         job=job,
         comes=comes,
     )
-    reader = one_scale.ScaleReader()
+    reader = calibrating.CalibrationReader()
     category = by_hand.of_session(session)
     scaled = calibrated(session, settlement, grades, reader)
     context = {
@@ -139,6 +139,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
+        "fallback_weight": _fallback_weight(session, settlement, reader),
         "no_reward": reasons.has_no_reward(settlement),
         "ungraded": reasons.is_ungraded(settlement),
         "stale": stale,
@@ -264,13 +265,13 @@ def what_it_did(
 
 
 def calibrated(
-    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.ScaleReader
-) -> dict[int | None, one_scale.Calibrated]:
+    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: calibrating.CalibrationReader
+) -> dict[int | None, calibrating.Calibrated]:
     """Each fallback's grade of the chain on the judge's scale, by the row's id, where the calibration maps it; where it
     decides, what it was settled at.
     """
     steps = [] if settlement is None else settlement.steps
-    held = {step["grade"] for step in steps if step["source"] in one_scale.SOURCES and step["value"] is not None}
+    held = {step["grade"] for step in steps if step["source"] in calibrating.SOURCES and step["value"] is not None}
     if not held or settlement is None:
         return {}
     found = {
@@ -281,12 +282,21 @@ def calibrated(
     return {key: each for key, each in found.items() if each is not None}
 
 
+def _fallback_weight(
+    session: Session, settlement: Settlement | None, reader: calibrating.CalibrationReader
+) -> float | None:
+    """What the session counts in its category's arm, in [0, 1]; None unless a fallback decided its reward."""
+    if settlement is None or session.category is None or settlement.source not in calibrating.SOURCES:
+        return None
+    return reader.weight(session.category.current.name, settlement.source)
+
+
 def tiles(
     settlement: Settlement | None,
     *,
     stale: str = "",
     comes: NextJudging | None = None,
-    scaled: Mapping[int | None, one_scale.Calibrated] | None = None,
+    scaled: Mapping[int | None, calibrating.Calibrated] | None = None,
 ) -> list[dict[str, Any]]:
     """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
     its place in the queue; a fallback's with what it is `scaled` to.
@@ -433,7 +443,7 @@ def patch(session: Session) -> dict[str, Any]:
     return found
 
 
-def _live(entries: list[LedgerEntry], reader: one_scale.ScaleReader) -> list[dict[str, Any]]:
+def _live(entries: list[LedgerEntry], reader: calibrating.CalibrationReader) -> list[dict[str, Any]]:
     """What counts in the bandits now: rewards that are applied and not reversed, each with what it counts, and what it
     is read as where that is something else. `reader` is the category's.
     """
@@ -446,10 +456,8 @@ def _live(entries: list[LedgerEntry], reader: one_scale.ScaleReader) -> list[dic
             continue
         name, said = entry.bandit.name, entry.grader
         if name not in readers:
-            readers[name] = one_scale.ScaleReader(name)
-        key, is_scaled = (said.source, said.version, said.view), said.source in one_scale.SOURCES
-        scaled = readers[name].read(entry.arm.name, key, entry.value) if is_scaled else None
-        weight = readers[name].weights.get(said.source, 0) if scaled is None else scaled.weight
-        weight *= settings.STANDING_WEIGHTS.get(said.standing, 1.0)
+            readers[name] = calibrating.CalibrationReader(name)
+        scaled = readers[name].read(said.source, entry.value)
+        weight = readers[name].weight(entry.arm.name, said.source) * settings.STANDING_WEIGHTS.get(said.standing, 1.0)
         rows.append({"entry": entry, "weight": weight, "scaled": scaled})
     return rows

@@ -15,14 +15,14 @@ from bandit.reading import posterior_of
 from bandit.versions import accepted_calibration, latest
 from grading import monitoring, tasks
 from grading.models import Alarm, ApiToken
-from grading.reward import one_scale, rewards
+from grading.reward import calibrating, judged_pairs, rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
 from tests.bandit import helpers
+from tests.casts import calibration as calibration_cast
 from tests.casts import logs
-from tests.casts import scale as scale_cast
+from tests.casts.calibration import DAY
 from tests.casts.page import flat
-from tests.casts.scale import DAY
 from tests.incidents.helpers import learned, simulated, work
 from tests.site import NOON
 
@@ -72,21 +72,21 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
         settings.ANTHROPIC_API_KEY = ""
         alone = [hand_in(site, 100 + number, "news", GREEN) for number in range(2)]
     assert {rewards.live(session).source for session in alone} == {Source.TRAJECTORY}
-    one_scale.switch_off("category", otto, version=2)
+    calibrating.switch_off("category", otto, version=2)
     before, rows = bits(), learned()
-    found = one_scale.proposal("category", NOON)
+    found = calibrating.proposal("category", NOON)
     assert found.pairs == 6
-    assert {line.source for line in found.scale.lines} == {"trajectory"}
-    made = one_scale.put_in_force(found, otto, version=3, fingerprint=found.fingerprint, note="looked at")
+    assert {kind.source for kind in found.fallbacks.kinds} == {"trajectory"}
+    made = calibrating.put_in_force(found, otto, version=3, fingerprint=found.fingerprint, note="looked at")
     assert made.target.startswith("claude")
     assert bits() != before
     assert bits() == found.after.posterior.alpha.tobytes() + found.after.posterior.beta.tobytes()
-    assert one_scale.proposal("category", NOON).is_in_force
+    assert calibrating.proposal("category", NOON).is_in_force
     (said,) = [each for each in posterior_of("category", NOON).arms["news"].evidence if each.source == "trajectory"]
-    read = one_scale.ScaleReader().calibrate(alone[0], alone[0].grades.get(source="trajectory"))
-    assert said.mapped == pytest.approx(read.value)
+    read = calibrating.CalibrationReader().calibrate(alone[0], alone[0].grades.get(source="trajectory"))
+    assert said.mean == pytest.approx(read.value, abs=1e-6)
     assert (read.version, read.pairs) == (3, 6)
-    one_scale.switch_off("category", otto, version=4)
+    calibrating.switch_off("category", otto, version=4)
     assert bits() == before
     assert learned() == rows
     assert audit.audit() == []
@@ -104,49 +104,53 @@ def tile(page, source):
 
 
 def numbers(read):
-    return f"{number(read.value)}", f"from {read.pairs} judged sessions", f"± {number(read.half_width)} for one session"
+    return f"{number(read.value)}", f"from {read.pairs} judged sessions", f"± {number(read.half_width)}"
 
 
 def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
-    scale_cast.pairs(6)
-    scale_cast.put(otto)
-    session = scale_cast.fell_back(0.2, arm="code")
+    calibration_cast.pairs(6)
+    calibration_cast.put(otto)
+    session = calibration_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
-    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory"))
+    read = calibrating.CalibrationReader().calibrate(session, session.grades.get(source="trajectory"))
     value, pairs, error = numbers(read)
     page = page_of(client, session)
     shown = tile(page, "trajectory")
     assert f"≈ {value}<small>on the judge’s scale</small>" in shown
-    assert f"raw .20 · {pairs} · {error} · counts {number(read.weight)}" in shown
-    said = f"≈ {value} on the judge’s scale (raw .20; {pairs}; {error}; counts {number(read.weight)})"
-    assert f"The bandits read it as {said}." in page
+    assert f"raw .20 · {pairs} · {error} for one session" in shown
+    assert f"On the judge’s scale it is ≈ {value} ({error}; {pairs})." in page
+    assert "Its arm has verdicts enough, so the bandit estimates the session from judged ones instead." in page
     changed = page.partition("What it changed")[2]
     assert f'≈ {value} <span class="dim">raw .20</span>' in changed
-    # One that the judge beat says what it would count.
-    page = page_of(client, scale_cast.judged(0.2, 0.6, arm="code"))
-    assert "· would count ." in tile(page, "trajectory")
-    assert "The bandits read it as" not in page
+    assert '<td class="right">0</td>' in changed
+    # In an arm without verdicts it counts.
+    page = page_of(client, calibration_cast.fell_back(0.2, arm="news"))
+    assert "It counts .30 of a verdict." in page
+    # One that the judge graded too.
+    page = page_of(client, calibration_cast.judged(0.2, 0.6, arm="code"))
+    assert f"≈ {value}<small>" in tile(page, "trajectory")
+    assert "On the judge’s scale it is" not in page
 
 
-def test_without_a_line_the_tile_shows_the_grade_as_it_stands(client, otto):
-    session = scale_cast.fell_back(0.2, arm="code")
+def test_without_pairs_the_tile_shows_the_grade_as_given(client, otto):
+    session = calibration_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
     page = page_of(client, session)
     assert '<div class="val">.20</div>' in tile(page, "trajectory")
     assert "judge’s scale" not in page
 
 
-def test_at_the_start_with_verdicts_a_session_counts_a_tenth(client, otto):
-    scale_cast.judged(0.3, 0.8)
-    session = scale_cast.fell_back(0.2, arm="code")
+def test_each_verdict_in_the_arm_takes_a_fifth_of_its_weight(client, otto):
+    calibration_cast.judged(0.3, 0.8)
+    session = calibration_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
-    assert '<td class="right">.1</td>' in page_of(client, session).partition("What it changed")[2]
+    assert '<td class="right">.24</td>' in page_of(client, session).partition("What it changed")[2]
 
 
 def test_single_sessions_are_cut_to_a_grade_on_the_screen(client, otto):
-    scale_cast.pairs(6, code=(0.2, 0.9), infra=(0.3, 0.97))
-    scale_cast.put(otto)
-    session = scale_cast.fell_back(0.98, arm="infra")
+    calibration_cast.pairs(6, code=(0.2, 0.9), infra=(0.3, 0.97))
+    calibration_cast.put(otto)
+    session = calibration_cast.fell_back(0.98, arm="infra")
     client.force_login(otto)
     assert "≈ 1<small>" in tile(page_of(client, session), "trajectory")
 
@@ -160,12 +164,12 @@ def api(path, secret):
 def test_the_api_gives_what_was_settled_what_it_is_read_as_and_what_a_source_counts(site, otto):
     helpers.policy(varies_by_day=False)  # else sessions of one day count a little less
     _, secret = ApiToken.objects.issue(site.agent())
-    session = scale_cast.fell_back(0.2, arm="code")
+    session = calibration_cast.fell_back(0.2, arm="code")
     said = api(f"sessions/{session.pk}", secret)["reward"]
     assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
-    scale_cast.pairs(6)
-    scale_cast.put(otto)
-    read = one_scale.ScaleReader().calibrate(session, session.grades.get(source="trajectory"))
+    calibration_cast.pairs(6)
+    calibration_cast.put(otto)
+    read = calibrating.CalibrationReader().calibrate(session, session.grades.get(source="trajectory"))
     said = api(f"sessions/{session.pk}", secret)
     assert said["reward"]["value"] == 0.2
     assert said["reward"]["calibrated"] == pytest.approx(read.value)
@@ -174,15 +178,15 @@ def test_the_api_gives_what_was_settled_what_it_is_read_as_and_what_a_source_cou
     assert (grade["value"], grade["calibrated"]) == (0.2, pytest.approx(read.value))
     (code,) = [arm for arm in api("bandits/category", secret)["arms"] if arm["arm"] == "code"]
     by_source = {each["source"]: each for each in code["evidence"]}
-    assert by_source["judge"]["mapped"] is None
-    assert by_source["judge"]["counts"] == pytest.approx(1)
-    assert by_source["trajectory"]["mapped"] > by_source["trajectory"]["mean"] == pytest.approx(0.2)
-    judged = scale_cast.judged(0.2, 0.6, arm="code")
+    assert (by_source["judge"]["is_estimated"], by_source["trajectory"]["is_estimated"]) == (False, True)
+    assert by_source["judge"]["counts"] == pytest.approx(1, abs=0.01)
+    assert (by_source["trajectory"]["pseudo"], by_source["trajectory"]["counts"]) == (0, 0)
+    judged = calibration_cast.judged(0.2, 0.6, arm="code")
     said = api(f"sessions/{judged.pk}", secret)
     assert (said["reward"]["value"], said["reward"]["calibrated"]) == (0.6, None)
     by_source = {grade["source"]: grade["calibration_version"] for grade in said["grades"]}
     assert by_source == {"trajectory": 2, "judge": None}
-    one_scale.switch_off("category", otto, version=3)
+    calibrating.switch_off("category", otto, version=3)
     assert api(f"sessions/{session.pk}", secret)["reward"]["calibrated"] is None
 
 
@@ -197,60 +201,60 @@ def test_the_schema_says_what_the_numbers_mean(client):
 
 
 def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
-    bandit, within = Bandit.objects.get(name="category"), one_scale.MAX_AGE - DAY
-    with time_machine.travel(NOON - one_scale.MAX_AGE - DAY, tick=False):
-        scale_cast.judged(0.2, 0.5, arm="code")  # of a session that went on since
-    scale_cast.judged(0.3, 0.6, arm="infra", ago=one_scale.MAX_AGE + DAY)
+    bandit, within = Bandit.objects.get(name="category"), judged_pairs.MAX_AGE - DAY
+    with time_machine.travel(NOON - judged_pairs.MAX_AGE - DAY, tick=False):
+        calibration_cast.judged(0.2, 0.5, arm="code")  # of a session that went on since
+    calibration_cast.judged(0.3, 0.6, arm="infra", ago=judged_pairs.MAX_AGE + DAY)
     with time_machine.travel(NOON - within, tick=False):
-        scale_cast.judged(0.4, 0.7, arm="triage", ago=within)
-    assert [pair.arm for pair in one_scale.read_judgements(NOON).pairs(bandit)] == ["triage"]
+        calibration_cast.judged(0.4, 0.7, arm="triage", ago=within)
+    assert [pair.arm for pair in judged_pairs.read_judgements(NOON).pairs(bandit)] == ["triage"]
 
 
 def test_a_stored_reading_proposes_what_reading_the_grades_does(otto):
     """What the worker stored gives the same proposal, which can be put in force while newer verdicts wait."""
-    scale_cast.pairs(6)
-    fresh = one_scale.proposal("category", NOON)
-    one_scale.store_judgements(NOON)
-    stored = one_scale.proposal("category", NOON)
-    assert (stored.read_at, stored.target, stored.scale) == (NOON, fresh.target, fresh.scale)
-    scale_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
-    later = one_scale.proposal("category", NOON)
+    calibration_cast.pairs(6)
+    fresh = calibrating.proposal("category", NOON)
+    judged_pairs.store_judgements(NOON)
+    stored = calibrating.proposal("category", NOON)
+    assert (stored.read_at, stored.target, stored.fallbacks) == (NOON, fresh.target, fresh.fallbacks)
+    calibration_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
+    later = calibrating.proposal("category", NOON)
     assert later.pairs == fresh.pairs
-    one_scale.put_in_force(later, otto, version=later.version, fingerprint=stored.fingerprint)
-    one_scale.store_judgements(NOON + dt.timedelta(hours=1))
-    assert one_scale.proposal("category", NOON).pairs == fresh.pairs + 1
+    calibrating.put_in_force(later, otto, version=later.version, fingerprint=stored.fingerprint)
+    judged_pairs.store_judgements(NOON + dt.timedelta(hours=1))
+    assert calibrating.proposal("category", NOON).pairs == fresh.pairs + 1
 
 
 def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
     """What counts is how far it is from where a person left it, not how far last night's version was."""
-    scale_cast.pairs(6, code=(0.2, 0.3), infra=(0.5, 0.6), triage=(0.35, 0.45))
+    calibration_cast.pairs(6, code=(0.2, 0.3), infra=(0.5, 0.6), triage=(0.35, 0.45))
     for each in range(10):
-        scale_cast.fell_back(0.2, arm="news", ago=DAY * (1 + each % 5))
-    accepted = scale_cast.put(otto)
+        calibration_cast.fell_back(0.2, arm="news", ago=DAY * (1 + each % 5))
+    accepted = calibration_cast.put(otto)
     nights = 0
     for _ in range(12):
         for arm, value in (("code", 0.2), ("infra", 0.5), ("triage", 0.35)):
-            scale_cast.judged(value, 0.95, arm=arm, ago=DAY / 2)
-        renewed = [each for each in one_scale.renew(NOON) if each.bandit.name == "category"]
+            calibration_cast.judged(value, 0.95, arm=arm, ago=DAY / 2)
+        renewed = [each for each in calibrating.renew(NOON) if each.bandit.name == "category"]
         nights += len(renewed)
-        found = one_scale.proposal("category", NOON)
+        found = calibrating.proposal("category", NOON)
         if renewed:
             held = [arm.mean for arm in found.now.arms.values()]
             left = [arm.mean for arm in found.accepted.arms.values()]
-            assert max(abs(a - b) for a, b in zip(held, left, strict=True)) <= one_scale.MAX_AUTOMATIC_MOVE
+            assert max(abs(a - b) for a, b in zip(held, left, strict=True)) <= calibrating.MAX_AUTOMATIC_MOVE
         if found.waits:
             break
     assert found.waits
-    assert abs(found.largest[1]) > one_scale.MAX_AUTOMATIC_MOVE
+    assert abs(found.largest[1]) > calibrating.MAX_AUTOMATIC_MOVE
     assert accepted_calibration(found.bandit) == accepted
     assert len(versions()) == 2 + nights
 
 
 def test_nothing_comes_by_itself_where_a_person_switched_off(otto):
-    scale_cast.pairs(6)
-    scale_cast.put(otto)
-    one_scale.switch_off("category", otto, version=3)
-    scale_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
+    calibration_cast.pairs(6)
+    calibration_cast.put(otto)
+    calibrating.switch_off("category", otto, version=3)
+    calibration_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
     tasks.at_night()
     assert versions() == ["the site, at the start", "otto", "otto"]
     assert not alarms("category")
@@ -283,45 +287,27 @@ def alarms(about=""):
 
 
 def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_that_moves_little_comes_by_itself(otto):
-    scale_cast.moves_a_lot()
+    calibration_cast.moves_a_lot()
     monitoring.watch()
     monitoring.refresh()
     assert not alarms()
     tasks.at_night()
     assert versions() == ["the site, at the start"]
-    found = one_scale.proposal("category", NOON)
+    found = calibrating.proposal("category", NOON)
     arm, move = found.largest
     (detail,) = alarms("category")
-    assert f"version 2, from 24 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
+    assert f"version 2, from 36 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
     assert "over .05, so it waits for a person. Until then, version 1 holds." in detail
     rule = monitoring.RULES["A40"]
     assert rule.severity == monitoring.Severity.ADVISORY
     assert reverse(rule.page) == "/calibration/"
-    scale_cast.put(otto)
+    calibration_cast.put(otto)
     tasks.at_night()
     assert not alarms("category")
-    scale_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
+    calibration_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
     tasks.at_night()
     assert versions() == ["the site, at the start", "otto", "the site, at night"]
     held = latest(CalibrationVersion, Bandit.objects.get(name="category"))
     assert (held.accepted, held.enabled) == (False, True)
     tasks.at_night()
     assert len(versions()) == 3
-
-
-def test_old_pairs_are_an_advisory_only_where_sessions_are_read_by_them(otto):
-    scale_cast.pairs(6)
-    scale_cast.put(otto)
-    later = NOON + 16 * DAY
-    with time_machine.travel(later, tick=False):
-        monitoring.watch_at_night()
-        assert not alarms("category")
-        for _ in range(3):
-            scale_cast.fell_back(0.3, ago=-15 * DAY)
-        monitoring.watch_at_night()
-        (detail,) = alarms("category")
-        assert "the newest of 24 judged sessions behind version 2 is of 30 Mar 2026" in detail
-        assert "No new one came for 14 days, while it read 3 sessions: each weighs half" in detail
-        scale_cast.judged(0.3, 0.62, ago=-15 * DAY)
-        monitoring.watch_at_night()
-        assert not alarms("category")

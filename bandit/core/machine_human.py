@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit.core.rectify import TRUTH, Stratum
+from bandit.core.offsets import TRUTH, Stratum
 from bandit.core.table import Floats
 
 # The number of pairs that have as much weight as the parent stratum.

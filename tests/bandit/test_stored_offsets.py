@@ -1,15 +1,16 @@
-"""Versions of a rectifier: appended with a name, read by every posterior, switched off by one more row."""
+"""Offsets of a calibration: appended with a name, read by every posterior, switched off by one more row."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from bandit import reading
-from bandit.core.recalibration import Offset
-from bandit.models import Bandit, Rectifier
-from bandit.selection import HypotheticalReward, posterior_of, select, what_if_many, what_if_rectified
-from bandit.versions import StaleVersion, current, set_rectifier, switch_off_rectifier
+from bandit.core.machine_human import Offset
+from bandit.models import Bandit, CalibrationVersion
+from bandit.reading import effective_policy
+from bandit.selection import HypotheticalReward, posterior_of, select, what_if_many
+from bandit.versions import StaleVersion, current_calibration, set_calibration, switch_off_calibration
+from bandit.whatif import what_if_calibrated
 from tests.bandit.helpers import DAY, buckets, reward
 
 pytestmark = pytest.mark.django_db
@@ -39,70 +40,70 @@ def test_one_grader_has_a_bucket_for_each_stratum():
 def test_putting_a_version_in_force_moves_the_named_stratum_and_no_other():
     teach()
     before = posterior_of("category", NOW)
-    set_rectifier("category", [offset()], version=1, by="otto")
+    set_calibration("category", None, [offset()], version=2, by="otto")
     after = posterior_of("category", NOW)
     assert after.arms["code"].mean > before.arms["code"].mean
     assert after.arms["infra"].evidence == before.arms["infra"].evidence
     assert after.posterior.version != before.posterior.version
-    assert after.posterior.policy.version == "category/1 rectifier/1 calibration/1"
+    assert after.posterior.policy.version == "category/1 calibration/2"
 
 
 def test_switching_off_gives_every_bit_back():
     teach()
+    switch_off_calibration("category", version=2, by="otto")
     before = posterior_of("category", NOW).posterior
-    set_rectifier("category", [offset()], version=1, by="otto")
-    switch_off_rectifier("category", version=2, by="rita", note="the journal parser is mended")
+    set_calibration("category", None, [offset()], version=3, by="otto")
+    switch_off_calibration("category", version=4, by="rita", note="the journal parser is mended")
     after = posterior_of("category", NOW).posterior
     assert (after.alpha.tobytes(), after.version) == (before.alpha.tobytes(), before.version)
-    rows = list(Rectifier.objects.values_list("version", "enabled", "by", "note"))
-    assert rows == [(2, False, "rita", "the journal parser is mended"), (1, True, "otto", "")]
-    assert current(Rectifier, Bandit.objects.named("category")) is None
+    category = Bandit.objects.named("category")
+    rows = list(category.calibrations.values_list("version", "enabled", "by", "note"))[:2]
+    assert rows == [(4, False, "rita", "the journal parser is mended"), (3, True, "otto", "")]
+    assert current_calibration(category) is None
 
 
 def test_a_decision_says_by_which_version_it_was_made():
     teach()
-    set_rectifier("category", [offset()], version=1, by="otto")
+    set_calibration("category", None, [offset()], version=2, by="otto")
     selection = select(bandit="category", decision_id="d1", supply=None, now=NOW)
-    assert selection.explanation["policy"] == "category/1 rectifier/1 calibration/1"
+    assert selection.explanation["policy"] == "category/1 calibration/2"
     assert selection.posterior_version == posterior_of("category", NOW).posterior.version
 
 
-def test_another_bandits_rectifier_is_its_own():
-    set_rectifier("harness", [offset(arm="gptme")], version=1, by="otto")
-    assert posterior_of("category", NOW).posterior.policy.rectifier == {}
+def test_another_bandits_calibration_is_its_own():
+    set_calibration("harness", None, [offset(arm="gptme")], version=2, by="otto")
+    assert posterior_of("category", NOW).posterior.policy.offsets == {}
 
 
 def test_two_operators_cannot_put_the_same_version_in_force():
-    set_rectifier("category", [offset()], version=1, by="otto")
-    with pytest.raises(StaleVersion, match="the next one is 2: somebody changed it meanwhile"):
-        set_rectifier("category", [offset(0.1)], version=1, by="rita")
+    set_calibration("category", None, [offset()], version=2, by="otto")
+    with pytest.raises(StaleVersion, match="the next one is 3: somebody changed it meanwhile"):
+        set_calibration("category", None, [offset(0.1)], version=2, by="rita")
     with pytest.raises(StaleVersion):
-        switch_off_rectifier("category", version=3, by="rita")
-    assert Rectifier.objects.count() == 1
+        switch_off_calibration("category", version=5, by="rita")
+    assert Bandit.objects.named("category").calibrations.count() == 2
 
 
-def test_what_would_move_people_or_nothing_is_refused():
-    with pytest.raises(ValueError, match="human grades are never rectified"):
-        set_rectifier("category", [offset(source="human")], version=1, by="otto")
-    with pytest.raises(ValueError, match="switch it off"):
-        set_rectifier("category", [], version=1, by="otto")
-    assert not Rectifier.objects.exists()
+def test_what_would_move_people_is_refused():
+    with pytest.raises(ValueError, match="human grades are never moved"):
+        set_calibration("category", None, [offset(source="human")], version=2, by="otto")
+    assert Bandit.objects.named("category").calibrations.count() == 1
 
 
 def test_a_version_is_never_changed_or_deleted_and_has_a_name():
-    held = set_rectifier("category", [offset()], version=1, by="otto")
+    held = set_calibration("category", None, [offset()], version=2, by="otto")
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
-        Rectifier.objects.update(enabled=False)
+        CalibrationVersion.objects.update(enabled=False)
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         held.delete()
     with pytest.raises(IntegrityError), transaction.atomic():
-        set_rectifier("category", [offset()], version=2, by="")
+        set_calibration("category", None, [offset()], version=3, by="")
 
 
-def test_what_if_is_exact_under_a_rectifier_too():
+def test_what_if_is_exact_under_offsets_too():
     """A person's grade takes a flagged journal reward out of its stratum, offset and all."""
     teach()
-    set_rectifier("category", [offset(), offset(-0.1, stratum="")], version=1, by="otto")
+    set_calibration("category", None, [offset(), offset(-0.1, stratum="")], version=2, by="otto")
     day = DAY - timedelta(days=3)
     given = [
         HypotheticalReward(observation="f3", arm="code", value=0.9, source="human", day=day),
@@ -117,12 +118,11 @@ def test_what_if_is_exact_under_a_rectifier_too():
 
 def test_the_outlook_without_and_with_is_what_switching_does():
     teach()
-    without, with_it = what_if_rectified(
-        reading.effective_policy(Bandit.objects.named("category")), {offset().key: 0.4}, NOW
-    )
-    assert without.posterior.version == posterior_of("category", NOW).posterior.version
-    set_rectifier("category", [offset()], version=1, by="otto")
+    proposed = CalibrationVersion(offsets=[offset().as_json()])
+    current = effective_policy(Bandit.objects.named("category"))
+    without, with_it = what_if_calibrated(current, [None, proposed], NOW)
+    set_calibration("category", None, [offset()], version=2, by="otto")
     now = posterior_of("category", NOW)
     assert (now.posterior.alpha.tobytes(), now.chances) == (with_it.posterior.alpha.tobytes(), with_it.chances)
-    again, _ = what_if_rectified(reading.effective_policy(Bandit.objects.named("category")), {offset().key: 0.4}, NOW)
-    assert again.posterior.alpha.tobytes() == without.posterior.alpha.tobytes()
+    switch_off_calibration("category", version=3, by="otto")
+    assert posterior_of("category", NOW).posterior.alpha.tobytes() == without.posterior.alpha.tobytes()

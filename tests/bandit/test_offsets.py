@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bandit.core.offsets import add_offsets
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.rectify import rectified
 from bandit.core.table import MICRO, RewardRow
 
 pytestmark = pytest.mark.pure
@@ -27,7 +27,7 @@ def row(value, *, arm="a", source="journal", stratum="", age=0, n=1):
 
 
 def read(rows, offsets=None, *, policy=PLAIN):
-    return fold(rows, arms="ab", policy=replace(policy, rectifier=offsets or {}), today=TODAY)
+    return fold(rows, arms="ab", policy=replace(policy, offsets=offsets or {}), today=TODAY)
 
 
 def bits(posterior):
@@ -50,23 +50,23 @@ offsets = st.dictionaries(st.sampled_from(KEYS), st.floats(-1, 1), max_size=8)
 def test_the_formula_by_hand():
     """Rewards of .2 and .4, two of each, and δ = .25: S' = 1.2 + 4·.25; Q' = .4 + .5·1.2 + 4·.0625."""
     rows = [row(0.2, n=2), row(0.4, n=2)]
-    (moved,) = rectified(rows, {("a", "journal", ""): 0.25})
+    (moved,) = add_offsets(rows, {("a", "journal", ""): 0.25})
     assert (moved.n, moved.s, moved.q) == (4, 2_200_000, 1_250_000_000_000)
 
 
 @pytest.mark.parametrize(("offset", "s", "q"), [(0.9, 2 * MICRO, 2 * MICRO**2), (-0.9, 0, 0)])
 def test_no_stratum_leaves_its_range(offset, s, q):
-    (moved,) = rectified([row(0.3), row(0.5)], {("a", "journal", ""): offset})
+    (moved,) = add_offsets([row(0.3), row(0.5)], {("a", "journal", ""): offset})
     assert (moved.n, moved.s, moved.q) == (2, s, q)
 
 
 def test_only_the_named_stratum_moves():
     rows = [row(0.3, stratum="flagged"), row(0.3), row(0.3, source="judge"), row(0.3, arm="b", stratum="flagged")]
-    moved = rectified(rows, {("a", "journal", "flagged"): 0.4})
+    moved = add_offsets(rows, {("a", "journal", "flagged"): 0.4})
     assert [each.s for each in moved] == [700_000, 300_000, 300_000, 300_000]
 
 
-def test_a_rectified_arm_is_read_as_if_its_source_had_been_right():
+def test_an_arm_with_an_offset_is_read_as_if_its_source_had_been_right():
     wrong = [row(0.32, stratum="flagged", age=age) for age in range(10)]
     right = [row(0.80, age=age) for age in range(10)]
     assert bits(read(wrong, {("a", "journal", "flagged"): 0.48})) == bits(read(right))
@@ -74,7 +74,7 @@ def test_a_rectified_arm_is_read_as_if_its_source_had_been_right():
 
 
 @given(rewards)
-def test_without_a_rectifier_strata_change_no_bit(rows):
+def test_without_offsets_strata_change_no_bit(rows):
     """The default must leave every posterior as it was before there were strata, its name included."""
     plain = [replace(each, stratum="") for each in rows]
     assert bits(read(rows)) == bits(read(plain))
@@ -84,16 +84,16 @@ def test_without_a_rectifier_strata_change_no_bit(rows):
 
 
 def test_the_numbers_of_before_there_were_strata():
-    """Golden: read by the code before the rectifier, on the same rows."""
+    """Golden: read by the code before offsets, on the same rows."""
     rows = [row(0.2, n=3, age=2), row(0.7, n=5, age=1, source="judge"), row(0.9, arm="b", source="human", age=40)]
     arms = read(rows).arms
     assert (arms["a"].alpha, arms["a"].beta) == pytest.approx((GOLDEN[0], GOLDEN[1]), rel=1e-12)
     assert (arms["b"].alpha, arms["b"].beta) == pytest.approx((GOLDEN[2], GOLDEN[3]), rel=1e-12)
-    assert "rectifier" not in repr(PLAIN)
+    assert "offsets" not in repr(PLAIN)
 
 
 @given(rows=rewards, moved=offsets, data=st.data())
-def test_order_splitting_and_undone_rewards_change_no_bit_under_a_rectifier(rows, moved, data):
+def test_order_splitting_and_undone_rewards_change_no_bit_under_offsets(rows, moved, data):
     undone = data.draw(st.lists(reward(), max_size=3))
     back = [replace(each, n=-each.n, s=-each.s, q=-each.q) for each in undone]
     shuffled = data.draw(st.permutations(rows))
@@ -103,9 +103,9 @@ def test_order_splitting_and_undone_rewards_change_no_bit_under_a_rectifier(rows
 
 
 @given(rows=rewards, moved=offsets)
-def test_rectified_sums_are_sums_of_rewards(rows, moved):
+def test_moved_sums_are_sums_of_rewards(rows, moved):
     """As the database asks of buckets: 0 ≤ S ≤ N, and S²/N ≤ Q ≤ S."""
-    for each in rectified(rows, moved):
+    for each in add_offsets(rows, moved):
         assert 0 <= each.s <= each.n * MICRO
         assert each.s**2 <= each.q * each.n
         assert each.q <= each.s * MICRO
@@ -119,11 +119,11 @@ def test_moving_one_arm_leaves_the_evidence_of_the_others(rows, moved):
 
 
 def test_grades_of_people_are_never_moved():
-    with pytest.raises(ValueError, match="human grades are never rectified"):
-        replace(PLAIN, rectifier={("a", "human", ""): 0.1})
+    with pytest.raises(ValueError, match="human grades are never moved"):
+        replace(PLAIN, offsets={("a", "human", ""): 0.1})
 
 
 @pytest.mark.parametrize("offset", [1.01, -1.01, float("nan"), float("inf")])
 def test_an_offset_is_a_number_from_minus_one_to_one(offset):
     with pytest.raises(ValueError, match="a number from -1 to 1"):
-        replace(PLAIN, rectifier={("a", "journal", ""): offset})
+        replace(PLAIN, offsets={("a", "journal", ""): offset})

@@ -1,17 +1,17 @@
-"""Sessions with a verdict and a fallback, or a fallback alone, as the one scale is fitted from and read on."""
+"""Sessions with a verdict and a fallback, or a fallback alone, as calibrations are fitted to and read by."""
 
 import datetime as dt
 from random import Random
 
 from grading.models import Rubric, Session
-from grading.reward import one_scale
+from grading.reward import calibrating
 from grading.vocabulary import Source
 from tests.site import NOON, Site
 
 site = Site()
 
 DAY = dt.timedelta(days=1)
-# Means of fallback and verdict of each arm: on one line of slope 1.25.
+# Means of fallback and verdict of each arm.
 ARMS = {"code": (0.2, 0.5), "cross-repo": (0.36, 0.7), "infra": (0.52, 0.9), "triage": (0.28, 0.6)}
 
 
@@ -61,18 +61,18 @@ def pairs(each: int = 12, *, ago: dt.timedelta = DAY, seed: int = 1, **arms: tup
 
 
 def moves_a_lot():
-    """An arm that is never judged, read low at the start, whose fallbacks are worth much by the others' pairs."""
+    """An arm with many abstentions, which by its judged ones are worth much less than its other sessions."""
     pairs(12, code=(0.15, 0.85), triage=(0.2, 0.9))
-    for number in range(15):
-        ago = DAY * (1 + number % 5)
-        fell_back(0.1 + 0.1 * (number % 2), arm="news", ago=ago)
-        fell_back(0.9, arm="infra", ago=ago)
+    for number in range(12):
+        judged(None, 0.1, arm="triage", ago=DAY * (1 + number % 5))
+    for number in range(60):
+        fell_back(None, arm="triage", ago=DAY * (1 + number % 5))
 
 
 def put(by, now=NOON, name="category"):
     """Put what the pairs propose in force, as the page's button does."""
-    found = one_scale.proposal(name, now)
-    return one_scale.put_in_force(found, by, version=found.version, fingerprint=found.fingerprint)
+    found = calibrating.proposal(name, now)
+    return calibrating.put_in_force(found, by, version=found.version, fingerprint=found.fingerprint)
 
 
 def _unit(value: float) -> float:

@@ -1,4 +1,4 @@
-"""Correcting a biased source's rewards when they are read, by the bias that people's grades show.
+"""Offsets: correcting a biased source's rewards when they are read, by the bias that people's grades show.
 
 With δ the offset of a stratum (arm, source, stratum), and its day's sums N, S = Σr and Q = Σr²:
 
@@ -11,6 +11,7 @@ Nothing is stored: without offsets the sums are the ledger's own.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -27,12 +28,12 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
     """Raise ValueError for an offset that isn't a number from −1 to 1, or that would shift human grades."""
     for (arm, source, stratum), offset in offsets.items():
         if source == TRUTH:
-            raise ValueError(f"{TRUTH} grades are never rectified; got an offset of {offset!r} for them on {arm!r}")
+            raise ValueError(f"{TRUTH} grades are never moved; got an offset of {offset!r} for them on {arm!r}")
         if not math.isfinite(offset) or abs(offset) > 1:
             raise ValueError(f"an offset is a number from -1 to 1; got {offset!r} for {arm}, {source}, {stratum!r}")
 
 
-def rectified(
+def add_offsets(
     rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
 ) -> RewardRows:
     """The rows summed by (arm, source, stratum), context, salience and day, each sum shifted by the module's formula.
@@ -42,16 +43,20 @@ def rectified(
     """
     table = RewardRows.from_rows(rows)
     one_group = np.zeros(len(table), dtype=np.int64)
-    shifted_rows, _group = rectified_by_group(table, one_group, offsets, baseline or {})
+    shifted_rows, _group = add_offsets_by_group(table, one_group, offsets, baseline or {})
     return shifted_rows
 
 
-def rectified_by_group(
-    rows: RewardRows, group: Ints, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
+def add_offsets_by_group(
+    rows: RewardRows,
+    group: Ints,
+    offsets: Mapping[Stratum, float],
+    contexts: Mapping[str, float],
+    sources: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[RewardRows, Ints]:
-    """Like `rectified`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row.
+    """Like `add_offsets`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row.
 
-    `contexts` is the `baseline` of `rectified`.
+    `contexts` is the `baseline` of `add_offsets`; `sources` has an offset for each source, 0 for a missing one.
     """
     index_of: dict[RowKind, int] = {}
     merged = [index_of.setdefault(_offset_kind(kind), len(index_of)) for kind in rows.kinds]
@@ -60,7 +65,7 @@ def rectified_by_group(
     group, kind_index, day = np.ascontiguousarray(keys.T)
     result = RewardRows.from_columns(tuple(index_of), kind_index, day, sums)
     n, s, q = (result.sums[:, column] for column in range(3))
-    shift = shifts(result, offsets, contexts)
+    shift = shifts(result, offsets, contexts, sources)
     is_shifted = (n > 0) & (shift != 0)
     divisor = np.maximum(n, 1)
     new_s = np.clip(s + shift * n, 0, n * MICRO)
@@ -72,16 +77,23 @@ def rectified_by_group(
     return replace(result, sums=new_sums), group
 
 
-def shifts(rows: RewardRows, offsets: Mapping[Stratum, float], contexts: Mapping[str, float]) -> Ints:
+def shifts(
+    rows: RewardRows,
+    offsets: Mapping[Stratum, float],
+    contexts: Mapping[str, float],
+    sources: Mapping[str, float] = MappingProxyType({}),
+) -> Ints:
     """What to add to every reward that a row sums up, for each row, (m,), in micro-units.
 
-    It is the offset of the row's (arm, source, stratum) plus the offset of its context, each 0 if there is none.
+    It is the sum of the offsets of the row's (arm, source, stratum), of its context and of its source, each 0 if there
+    is none.
     """
-    return rows.map_kinds(
-        lambda kind: round(
-            (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
-        )
-    )
+
+    def shift(kind: RowKind) -> int:
+        offset = offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)
+        return round((offset + sources.get(kind.source, 0.0)) * MICRO)
+
+    return rows.map_kinds(shift)
 
 
 def _offset_kind(kind: RowKind) -> RowKind:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.recalibration import PRIOR_SCATTER, K, MachineHumanPair, fit
+from bandit.core.machine_human import PRIOR_SCATTER, K, MachineHumanPair, fit
 
 pytestmark = pytest.mark.pure
 

@@ -1,0 +1,308 @@
+"""A bandit's calibration: the card that proposes the next version on the bandit's page, and its part of the calibration
+page.
+"""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from bandit.core.calibration import ENOUGH_VERDICTS, MAX_PSEUDO, FallbackCalibration, JudgedSession, KindEstimate, fit
+from bandit.core.machine_human import Offset
+from bandit.core.moves import ArmMove, moves
+from bandit.core.posterior import SourceEvidence
+from bandit.core.table import ABSTAINED
+from bandit.models import Bandit, BanditKind, CalibrationVersion
+from bandit.reading import EffectivePolicy, effective_policy, version_of, weights_of
+from bandit.versions import latest
+from grading.reward import calibrating
+from grading.reward.calibrating import MAX_AUTOMATIC_MOVE, NORMAL_90, SOURCES, CalibrationProposal
+from grading.reward.explain import number, weight
+from grading.reward.judged_pairs import Judgements
+from grading.screens.moves import in_words
+from grading.vocabulary import Reason
+
+VERSIONS_SHOWN, ARMS_SHOWN, MOVES_SHOWN = 30, 40, 24
+# A smaller move of an arm's mean isn't mentioned.
+MIN_MOVE = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPairs:
+    """The pairs of one kind in one arm: their number, their mean fallback (None for abstentions) and mean verdict (None
+    if there are none now), and what the kind's sessions in this arm are estimated to differ from the arm's mean.
+    """
+
+    arm: str
+    pairs: int
+    fallback: float | None
+    judge: float | None
+    difference: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindRow:
+    """One kind of unjudged sessions: what judged ones say of it, overall and for the arms with most pairs.
+
+    `more` is the number of other arms.
+    """
+
+    estimate: KindEstimate
+    arms: Sequence[ArmPairs]
+    more: int
+
+    @property
+    def is_abstention(self) -> bool:
+        return self.estimate.source == ABSTAINED
+
+    @property
+    def reason(self) -> str:
+        """Why these sessions have no grade; empty for fallbacks."""
+        reason = self.estimate.reason
+        return Reason(reason).words if reason in set(Reason) else reason
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 90 % interval of one session's verdict about its fallback as read."""
+        return NORMAL_90 * self.estimate.deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditCalibration:
+    """A bandit's part of the calibration page.
+
+    `kinds` are those of the version in force if it is fitted, otherwise what today's pairs say. `history` lists the
+    latest versions.
+    """
+
+    bandit: Bandit
+    last: CalibrationVersion | None
+    is_in_force: bool
+    kinds: Sequence[KindRow]
+    pairs: int
+    status: str
+    todo: str
+    history: Sequence[CalibrationVersion]
+
+
+def parts(judgements: Judgements) -> list[BanditCalibration]:
+    """The calibration of every bandit that learns."""
+    found = []
+    for bandit in Bandit.objects.that_learn():
+        pairs, last = judgements.pairs(bandit), latest(CalibrationVersion, bandit)
+        current = None if last is None else last.fallback_calibration
+        is_in_force = current is not None and bool(current.kinds)
+        shown = current if current is not None and is_in_force else fit(pairs, SOURCES)
+        part = BanditCalibration(
+            bandit=bandit,
+            last=last,
+            is_in_force=is_in_force,
+            kinds=_kinds(shown, pairs, {arm.name: str(arm) for arm in bandit.arms.all()}),
+            pairs=shown.n,
+            status=status(bandit, last),
+            todo=_todo(last, len(pairs)),
+            history=list(bandit.calibrations.order_by("-version")[:VERSIONS_SHOWN]),
+        )
+        found.append(part)
+    return found
+
+
+def status(bandit: Bandit, last: CalibrationVersion | None) -> str:
+    """How fallbacks are read now, as text."""
+    weights = weights_of(version_of(bandit))
+    counts = " and ".join(f"a {source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
+    if last is None or last.fallback_calibration is None:
+        state = "Never calibrated" if last is None else "Off"
+        return f"{state}: every grade is read as given, and {counts} of a verdict."
+    rule = (
+        f"In an arm without a verdict {counts} of a verdict, all of them together at most {MAX_PSEUDO:g} observations; "
+        f"with each verdict less, and from {ENOUGH_VERDICTS} on nothing."
+    )
+    n = last.fallback_calibration.n
+    if not n:
+        return f"Nothing is fitted yet, so fallbacks are read as given. {rule}"
+    whose = f" of {last.target}" if last.target else ""
+    return f"Version {last.version} compares fallbacks with {n:,} verdict{'s' * (n != 1)}{whose}. {rule}"
+
+
+def _todo(last: CalibrationVersion | None, pairs: int) -> str:
+    if not pairs:
+        return (
+            "No judged session has a trajectory or journal grade yet. Each one that is judged and has a transcript, "
+            "facts or a journal is a pair, and nothing else is needed."
+        )
+    if last is None or not last.enabled:
+        return f"{pairs:,} judged sessions can be compared. See what that changes, then put it in force."
+    if last.fallback_calibration is not None and not last.fallback_calibration.kinds:
+        return (
+            f"{pairs:,} judged sessions can be compared. That takes effect by itself at night if it moves no arm by "
+            f"more than {number(MAX_AUTOMATIC_MOVE)}; otherwise it waits for an operator."
+        )
+    return ""
+
+
+def _kinds(
+    calibration: FallbackCalibration, pairs: Sequence[JudgedSession], titles: Mapping[str, str]
+) -> list[KindRow]:
+    """The kinds with most pairs first, fallbacks before abstentions; `titles` of the arms."""
+    rows = []
+    for estimate in sorted(calibration.kinds, key=lambda kind: (kind.source == ABSTAINED, -kind.n, kind.kind)):
+        is_abstention = estimate.source == ABSTAINED
+        arms = []
+        for name, n in estimate.pairs.items():
+            own = [pair for pair in pairs if pair.arm == name and pair.kind == estimate.kind]
+            arm = ArmPairs(
+                arm=titles.get(name, name),
+                pairs=n,
+                fallback=sum(pair.fallback for pair in own) / len(own) if own and not is_abstention else None,
+                judge=sum(pair.judge for pair in own) / len(own) if own else None,
+                difference=estimate.difference_in(name),
+            )
+            arms.append(arm)
+        arms.sort(key=lambda each: (-each.pairs, each.arm))
+        rows.append(KindRow(estimate=estimate, arms=arms[:ARMS_SHOWN], more=max(len(arms) - ARMS_SHOWN, 0)))
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationCard:
+    """The card on a bandit's page: the proposal, how it is read now (`status`), and `why` the proposal waits or not.
+
+    `offsets` are those of strata with pairs or rewards, each with its number of rewards. `moves` are the arms that it
+    moves most, `more` the number of others. `has_shares`: the bandit chooses between its arms.
+    """
+
+    proposed: CalibrationProposal
+    status: str
+    why: str
+    offsets: Sequence[tuple[Offset, int]]
+    moves: Sequence[ArmMove]
+    more: int
+    effect: str
+    has_shares: bool
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is something to put in force."""
+        return not self.proposed.is_in_force and (self.proposed.is_fitted or self.proposed.last is None)
+
+    @property
+    def heading(self) -> str:
+        """The head of the column of what it would change."""
+        return f"Version {self.proposed.version}"
+
+
+def card(
+    bandit: Bandit, now: dt.datetime, *, may_operate: bool, current: EffectivePolicy | None = None
+) -> CalibrationCard:
+    """The card of a bandit, read from the database; `current` is the policy that it is read by, if known."""
+    current = current or effective_policy(bandit)
+    proposed = calibrating.proposal(bandit.name, now, current=current)
+    changes = moves(bandit.name, proposed.now, proposed.after)
+    has_shares = bandit.kind == BanditKind.CHOICE
+    return CalibrationCard(
+        proposed=proposed,
+        status=status(bandit, proposed.last),
+        why=_why(proposed, who="you" if may_operate else "an operator"),
+        offsets=_with_rewards(proposed.offsets, proposed.now.posterior.evidence),
+        moves=changes[:MOVES_SHOWN],
+        more=max(len(changes) - MOVES_SHOWN, 0),
+        effect=in_words(changes, shares=has_shares),
+        has_shares=has_shares,
+    )
+
+
+def _with_rewards(
+    offsets: Iterable[Offset], evidence: Mapping[str, Sequence[SourceEvidence]]
+) -> list[tuple[Offset, int]]:
+    """Each offset with the number of its arm's rewards of its source, those without pairs and rewards left out."""
+    rewards = Counter({(arm, each.source): each.n for arm, own in evidence.items() for each in own})
+    counted = [(offset, rewards[offset.arm, offset.source]) for offset in offsets]
+    return [(offset, n) for offset, n in counted if offset.pairs or n]
+
+
+def _why(proposed: CalibrationProposal, who: str) -> str:
+    """Whether the proposed version waits for somebody, and why."""
+    last, version = proposed.last, proposed.version
+    if proposed.is_in_force:
+        return ""
+    if last is None:
+        return f"This bandit was never calibrated, so version {version} waits for {who}."
+    if not proposed.is_fitted:
+        return ""
+    if not last.enabled:
+        return (
+            f"{last.by} switched calibration off with version {last.version}: version {version} waits for {who}, "
+            "whatever it moves."
+        )
+    arm, move = proposed.largest
+    if proposed.comes_by_itself:
+        most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= MIN_MOVE else ""
+        return (
+            f"It moves no arm by more than {number(MAX_AUTOMATIC_MOVE)} since somebody last looked at it{most}, so it "
+            "takes effect by itself at night."
+        )
+    return (
+        f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
+        f"{number(MAX_AUTOMATIC_MOVE)}, so it waits for {who}."
+    )
+
+
+class ChangeForm(forms.Form):
+    """`fingerprint` names the proposal on the page, to be put in force; without one calibration is switched off."""
+
+    version = forms.IntegerField(min_value=1)
+    fingerprint = forms.CharField(max_length=16, required=False)
+    note = forms.CharField(max_length=500, required=False)
+
+
+@require_POST
+def change(request: HttpRequest, name: str) -> HttpResponse:
+    """Put the proposed calibration in force, or switch calibration off: one more version, with the user's name."""
+    bandit = Bandit.objects.that_learn().filter(name=name).first()
+    if bandit is None:
+        raise Http404(f"there is no bandit {name} that learns")
+    form = ChangeForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
+        return redirect("admin:bandit", name=name)
+    try:
+        messages.success(request, _apply(bandit, request, form.cleaned_data))
+    except ValueError as error:
+        messages.error(request, str(error))
+    return redirect("admin:bandit", name=name)
+
+
+def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str:
+    """Store what the form asks for, and say what it did. Raises ValueError if it can't."""
+    fields: Any = {"by": request.user, "version": data["version"], "note": data["note"].strip()}
+    if not data["fingerprint"]:
+        row = calibrating.switch_off(bandit.name, **fields)
+        return f"Calibration is off since version {row.version}: every grade is read as given."
+    proposed = calibrating.proposal(bandit.name, timezone.now())
+    row = calibrating.put_in_force(proposed, fingerprint=data["fingerprint"], **fields)
+    changes = moves(bandit.name, proposed.now, proposed.after)
+    return f"Version {row.version} is in force: {in_words(changes, shares=bandit.kind == BanditKind.CHOICE)}."
+
+
+def describe_fallbacks(evidence: Iterable[SourceEvidence]) -> list[str]:
+    """How an arm's fallbacks and abstentions are read, a sentence per source, such as "trajectory: 42, mean .20, each
+    counts .06 of a verdict".
+    """
+    sentences = []
+    for each in evidence:
+        if each.is_estimated:
+            what = "not graded" if each.source == ABSTAINED else f"graded by {each.source} alone"
+            sentences.append(f"{each.n} {what}: estimated at ≈ {number(each.mean)} from judged sessions of their kind")
+        elif each.source in SOURCES:
+            counts = f"each counts {number(each.counts)} of a verdict"
+            sentences.append(f"{each.source}: {each.n}, mean {number(each.mean)}, {counts}")
+    return sentences
