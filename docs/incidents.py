@@ -21,6 +21,7 @@ SECTIONS = {
     69: "The bandit's arithmetic",
     83: "Selection, exploration and supply",
     109: "Attribution: lessons, models, harnesses",
+    123: "Monitoring",
     141: "Cost",
     146: "Review by people",
 }

@@ -21,16 +21,12 @@ MIN_REWARDS = 50
 FLAT_SHARE, FLAT_BAND, MIN_FLAT_ARMS = 0.8, 0.02, 3
 # Frozen: not even one reward of 0 or 1 moves the mean by this much.
 MIN_JUMP = 0.002
-# Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.
-MIN_SHARE_OF_LEADER, MIN_LEADER_REWARDS, MAX_STARVED_REWARDS = 0.05, 100, 12
 # Decisions for an arm since its last finished session: advice above the first, stronger advice above the second.
 MAX_UNFINISHED, MANY_UNFINISHED = 5, 10
 # Fallback-heavy: more than this share of the evidence, given this many rewards.
 MAX_FALLBACK_SHARE, MIN_FALLBACK_REWARDS = 0.3, 5
 # Over-optimistic: the posterior mean is this far above the mean of the same rewards. Below it is mere caution.
 MAX_OPTIMISM = 0.15
-# Drained: fewer pseudo-observations than this from MIN_REWARDS rewards or more.
-MIN_EVIDENCE = 5.0
 # Not learning: this many decisions and no reward.
 MIN_DECISIONS = 10
 # Uncalibrated: fewer blind human grades than this.
@@ -42,12 +38,10 @@ MAX_NAMED_ARMS = 3
 class AdviceKind(StrEnum):
     FLAT = "flat"
     FROZEN = "frozen"
-    STARVED = "starved"
     UNFINISHED = "unfinished"
     NOT_LEARNING = "not learning"
     FALLBACK = "fallback-heavy"
     OPTIMISTIC = "over-optimistic"
-    DRAINED = "drained"
     SUPPLY = "supply-bound"
     UNCALIBRATED = "uncalibrated"
     JUDGE_MOVED = "judge moved"
@@ -55,7 +49,7 @@ class AdviceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmFacts:
-    """One arm. `live`: it can be chosen. `on_probation`: it is meant to have few sessions.
+    """One arm. `live`: it can be chosen.
 
     `mean` is the posterior's and `observed_mean` (None without rewards) the weighted mean of the same rewards, both in
     [0, 1]. `evidence` and `fallback` are pseudo-observations, in all and from fallback sources. `jump` is the most that
@@ -66,7 +60,6 @@ class ArmFacts:
 
     name: str
     live: bool = True
-    on_probation: bool = False
     rewards: int = 0
     mean: float = 0.5
     observed_mean: float | None = None
@@ -161,25 +154,6 @@ def frozen(facts: BanditFacts) -> Advice | None:
     )
 
 
-def starved(facts: BanditFacts) -> Advice | None:
-    """Choosable arms with very few rewards, though another arm has many."""
-    leader = max(facts.arms, key=lambda arm: arm.rewards, default=None)
-    if leader is None or leader.rewards < MIN_LEADER_REWARDS:
-        return None
-    limit = min(MIN_SHARE_OF_LEADER * leader.rewards, MAX_STARVED_REWARDS)
-    arms = [arm for arm in facts.arms if arm.live and not arm.on_probation and arm.rewards < limit]
-    if not arms:
-        return None
-    counts = _list_arms(arms, lambda arm: _with_noun(arm.rewards, "reward"))
-    return Advice(
-        kind=AdviceKind.STARVED,
-        arms=_names(arms),
-        observation=f"{counts}, where {leader.name} has {leader.rewards}: under {100 * MIN_SHARE_OF_LEADER:g} %. "
-        "A winner was found before the others were tried.",
-        action="Raise the exploration, see that there is work for it, or retire it.",
-    )
-
-
 def unfinished(facts: BanditFacts) -> Advice | None:
     """Arms that were chosen many times since a session of theirs last finished."""
     arms = [arm for arm in facts.arms if arm.unfinished > MAX_UNFINISHED]
@@ -250,20 +224,6 @@ def over_optimistic(facts: BanditFacts) -> Advice | None:
     )
 
 
-def drained(facts: BanditFacts) -> Advice | None:
-    """Choosable arms whose many rewards have decayed to little evidence."""
-    arms = [arm for arm in facts.arms if arm.live and arm.rewards >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE]
-    if not arms:
-        return None
-    decayed = _list_arms(arms, lambda arm: f"{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}")
-    return Advice(
-        kind=AdviceKind.DRAINED,
-        arms=_names(arms),
-        observation=f"Old rewards have faded: {decayed}.",
-        action="Lengthen the half-life, or give it a session now and then.",
-    )
-
-
 def supply_bound(facts: BanditFacts) -> Advice | None:
     """Arms that lacked work, among those with at least the chance of an equal share; for others it hardly matters."""
     equal_chance = 1 / max(sum(arm.live for arm in facts.arms), 1)
@@ -311,8 +271,6 @@ RULES: tuple[Callable[[BanditFacts], Advice | None], ...] = (
     frozen,
     over_optimistic,
     fallback_heavy,
-    starved,
-    drained,
     supply_bound,
     uncalibrated,
     judge_moved,

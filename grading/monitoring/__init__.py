@@ -6,7 +6,7 @@ Start with `rule` (what a rule is) and `watch` (which there are, and when they l
 
 from collections.abc import Iterable
 
-from grading.models import Alarm
+from grading.models import Alarm, Flag
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import open_alarms
 from grading.monitoring.attending import attend
@@ -17,7 +17,7 @@ from grading.monitoring.flags import (
     clear_flags,
     flagged_sessions,
 )
-from grading.monitoring.outage import JudgeOut, about
+from grading.monitoring.outage import JudgeOut, about_judge
 from grading.monitoring.programs import standing_still
 from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.silence import SilenceCase, SilentFailure, cases
@@ -37,9 +37,21 @@ from grading.monitoring.watch import (
 IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOut.id, SilentFailure.id, UnheardArm.id
 
 
+def title_of(rule: str) -> str:
+    """What the rule with this code found, in words; what a person did for Flag.BY_A_PERSON."""
+    if rule == Flag.BY_A_PERSON:
+        return "Flagged by a person"
+    return RULES[rule].title if rule in RULES else "A rule that no longer exists"
+
+
+def is_advisory(rule: str) -> bool:
+    """Whether alarms of the rule with this code are shown on the page of alarms only."""
+    return rule in RULES and RULES[rule].severity is Severity.ADVISORY
+
+
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
     """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does."""
-    return any(alarm.rule == JUDGE_OUT and alarm.about == about(JudgeRole.FIRST) for alarm in alarms)
+    return any(alarm.rule == JUDGE_OUT and alarm.about == about_judge(JudgeRole.FIRST) for alarm in alarms)
 
 
 __all__ = [
@@ -61,6 +73,7 @@ __all__ = [
     "flagged_sessions",
     "independent_work",
     "inspect",
+    "is_advisory",
     "open_alarms",
     "overdue",
     "refresh",
@@ -68,6 +81,7 @@ __all__ = [
     "reopen_flags",
     "says_judge_fails",
     "standing_still",
+    "title_of",
     "watch",
     "watch_at_night",
 ]

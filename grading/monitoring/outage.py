@@ -2,13 +2,13 @@
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, F, Min, Q, Value
 
-from grading.models import JudgeAttempt, Quota
+from grading.models import JudgeAttempt, Quota, Session
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.monitoring.rule import Finding, Rule, stamp
@@ -41,7 +41,7 @@ TRY_AGAIN = "Jobs are tried again by themselves; look at the provider's status, 
 Failures = Mapping[str, Any]
 
 
-def about(role: str) -> str:
+def about_judge(role: str) -> str:
     """What an alarm about the calls of a judge in that role is about."""
     return f"{role} judge"
 
@@ -93,8 +93,22 @@ class JudgeOut(Rule):
             counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
             since = stamp(min(row["since"] for row in failed))
             todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-            detail = f"{', '.join(sorted(models))} ({about(judge)}) has been failing since {since}: {counts}. {todo}"
-            yield Finding(about=about(judge), detail=detail)
+            detail = (
+                f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
+            )
+            yield Finding(about=about_judge(judge), detail=detail)
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        """The sessions that were settled since the outage began, and wait for a verdict."""
+        since = next((quota.changed_at for quota in Quota.objects.out() if about_quota(quota) == about), None)
+        if since is None:
+            failing = {**self._lately(now), **self._waiting(now)}
+            began = [row["since"] for judge, rows in failing.items() if about_judge(judge) == about for row in rows]
+            since = min(began, default=None)
+        if since is None:
+            return ()
+        waiting = Session.objects.yours().filter(reward_final=False, settlement__created_at__gte=since)
+        return list(waiting.order_by("ended_at", "pk").values_list("pk", flat=True))
 
     def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:
         """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
@@ -116,20 +130,20 @@ class JudgeOut(Rule):
         columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
         latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
         recent = [row for row in latest[: self.calls_read] if row["since"] > now - self.answered_within]
-        found = {}
+        failing = {}
         for judge, calls in _by_judge(recent).items():
             failed = [call for call in calls[: self.of_the_last] if call["reason"]]
             last = max(calls, key=lambda call: call["since"])
             heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
             if len(calls) >= self.of_the_last and len(failed) >= self.share * self.of_the_last:
-                found[judge] = failed
+                failing[judge] = failed
             elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
-                found[judge] = [last]
-        return found
+                failing[judge] = [last]
+        return failing
 
 
 def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
-    found: dict[str, list[Failures]] = defaultdict(list)
+    by_judge: dict[str, list[Failures]] = defaultdict(list)
     for row in rows:
-        found[row["judge"]].append(row)
-    return found
+        by_judge[row["judge"]].append(row)
+    return by_judge

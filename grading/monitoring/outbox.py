@@ -78,10 +78,9 @@ def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
 
 
 def _queue(to: Iterable[Place], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
-    what = " ".join(filter(None, (said.get("rule"), said["title"])))
     ended = " (no longer holds)" if about is About.RESOLVED else ""
     # One line: a session's name may have more.
-    subject = plain_text(f"[gradingsite] {what}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
+    subject = plain_text(f"[gradingsite] {said['title']}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
     parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
     if about is About.RESOLVED:
         parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])

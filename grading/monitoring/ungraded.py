@@ -10,7 +10,7 @@ from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
 from grading.monitoring.flag_rule import Flagged, FlagRule, total
-from grading.monitoring.outage import JudgeOut, about
+from grading.monitoring.outage import JudgeOut, about_judge
 from grading.monitoring.rule import Finding, stamp
 from grading.monitoring.weekly import ALLOWED, is_too_often
 from grading.reward.decide import CurrentGrades
@@ -142,7 +142,7 @@ def is_accounted(holds: CurrentGrades) -> bool:
 
 def first_judge_fails() -> bool:
     """Whether an open alarm says that the first judge's calls fail."""
-    return Alarm.objects.filter(rule=JudgeOut.id, about=about(JudgeRole.FIRST), resolved_at=None).exists()
+    return Alarm.objects.filter(rule=JudgeOut.id, about=about_judge(JudgeRole.FIRST), resolved_at=None).exists()
 
 
 def _asked(session: Session) -> Asked | None:

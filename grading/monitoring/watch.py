@@ -11,6 +11,7 @@ from django.utils import timezone
 from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
 from grading.monitoring.alarms import close, keep, put_name_on, state
+from grading.monitoring.arms import DrainedArm, StarvedArm
 from grading.monitoring.buckets import BucketsDiffer, StatesDiffer
 from grading.monitoring.calibration import Uncalibrated
 from grading.monitoring.canary import CanaryChanged
@@ -86,6 +87,8 @@ _ALL: tuple[Rule, ...] = (
     MissedTurns(),
     DamagedEvidence(),
     CanaryChanged(),
+    StarvedArm(),
+    DrainedArm(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 

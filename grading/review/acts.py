@@ -25,6 +25,7 @@ from grading.models import (
 )
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
+from grading.monitoring import title_of
 from grading.reward.explain import number
 
 
@@ -169,7 +170,7 @@ def of_flag(row: Flag) -> HistoryEntry:
 
 
 def of_unflag(row: Flag) -> HistoryEntry:
-    what = f"took the flag {row.rule} off" if row.rule != Flag.BY_A_PERSON else "took the flag off"
+    what = f"took the flag “{title_of(row.rule)}” off" if row.rule != Flag.BY_A_PERSON else "took the flag off"
     return HistoryEntry(
         at=row.cleared_at or row.raised_at,
         kind=HistoryKind.FLAG,
@@ -182,7 +183,7 @@ def of_unflag(row: Flag) -> HistoryEntry:
 
 
 def of_alarm(row: Alarm) -> HistoryEntry:
-    what, at = f"acknowledged alarm {row.rule}", row.acknowledged_at or row.opened_at
+    what, at = f"acknowledged the alarm “{title_of(row.rule)}”", row.acknowledged_at or row.opened_at
     return HistoryEntry(
         at=at, kind=HistoryKind.ALARM, pk=row.pk, who=str(row.acknowledged_by), what=what, why=row.detail
     )

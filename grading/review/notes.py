@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from grading.models import Comment, Flag, Reveal, ReviewItem, Session
 from grading.models.review import QueueEntry
+from grading.monitoring import title_of
 from grading.review import queue
 from grading.review.corrections import CorrectionError, checked
 from grading.review.seen import judges_answer
@@ -47,7 +48,9 @@ def unflag(flag: Flag, by: User) -> None:
     CorrectionError for a rule's flag: those end with a grade, a dismissal, or by themselves.
     """
     if flag.rule != Flag.BY_A_PERSON:
-        raise CorrectionError(f"Rule {flag.rule} raised this flag: grade the session, or say that it can't be judged.")
+        raise CorrectionError(
+            f"A rule raised this flag ({title_of(flag.rule)}): grade the session, or say that it can't be judged."
+        )
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
         taken = Flag.objects.open().filter(pk=flag.pk)

@@ -53,7 +53,7 @@ def why_again(decision: Decision, *, without_judge: float | None, flagged: bool)
         return f"what the session left behind would be worth {number(gap(decision.grades))} more"
     if without_judge is not None and round(abs(judge.value - without_judge), 6) >= MIN_DISTANCE:
         return f"without the judge it would be worth {number(without_judge)}"
-    return f"{DISAGREEMENT} speaks" if flagged else ""
+    return "a rule has flagged that judge and trajectory disagree" if flagged else ""
 
 
 def next_reading(session: Session) -> NextReading | None:

@@ -89,7 +89,10 @@ def site_now() -> SiteNow:
         stopped=stopped,
         cannot_write=cannot_write,
         judge=answering(judge_state(quota), alarms, stopped),
-        counts={"Review": ReviewItem.objects.open().filter(yours()).count(), "Alarms": len(alarms)},
+        counts={
+            "Review": ReviewItem.objects.open().filter(yours()).count(),
+            "Alarms": sum(not monitoring.is_advisory(alarm.rule) for alarm in alarms),
+        },
         latest=latest_rows(),
     )
 

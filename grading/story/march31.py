@@ -293,10 +293,11 @@ def _watched(incident: Incident) -> Iterator[Figure]:
     if (until := incident.end_of(WATCH)) is not None:
         alarms = alarms.filter(opened_at__lte=until)
     for rule in sorted(set(alarms.values_list("rule", flat=True))):
-        yield Figure(of=f"Alarm {rule}", says=monitoring.RULES[rule].title)
+        yield Figure(of="Alarm", says=monitoring.title_of(rule))
     for name, session in incident.ledger.sessions.items():
         flags = Flag.objects.filter(session=session).order_by("rule").values_list("rule", flat=True)
-        yield Figure(of="Flagged", says=f"{name} by {', '.join(flags)}" if flags else f"{name} by no rule")
+        found = "; ".join(monitoring.title_of(rule) for rule in flags)
+        yield Figure(of="Flagged", says=f"{name}: {found or 'by no rule'}")
 
 
 # --- 4 and 5 ---------------------------------------------------------------------------------------------------------

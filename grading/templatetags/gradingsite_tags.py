@@ -12,9 +12,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
-from grading import zones
+from grading import monitoring, zones
 from grading.models import Session
-from grading.monitoring import RULES, Severity
+from grading.monitoring import RULES
 from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts, glossary
@@ -371,8 +371,8 @@ def signed_count(value: int | None) -> str:
 
 @register.filter
 def rule_title(rule: str) -> str:
-    """What a validity rule found, in words."""
-    return RULES[rule].title if rule in RULES else "A rule fired"
+    """What a rule or a person (Flag.BY_A_PERSON) found, in words."""
+    return monitoring.title_of(rule)
 
 
 @register.filter
@@ -384,7 +384,7 @@ def rule_todo(rule: str) -> str:
 @register.filter
 def is_advisory(rule: str) -> bool:
     """Whether what a rule found stands on the page of alarms only."""
-    return rule in RULES and RULES[rule].severity is Severity.ADVISORY
+    return monitoring.is_advisory(rule)
 
 
 @register.simple_tag

@@ -89,18 +89,6 @@ def test_a_jump_is_what_one_reward_really_does():
     assert after.arms["news"] == before.arms["news"]
 
 
-def test_a_live_arm_with_a_twentieth_of_the_leaders_rewards_is_starved_i81():
-    """I81: 400 trials of the winner, rivals at 8 and 11."""
-    leader, rivals = arm("code", rewards=400), [arm("news", rewards=8), arm("social", rewards=11)]
-    assert kinds(leader, *rivals) == [AdviceKind.STARVED]
-    said = seen(leader, *rivals)
-    assert "news 8 rewards and social 11 rewards, where code has 400: under 5 %" in said
-    assert kinds(arm("code", rewards=99), arm("news", rewards=1)) == [], "a leader of under 100 leads nothing"
-    assert kinds(leader, arm("news", rewards=20)) == []
-    assert kinds(leader, arm("news", rewards=8, on_probation=True)) == [], "on probation few are meant"
-    assert kinds(leader, arm("news", rewards=8, live=False)) == []
-
-
 def test_decisions_that_never_come_back_are_warned_of_then_worried_about_a13():
     assert kinds(arm(unfinished=5)) == []
     assert kinds(arm(unfinished=6)) == [AdviceKind.UNFINISHED]
@@ -129,14 +117,6 @@ def test_optimism_is_said_and_caution_is_not_a8_i75():
     assert kinds(arm(mean=0.34, observed_mean=0.5)) == [], "a rightly sceptical arm is left alone"
     assert kinds(arm(mean=0.66, observed_mean=0.5, rewards=49)) == []
     assert kinds(arm(mean=0.66, observed_mean=None)) == []
-
-
-def test_an_arm_whose_evidence_ran_out_is_drained_a7():
-    """I73: 261 selections, and Beta(1.26, 1.15) was left."""
-    assert kinds(arm(rewards=261, evidence=2.4)) == [AdviceKind.DRAINED]
-    assert "code 261 rewards have decayed to the weight of 2.4" in seen(arm(rewards=261, evidence=2.4))
-    assert kinds(arm(rewards=261, evidence=5.0)) == []
-    assert kinds(arm(rewards=49, evidence=2.4)) == []
 
 
 def test_an_arm_without_work_is_supply_bound_i97():

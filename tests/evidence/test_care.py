@@ -84,6 +84,7 @@ def test_bytes_that_are_fine_stay_as_they_were_compressed(site, monkeypatch):
 
 
 def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
+    """I67, checksums recorded and never compared: alarm (A48). Files are read and compared at night."""
     row, path = kept(site)
     every_night()
     assert not BlobProblem.objects.exists()

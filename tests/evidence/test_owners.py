@@ -136,6 +136,7 @@ def test_a_pull_request_in_two_logs_is_paid_once(site):
 
 @pytest.mark.django_db
 def test_another_agents_claim_takes_nothing_and_is_flagged_for_people_alone(site):
+    """I13: of two agents that send the same work, the first keeps it."""
     site.upload("one", facts=FACTS)
     receipt = site.upload("zwei", log("zwei", FIVE), facts=FACTS, agent="alice", started_at="2026-01-01T00:00:00Z")
     assert owner_of(hash_of("a5")) == {"bob/one", "alice/one"}

@@ -111,6 +111,7 @@ def test_a_job_is_due_when_its_time_has_come(plan, now, began, ended, is_so):
 
 
 def test_a_job_that_fails_says_so_on_its_row_and_misses_its_turns():
+    """I132, an outage that looks like an idle day: alarm (A47). A job that keeps failing is told."""
     with pytest.raises(ZeroDivisionError):
         periodic.run("sweep", lambda: 1 / 0)
     assert "ZeroDivisionError" in PeriodicJob.objects.get().error

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from bandit import policies
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
-from bandit.models import Bandit, Bucket
+from bandit.models import Arm, Bandit, Bucket
 from bandit.selection import posterior_of
+from grading import monitoring
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests.bandit.helpers import policy, reward
@@ -88,6 +89,17 @@ def test_i72_a_memory_of_a_day_is_refused_with_the_number():
     assert policies.preview("category", {"half_life_days": 3}, NOON).memory.days > 3
 
 
+def test_i73_an_arm_whose_record_has_faded_is_named():
+    """I73: of 261 selections Beta(1.26, 1.15) was left. Decay by time drains an arm too, and that is told (A52)."""
+    taught(60, since=400, code=0.6)
+    taught(60, infra=0.5)
+    (found,) = monitoring.RULES["A52"].look(NOON)
+    assert found.about == "category: code"
+    assert "60 rewards of code have decayed to the weight of 0." in found.detail
+    taught(40, code=0.6)
+    assert list(monitoring.RULES["A52"].look(NOON)) == []
+
+
 def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
     """I73, all arms decayed at every update: impossible. Decay is by time, at read; rewards of others leave an arm bit
     for bit.
@@ -163,13 +175,18 @@ def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(site, client
 
 
 def test_i81_a_winner_declared_early_leaves_the_others_named():
-    """I81, a winner declared early: told. Below a twentieth of the leader's rewards; exploration keeps every arm in the
-    draw.
+    """I81, a winner declared early: alarm (A51). Below a twentieth of the leader's rewards; exploration keeps every arm
+    in the draw.
     """
-    leader = ArmFacts(name="code", rewards=248, mean=0.62, observed_mean=0.62, evidence=100.0)
-    novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, observed_mean=0.5, evidence=6.0)
-    assert said(AdviceKind.STARVED, leader, novelty)
-    taught(200, code=0.7, infra=0.3)
+    taught(248, code=0.62)
+    taught(12, infra=0.5)
+    taught(6, news=0.55)
+    found = {each.about: each.detail for each in monitoring.RULES["A51"].look(NOON)}
+    assert "news has 6 rewards, where code has 248" in found["category: news"]
+    assert "category: infra" not in found
+    Arm.objects.filter(bandit__name="category", name="news").update(paused=True)
+    assert "category: news" not in {each.about for each in monitoring.RULES["A51"].look(NOON)}
+    taught(200, since=1, infra=0.3)
     chances = posterior_of("category", NOON).chances
     assert min(chances.values()) >= 0.005 / len(chances) - 1e-12
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import house
+from benchmarks.watched import rules as watched
+from benchmarks.watched.evidence import find_evidence
 from grading.monitoring import RULES
 from gradingsite.settings import CHAIN_SCALE
 
@@ -173,3 +175,8 @@ def test_every_door_says_what_comes_in_what_goes_out_and_where_to_start():
         first = [quoted.split(".")[0] for quoted in QUOTED.findall(start.split("\n\n")[0])]
         assert first, door
         assert [name for name in first if not ((door / f"{name}.py").exists() or (door / name).is_dir())] == [], door
+
+
+def test_every_alarm_rule_has_a_figure_a_drill_an_attack_or_an_incident():
+    """Those with none are removed."""
+    assert [rule for rule, text in find_evidence(watched.RULES).items() if not text] == []

@@ -20,6 +20,7 @@ def open_now():
 
 
 def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right():
+    """I55, a stale snapshot written over corrections: alarm (A33). Sums are compared with the ledger at night."""
     reward("s1", code=0.5)
     tasks.at_night()
     assert not open_now().exists()

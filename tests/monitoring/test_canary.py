@@ -1,16 +1,37 @@
 """Two logs whose worth is known are judged once a day, and a change of their grades is an alarm."""
 
 import datetime as dt
+import re
 
 import pytest
 from django.contrib.auth.models import User
 
+from bandit.models import Bucket, LedgerEntry
+from bandit.reading import posterior_of
 from grading import monitoring
 from grading.judging import canary
 from grading.judging.allowance import budget, quota
-from grading.models import Alarm, CanaryRun, JudgeAttempt, JudgeKeyTest, Session
+from grading.models import (
+    Alarm,
+    ApiToken,
+    CanaryRun,
+    Flag,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    JudgeKeyTest,
+    JudgePolicy,
+    Quota,
+    ReviewItem,
+    Session,
+    Settlement,
+)
+from grading.models.quota import QuotaState
+from tests import addresses, world
+from tests.addresses import Kind
 from tests.casts import judge as judge_cast
 from tests.casts.page import flat
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -84,6 +105,7 @@ def test_failed_call_is_on_record_without_a_verdict(judge):
 
 
 def test_changed_verdict_is_an_alarm_that_says_what_changed(judge, settings):
+    """I38: another judge, or another scale of the same one, grades two known logs otherwise."""
     judged(range(3))
     assert alarms() == []
     usual = CanaryRun.objects.filter(canary="good").earliest("day").verdict
@@ -156,3 +178,56 @@ def test_page_shows_the_last_days(judge, site, client):
     page = client.get("/calibration/")
     assert [run.canary for run in page.context["canaries"]] == ["bad", "good", "bad", "good"]
     assert "A changed grade is an alarm" in flat(page)
+
+
+# What tells of a canary: its card, its cost, and the quota that every call uses.
+ABOUT_CANARIES = ("/calibration/", "/costs", "/quota", "/settings/judge", "/healthz", "/metrics", "/history")
+
+
+# What is new at each request, and what canaries may change: what calls cost, and how many there were.
+NEW = re.compile(
+    rb'(csrfmiddlewaretoken" value|name="(bulk|name)" value)="[^"]*"|[\d.]+ \xc2\xa2|\d+ (canaries|of 20,000 requests)'
+)
+
+
+def everything(client, rows) -> dict[str, bytes]:
+    """Every page and file of the site, without what is NEW."""
+    shown = {}
+    for name, address in addresses.SCREENS.items():
+        if address.kind not in {Kind.PAGE, Kind.PART, Kind.DATA, Kind.FILE} or address.claims:
+            continue
+        for url in addresses.urls(name, rows):
+            if url.startswith(ABOUT_CANARIES):
+                continue
+            answer = client.get(url)
+            content = b"".join(answer) if answer.streaming else answer.content
+            shown[url] = NEW.sub(b"", content)
+    return shown
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("noon")
+def test_no_list_figure_export_or_api_contains_a_canary(judge, client, django_user_model):
+    rows = world.make()
+    Quota.objects.update(state=QuotaState.OPEN)
+    JudgePolicy.objects.create(by=User.objects.first())
+    assert len(canary.run_due(NOON - DAY)) == 2  # so that the judge has answered before
+    client.force_login(django_user_model.objects.create_superuser("root"))
+    everything(client, rows)  # what a first visit leaves behind
+    session = Session.objects.yours().first()
+    headers = {"Authorization": f"Bearer {ApiToken.objects.issue(session.agent)[1]}"}
+    paths = (f"sessions/{session.pk}", "bandits/category", "openapi.json")
+
+    def stored():
+        tables = (Session, Grade, Settlement, LedgerEntry, Bucket, ReviewItem, Flag, JudgeJob)
+        beliefs = posterior_of("category", NOON).posterior
+        api = [client.get(f"/api/v1/{path}", headers=headers).content for path in paths]
+        return [table.objects.count() for table in tables], beliefs.alpha.tobytes(), api
+
+    before, shown = stored(), everything(client, rows)
+    runs = canary.run_due(NOON)
+    assert [run.verdict is not None for run in runs] == [True, True]
+    assert stored() == before
+    after = everything(client, rows)
+    assert len(after) > 60
+    assert [url for url in after if after[url] != shown[url]] == []

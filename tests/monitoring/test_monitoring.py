@@ -299,6 +299,29 @@ def test_a_judge_that_is_out_is_an_alarm_until_it_is_back():
     assert not monitoring.open_alarms().exists()
 
 
+def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
+    """Its page says what they did to the bandits, and quotes a price for judging them."""
+    start = timezone.now()
+    with time_machine.travel(start, tick=False):
+        earlier = site.session(ended_at=start).with_log().graded(Source.TRAJECTORY, 0.2).settle()
+    with time_machine.travel(start + dt.timedelta(hours=1), tick=False):
+        quota = Quota.objects.create(
+            key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED, changed_at=timezone.now()
+        )
+        waiting = [site.session().with_log().graded(Source.TRAJECTORY, 0.2).settle() for _ in range(2)]
+        site.session().judged(0.7).settle()
+        monitoring.refresh()
+        alarm = monitoring.open_alarms().get()
+        sessions = monitoring.RULES[monitoring.JUDGE_OUT].sessions(alarm.about, timezone.now())
+        assert sessions == [session.pk for session in waiting]
+        assert earlier.pk not in sessions
+        client.force_login(site.person("olga", "operator"))
+        page = client.get(f"/alarms/{alarm.pk}/")
+    assert [row.session for row in page.context["rows"]] == waiting[::-1]
+    assert page.context["answers"][0].words == "Judge 2 sessions again"
+    assert monitoring.RULES[monitoring.JUDGE_OUT].sessions(f"{quota.model} other", start) == ()
+
+
 # --- when rules look -------------------------------------------------------------------------------------------------
 
 HOURLY = dt.timedelta(hours=1)
@@ -353,6 +376,7 @@ def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(t
 
 
 def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site):
+    """I129, a health check that nobody runs: alarm (A29). A rule that missed two turns is told."""
     monitoring.watch()
     with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
         inspected(site, proof=False)
@@ -386,6 +410,6 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, 
     client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/alarms/"))
     for rule in monitoring.RULES.values():
-        assert rule.id in html
+        assert escape(rule.title) in html
         assert escape(rule.means) in html
     assert "not yet" not in html

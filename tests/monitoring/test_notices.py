@@ -146,7 +146,7 @@ def test_an_email_says_what_was_found_what_to_do_and_where(mail, settings):
     assert notices.send_due() == 1
     (text,) = mail.messages
     head, _, body = text.partition("\n\n")
-    assert "Subject: [gradingsite] A2 The judge is out" in head
+    assert "Subject: [gradingsite] The judge is out" in head
     assert "X-Header" not in head
     assert "m: quota exhausted" in body
     assert "What to do: Add credit." in body
@@ -165,7 +165,7 @@ def test_a_webhook_gets_signed_json(web):
     said = json.loads(body)
     assert (said["rule"], said["title"], said["what_to_do"]) == ("A2", "The judge is out", "Add credit.")
     assert said["notice"] == str(Notice.objects.get().key)
-    assert said["text"].startswith("[gradingsite] A2 The judge is out\nm: quota exhausted\n")
+    assert said["text"].startswith("[gradingsite] The judge is out\nm: quota exhausted\n")
     assert "\nWhat to do: Add credit.\nhttps://" in said["text"]
     assert notices.send_due() == 0
     assert len(web.posts) == 1
@@ -318,6 +318,7 @@ def waiting(site, hours, **fields):
 
 
 def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
+    """I139, a reviewer gone dark: alarm (A31). What a rule put up for review may wait for a set number of hours."""
     rule = monitoring.RULES["A31"]
     for fields in ({"hours": 47}, {"hours": 500, "entered_as": "slice"}, {"hours": 500, "entered_as": "person"}):
         waiting(site, **fields)
@@ -333,6 +334,7 @@ def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
 
 
 def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
+    """I124, the data knew and nobody was told: alarm (A32). A notice that was given up is told on the pages."""
     rule = monitoring.RULES["A32"]
     web.statuses = [404]
     keep([Told("m")], NOW())
@@ -370,7 +372,7 @@ def test_the_page_names_the_channels_and_gives_no_secret_away(site, mail, web, c
         html = flat(client.get(path))
         assert "127.0.0.1, signed" in html
         assert "2 addresses" in html
-        assert "A2 The judge is out" in html
+        assert "The judge is out" in html
         for secret in (SECRET, "t0ken", "ops@example.test"):
             assert secret not in html
 

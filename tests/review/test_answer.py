@@ -100,18 +100,18 @@ def today(part, whole):
         (
             {"alarms": ("A26", "A30"), "today": today(0, 9)},
             "Not fully.",
-            "Alarm A26 is open: a judge can’t tell sessions apart; no reward of today is provisional.",
-            "Look at alarm A26",
+            "An alarm is open: a judge can’t tell sessions apart; no reward of today is provisional.",
+            "Look at the alarm",
             "alarms",
         ),
         (
             {"alarms": ("A1",), "today": today(0, 9)},
             "Not fully.",
             (
-                "Alarm A1 is open: this week's sessions without a real grade were too many, though none waits any "
+                "An alarm is open: this week's sessions without a real grade were too many, though none waits any "
                 "more; no reward of today is provisional."
             ),
-            "Look at alarm A1",
+            "Look at the alarm",
             "alarms",
         ),
         (

@@ -475,7 +475,7 @@ def test_a_flag_taken_back_leaves_what_else_speaks_for_the_session(rita):
 
 def test_a_rules_flag_is_not_a_persons_to_take_back(rita):
     session = flagged()
-    with pytest.raises(review.CorrectionError, match="A1"):
+    with pytest.raises(review.CorrectionError, match="No real grade for a pull request or commit"):
         answers.unflag(Flag.objects.get(session=session), rita)
 
 

@@ -125,6 +125,7 @@ def test_an_arm_that_is_not_chosen_is_not_asked_about(run):
 
 
 def test_five_drawn_at_random_go_to_a_person(run):
+    """I23: a person grades some of the sessions that leave nothing to grade."""
     assert review.ask_about_silence() == 5
     assert set(flagged()) < {each.pk for each in run.all()}
     detail = Flag.objects.filter(rule="A36").first().detail

@@ -287,6 +287,7 @@ def alarms(about=""):
 
 
 def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_that_moves_little_comes_by_itself(otto):
+    """I37: grades of unlike graders are read at face value until somebody accepts a calibration, and that is told."""
     calibration_cast.moves_a_lot()
     monitoring.watch()
     monitoring.refresh()

@@ -112,6 +112,7 @@ def test_three_readings_near_the_artifacts_end_it(site, sim):
 
 
 def test_three_readings_that_agree_hold_and_a_person_is_told(site, sim):
+    """I40: a judge that rates low what a session plainly left behind is told."""
     session = read(site, sim, 0.1, 0.15, 0.1)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.4, Source.CONSUMPTION, True, 1)
@@ -123,6 +124,7 @@ def test_three_readings_that_agree_hold_and_a_person_is_told(site, sim):
 
 
 def test_three_readings_that_do_not_agree_leave_it_to_a_person(site, sim):
+    """I42: readings of one session that differ are noise in the latest one, so a person decides."""
     session = read(site, sim, 0.05, 0.45, 0.2)
     held = reward(session)
     assert (held.value, held.final, held.weight) == (0.75, False, 0)
@@ -343,6 +345,7 @@ def test_a_claim_without_a_verdict_counts_little(site, settings):
 
 
 def test_many_claims_of_one_agent_are_an_alarm(site, sim):
+    """I15: work that only the agent claims does not raise a verdict, and many such claims are told."""
     for number in range(3):
         session = site.upload(f"s-{number}", category="news", journal="# Read\n", ended_at=timezone.now()).session
         site.on(session).judged(0.1)

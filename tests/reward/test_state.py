@@ -70,6 +70,7 @@ def test_a_session_settled_again_to_the_same_end_is_not_written_again(site):
 
 
 def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right(site):
+    """I56, broken rows that a repair skips: alarm (A49). Rows are compared with the rewards."""
     sessions = [graded(site, journal=0.3) for _number in range(3)]
     tasks.at_night()
     assert not monitoring.open_alarms().filter(rule="A49").exists()

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 import time_machine
 from django.utils import timezone
+from django.utils.html import escape
 
 from bandit.selection import posterior_of
 from grading import monitoring
@@ -38,7 +39,8 @@ def read(keys: list[int]) -> list[Session]:
 @pytest.mark.parametrize("rule", sorted(monitoring.RULES))
 def test_every_rule_has_a_page_with_one_primary_button(operator, rule):
     html = flat(operator.get(f"/alarms/{opened(rule).pk}/"))
-    for part in ("What happened", "Decisions it reached", f", {rule}</h2>", "3 of 4 were otherwise"):
+    title = escape(monitoring.RULES[rule].title)
+    for part in ("What happened", "Decisions it reached", f"{title}</h1>", "3 of 4 were otherwise"):
         assert part in html
     assert html.count("btn primary") == 1
     assert "no cost" in html

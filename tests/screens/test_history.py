@@ -84,7 +84,7 @@ def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(site, viewe
     html = listed(viewer)
     for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
         assert re.search(rf"<li>{bandit}: mean of {arm} from \.\d\d\d to \.\d\d\d", html)
-    for text in ("Flag A1 cleared", "Decided before by journal", "Took 34 s"):
+    for text in ("Flag cleared: no real grade for a pull request or commit", "Decided before by journal", "Took 34 s"):
         assert text in html
     [line] = downloaded(viewer, "history.jsonl")
     assert line["effects"] == answer.effects
@@ -132,7 +132,8 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
         assert {row["kind"] for row in downloaded(client, kind=kind)} == {kind}
     html = listed(client)
     for text in (
-        "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off", "Acknowledged alarm A1",
+        "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off",
+        "Acknowledged the alarm “No real grade for a pull request or commit”",
         "Looked at the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
         "Put a calibration in force for the category bandit", "Changed the agent bob",
         "Set the categories of 1 session by hand",

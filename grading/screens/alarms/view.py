@@ -85,11 +85,11 @@ def show(request: HttpRequest) -> TemplateResponse:
     sessions = Session.objects.with_people().in_bulk(list(flags))
     for flag in flags.values():
         flag.session = sessions[flag.session_id]
+    still_open = [alarm for alarm in alarms if alarm.resolved_at is None]
     context = {
         "title": "Alarms",
-        "open": sorted(
-            (alarm for alarm in alarms if alarm.resolved_at is None), key=lambda alarm: is_advisory(alarm.rule)
-        ),
+        "alarms": [alarm for alarm in still_open if not is_advisory(alarm.rule)],
+        "advisories": [alarm for alarm in still_open if is_advisory(alarm.rule)],
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
         "rules": [
             {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
@@ -122,7 +122,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     ]
     reached = reach.of(found, timezone.now())
     context = {
-        "title": f"{alarm.rule}, alarm",
+        "title": f"{monitoring.title_of(alarm.rule)}, alarm",
         "alarm": alarm,
         "rule": rule,
         "ways": _ways_out().get(alarm.about) if is_silence else None,
@@ -226,9 +226,9 @@ def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):  # type: ignore[arg-type] # the screen needs a login
         then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until the rule no longer holds."
-        messages.success(request, f"{alarm.rule} is acknowledged by you. {then}")
+        messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
     else:
-        messages.info(request, f"Somebody else acknowledged {alarm.rule} first.")
+        messages.info(request, f"Somebody else acknowledged it first: {monitoring.title_of(alarm.rule)}.")
     back = request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
     return redirect(back if safe else "admin:alarms")

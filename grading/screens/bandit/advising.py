@@ -32,8 +32,6 @@ def pieces(
         AdviceKind.UNFINISHED: ("The decisions", "#decisions"),
         AdviceKind.SUPPLY: ("The decisions", "#decisions"),
         AdviceKind.FROZEN: ("The policy", policy),
-        AdviceKind.DRAINED: ("The policy", policy),
-        AdviceKind.STARVED: ("The arms", reverse("admin:arms", args=[bandit])),
         AdviceKind.FLAT: ("Calibration", reverse("admin:calibration")),
         AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
         AdviceKind.JUDGE_MOVED: ("Calibration", reverse("admin:calibration")),
@@ -63,7 +61,6 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         fact = ArmFacts(
             name=str(arms[name]),
             live=name in chances,
-            on_probation=belief.is_tried(arms[name]),
             rewards=belief.rewarded(name),
             mean=arm.mean,
             observed_mean=belief.plain_means.get(name),

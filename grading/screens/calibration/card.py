@@ -95,42 +95,49 @@ class BanditCalibration:
 
 def parts(judgements: Judgements) -> list[BanditCalibration]:
     """The calibration of every bandit that learns."""
-    found = []
+    bandits = []
     for bandit in Bandit.objects.that_learn():
         pairs, last = judgements.pairs(bandit), latest(CalibrationVersion, bandit)
         current = None if last is None else last.fallback_calibration
         is_in_force = current is not None and bool(current.kinds)
-        shown = current if current is not None and is_in_force else fit(pairs, SOURCES)
+        calibration = current if current is not None and is_in_force else fit(pairs, SOURCES)
         part = BanditCalibration(
             bandit=bandit,
             last=last,
             is_in_force=is_in_force,
-            kinds=_kinds(shown, pairs, {arm.name: str(arm) for arm in bandit.arms.all()}),
-            pairs=shown.n,
-            status=status(bandit, last),
+            kinds=_kinds(calibration, pairs, {arm.name: str(arm) for arm in bandit.arms.all()}),
+            pairs=calibration.n,
+            status=status(last),
             todo=_todo(last, len(pairs)),
             history=list(bandit.calibrations.order_by("-version")[:VERSIONS_SHOWN]),
         )
-        found.append(part)
-    return found
+        bandits.append(part)
+    return bandits
 
 
-def status(bandit: Bandit, last: CalibrationVersion | None) -> str:
-    """How fallbacks are read now, as text."""
+def status(last: CalibrationVersion | None) -> str:
+    """What fallbacks are compared with now, as text."""
+    if last is None or last.fallback_calibration is None:
+        return (
+            "Never calibrated: every grade is read as given." if last is None else "Off: every grade is read as given."
+        )
+    n = last.fallback_calibration.n
+    if not n:
+        return "Nothing is fitted yet, so fallbacks are read as given."
+    whose = f" of {last.target}" if last.target else ""
+    return f"Version {last.version} compares fallbacks with {n:,} verdict{'s' * (n != 1)}{whose}."
+
+
+def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
+    """What a fallback counts in this bandit, as text."""
     weights = weights_of(version_of(bandit))
     counts = " and ".join(f"a {source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if last is None or last.fallback_calibration is None:
-        state = "Never calibrated" if last is None else "Off"
-        return f"{state}: every grade is read as given, and {counts} of a verdict."
-    rule = (
+        return f"Of a verdict {counts} count."
+    return (
         f"In an arm without a verdict {counts} of a verdict, all of them together at most {MAX_PSEUDO:g} observations; "
         f"with each verdict less, and from {ENOUGH_VERDICTS} on nothing."
     )
-    n = last.fallback_calibration.n
-    if not n:
-        return f"Nothing is fitted yet, so fallbacks are read as given. {rule}"
-    whose = f" of {last.target}" if last.target else ""
-    return f"Version {last.version} compares fallbacks with {n:,} verdict{'s' * (n != 1)}{whose}. {rule}"
 
 
 def _todo(last: CalibrationVersion | None, pairs: int) -> str:
@@ -210,7 +217,7 @@ def card(
     has_shares = bandit.kind == BanditKind.CHOICE
     return CalibrationCard(
         proposed=proposed,
-        status=status(bandit, proposed.last),
+        status=f"{status(proposed.last)} {weight_rule(bandit, proposed.last)}",
         why=_why(proposed, who="you" if may_operate else "an operator"),
         offsets=_with_rewards(proposed.offsets, proposed.now.posterior.evidence),
         moves=changes[:MOVES_SHOWN],

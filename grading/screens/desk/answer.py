@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from grading.monitoring import RULES
+from grading.monitoring import title_of
 from grading.review.calibration import ENOUGH, Calibration
 from grading.review.trust import Share
 from grading.reward.explain import number
@@ -72,12 +72,11 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        rule, title = "A1", "this week's sessions without a real grade were too many, though none waits any more"
+        title = "this week's sessions without a real grade were too many, though none waits any more"
         if others:
-            rule = others[0]
-            title = RULES[rule].title if rule in RULES else "a rule fired"
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        sentence = f"Alarm {rule}{more} is open: {title[:1].lower()}{title[1:]}; {_today(facts)}."
+            title = title_of(others[0])
+        more = f", with {len(others) - 1} more," if len(others) > 1 else ""
+        sentence = f"An alarm{more} is open: {title[:1].lower()}{title[1:]}; {_today(facts)}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
@@ -140,7 +139,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     if facts.trouble:
         yield NextStep(words="See the judge's quota", screen="quota")
     if others or "A1" in facts.alarms:
-        yield NextStep(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
+        yield NextStep(words="Look at the alarm", screen="alarms")
     if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
         words = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
         yield NextStep(words=words, screen="review", query="entered_as=slice")

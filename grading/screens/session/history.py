@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlement, Submission
 from grading.models.agents import TokenScope
+from grading.monitoring import title_of
 from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason, Source, Status
@@ -84,7 +85,8 @@ def of(
             detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
         lines.append(HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb))
     for flag in flags:
-        lines.append(HistoryLine(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm"))
+        what = f"Flagged: {title_of(flag.rule)}"
+        lines.append(HistoryLine(at=flag.raised_at, what=what, detail=flag.detail, source="alarm"))
         if flag.cleared_at:
             who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
             lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
