@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from bandit import versions
 from bandit.buckets import RewardSums, read_sums
-from bandit.core.advice import jumps
 from bandit.core.calibration import VERDICT_DAYS
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
@@ -60,11 +59,6 @@ class BanditReading:
         """The mean of each arm's rewards as the policy reads them, without prior and decay."""
         posterior = self.posterior
         return plain_means(self.rows, arms=posterior.names, policy=posterior.policy, today=posterior.day)
-
-    @cached_property
-    def jumps(self) -> dict[str, float]:
-        """The most that one more reward would move each arm's mean."""
-        return jumps(self.rows, self.posterior)
 
     @cached_property
     def baseline(self) -> Baseline:

@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from bandit.core.change import JudgeShift
 from bandit.core.estimate import signed
-from bandit.core.posterior import Posterior, fold
-from bandit.core.table import MICRO, RewardRow, RewardRows
+from bandit.core.posterior import ArmPosterior
 
 # Arms with fewer rewards than this aren't compared by their means.
 MIN_REWARDS = 50
@@ -101,25 +98,12 @@ def advise(facts: BanditFacts) -> list[Advice]:
     return [advice for rule in RULES if (advice := rule(facts)) is not None]
 
 
-def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
-    """The most that one more reward, a 0 or a 1 of today with full weight, would move each arm's mean; in [0, 1].
+def jump(arm: ArmPosterior, evidence_scale: float) -> float:
+    """How far one more reward, a 0 or a 1 that counts in full, moves the mean of Beta(α, β): e·|r − mean|/(α + β + e).
 
-    Computed by folding, caps and cost included. A reward of today moves only its own arm and changes no break, drift or
-    agent's cap, so that one fold covers all arms. `rows` are those that `posterior` was folded from.
+    The larger of the two, in [0, 1]. What the reward does to the long-run mean comes on top.
     """
-    table, policy, context = RewardRows.from_rows(rows), posterior.policy, (posterior.caps, posterior.changes)
-    # The source with the greatest weight; of several, the last by name.
-    source = max(policy.weights, key=lambda name: (policy.weights[name], name), default="")
-    before = posterior.alpha / (posterior.alpha + posterior.beta)
-    largest = np.zeros(len(before))
-    for value in (0, MICRO):
-        more = [
-            RewardRow(arm=name, source=source, day=posterior.day, n=1, s=value, q=value * value)
-            for name in posterior.names
-        ]
-        after = fold(table.plus(more), arms=posterior.names, policy=policy, today=posterior.day, context=context)
-        largest = np.maximum(largest, np.abs(after.alpha / (after.alpha + after.beta) - before))
-    return dict(zip(posterior.names, largest.tolist(), strict=True))
+    return evidence_scale * max(arm.mean, 1 - arm.mean) / (arm.alpha + arm.beta + evidence_scale)
 
 
 def flat(facts: BanditFacts) -> Advice | None:

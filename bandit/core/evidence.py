@@ -65,17 +65,15 @@ class EvidenceTable:
         names: tuple[str, ...],
         policy: Policy,
         today: date,
-        context: "EvidenceContext | None" = None,
     ) -> Self:
         """Read the rows that still count, shifted by the calibration, the offsets and the baseline.
 
         With a calibration, abstentions, and fallbacks in arms with enough verdicts, are estimated from judged sessions
         of their kind; those of a kind that the calibration doesn't know are left out. Without one, abstentions are left
-        out and fallbacks are read like any other grade. `context` may be passed in if it was computed from the same
-        rows; only rows of today without an agent may differ. Raises KeyError for a row of an arm not in `names`.
+        out and fallbacks are read like any other grade. Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
-        caps, arm_changes = evidence_context(rows, names, policy, today) if context is None else context
+        caps, arm_changes = _caps_and_changes(rows, names, policy, today)
         rows = _current_rows(rows, policy, today, arm_changes)
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
         verdicts = recent_verdicts(rows, names, today).tolist()
@@ -284,11 +282,9 @@ class EvidenceTable:
         return scaled
 
 
-# The caps of agents, and what changed if the policy follows change.
-EvidenceContext = tuple[AgentCaps, ArmChanges | None]
-
-
-def evidence_context(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> EvidenceContext:
+def _caps_and_changes(
+    rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date
+) -> tuple[AgentCaps, ArmChanges | None]:
     """The agents' caps, and the arms' changes or None if the policy doesn't follow change.
 
     Rows of today without an agent make no difference to either.

@@ -35,7 +35,7 @@ import numpy as np
 
 from bandit.core.agents import AgentCaps
 from bandit.core.change import ArmChanges
-from bandit.core.evidence import EvidenceContext, EvidenceTable
+from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.pooling import PartsPrior, as_independent, pool
 from bandit.core.propensity import p_best, propensities
@@ -223,7 +223,6 @@ def fold(
     arms: Iterable[str],
     policy: Policy,
     today: date,
-    context: EvidenceContext | None = None,
 ) -> Posterior:
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; rows of later days, and of days
     too old to count, are ignored.
@@ -231,10 +230,10 @@ def fold(
     The bits depend only on the sums of n, s and q by (arm, source, day), and by what else the policy reads: stratum if
     it has offsets; an abstention's view if it has a calibration; judge, witness and standing if it follows change;
     agent and witness if it caps agents. Rows of zeros, the order of rows and how they are split make no difference.
-    `context` as in `EvidenceTable.read`. Raises KeyError for a row of an arm not in `arms`.
+    Raises KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
-    evidence = EvidenceTable.read(rows, names, policy, today, context)
+    evidence = EvidenceTable.read(rows, names, policy, today)
     scale = policy.evidence_scale or evidence.evidence_scale()
     charged = evidence.charged()
     # Weights of rows (n,) with the short half-life, for α and β, and with the long one, for the prior.

@@ -13,7 +13,7 @@ from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota, QuotaTra
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
 from grading.monitoring import JUDGE_OUT
-from grading.monitoring.outage import about_quota
+from grading.monitoring.judges import about_quota
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 

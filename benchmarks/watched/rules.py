@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSession, WatchedSite
-from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
+from grading.monitoring import collapse, disagreement, drift, operation, pairs, silence
+from grading.monitoring.doubts import Repeated
 from grading.monitoring.flags import UnreadableLog
-from grading.monitoring.incomplete import FIELDS, Lacking
-from grading.monitoring.repeated import Repeated
+from grading.monitoring.operation import FIELDS, Lacking
 from grading.monitoring.rule import Finding
 from grading.monitoring.streaks import SessionEnding
 from grading.monitoring.ungraded import ImpossiblePair
@@ -43,12 +43,12 @@ def a10(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
 def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     week = [
         each
-        for each in site.sessions_of_last(incomplete.WINDOW.days)
+        for each in site.sessions_of_last(operation.FIELDS_WINDOW.days)
         if each.ending is not SessionEnding.INFRASTRUCTURE
     ]
     rows = Counter((each.agent, "" if each.lacks == "harness" else each.harness) for each in week)
     lacking = Counter((each.agent, "" if each.lacks == "harness" else each.harness, each.lacks) for each in week)
-    return incomplete.found(
+    return operation.find_lacking(
         Lacking(agent=agent, harness=harness, n=n, missing={name: lacking[agent, harness, name] for name in FIELDS})
         for (agent, harness), n in rows.items()
     )

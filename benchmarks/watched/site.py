@@ -11,7 +11,7 @@ import numpy as np
 from grading.monitoring import pairs, ungraded
 from grading.monitoring.collapse import MachineReward
 from grading.monitoring.flag_rule import WINDOW, Flagged
-from grading.monitoring.incomplete import FIELDS
+from grading.monitoring.operation import FIELDS
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.streaks import ObservedSession, SessionEnding
 from grading.monitoring.ungraded import Asked

@@ -17,12 +17,11 @@ from grading.monitoring.flags import (
     clear_flags,
     flagged_sessions,
 )
-from grading.monitoring.outage import JudgeOut, about_judge
-from grading.monitoring.programs import standing_still
+from grading.monitoring.judges import JudgeOut, about_judge
+from grading.monitoring.operation import standing_still
 from grading.monitoring.rule import Rule, Severity
-from grading.monitoring.silence import SilenceCase, SilentFailure, cases
+from grading.monitoring.silence import SilenceCase, SilentFailure, UnheardArm, cases
 from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
-from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.watch import (
     RULES,
     acknowledge,

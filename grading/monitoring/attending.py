@@ -14,7 +14,7 @@ from grading.health.liveness import Component, Life, Liveness
 from grading.models import Notice, RuleRun
 from grading.monitoring.alarms import keep, state
 from grading.monitoring.notices import send_due
-from grading.monitoring.programs import MissedTurns, ProgramStopped
+from grading.monitoring.operation import MissedTurns, ProgramStopped
 from grading.monitoring.watch import RULES, has_turn, take_turn
 
 # A notice that waits longer than this is sent by whoever sees it.

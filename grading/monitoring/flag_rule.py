@@ -12,8 +12,16 @@ from django.db.models import Count, Max, Q
 from grading.models import Alarm, Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
-from grading.monitoring.weekly import DAYS, is_too_often
 from grading.reward.decide import CurrentGrades
+
+DAYS = 7
+ALLOWED = 2
+
+
+def is_too_often(count: int) -> bool:
+    """Whether so many sessions that a rule flagged among those of DAYS days are more than would be usual."""
+    return count > ALLOWED
+
 
 WINDOW = dt.timedelta(days=DAYS)
 

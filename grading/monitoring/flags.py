@@ -17,13 +17,10 @@ from grading.models import Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
-from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
-from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
-from grading.monitoring.late_words import LateWord
-from grading.monitoring.repeated import Repeated
+from grading.monitoring.doubts import ClaimedAbove, Contested, LateWord, Repeated, UnsteadyJudge
+from grading.monitoring.flag_rule import Flagged, FlagRule, is_too_often, too_often_by_agent, total
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
-from grading.monitoring.weekly import is_too_often
 from grading.reward import rewards
 from grading.reward.decide import CurrentGrades
 from grading.reward.rewards import settle

@@ -1,17 +1,209 @@
-"""Rules about asking judges: answers that nobody expected, a judge left unasked, one asked twice."""
+"""Alarm rules about the judge: whether it answers, what its calls cost, and how good it is at grading."""
 
 import datetime as dt
-from collections.abc import Iterable
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
-from django.db.models import Count, Exists, Max, Min, OuterRef
+from django.conf import settings
+from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, StdDev, Sum, Value
+from django.utils import timezone
 
-from grading.models import Grade, JudgeAttempt, JudgeJob, Quota
+from bandit.models import Bandit
+from grading.models import (
+    Alarm,
+    CanaryRun,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    JudgeKeyTest,
+    Quota,
+    ReviewAnswer,
+    Rubric,
+    Session,
+)
+from grading.models.canary import Canary
+from grading.models.grades import GradeQuerySet
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
-from grading.monitoring.outage import about_quota
-from grading.monitoring.rule import Finding, Rule, stamp
+from grading.monitoring.rule import Finding, Rule, Severity, stamp
+from grading.reward import calibrating
+from grading.reward.calibrating import MAX_AUTOMATIC_MOVE
+from grading.reward.explain import number
+from grading.reward.judged_pairs import read_judgements
 from grading.vocabulary import Reason
+
+# As providers and gateways spell them, somewhere in the model's name.
+FAMILIES = (
+    "claude",
+    "gemini",
+    "gemma",
+    "llama",
+    "mistral",
+    "mixtral",
+    "qwen",
+    "deepseek",
+    "grok",
+    "kimi",
+    "glm",
+    "gpt",
+)
+_OPENAI = re.compile(r"(?:^|[/.])(?:o\d|chatgpt|codex)")
+_WORD = re.compile(r"[a-z]+")
+
+
+def family(model: str) -> str:
+    """The family that a model's name shows: "us.anthropic.claude-sonnet-5-5" is claude, "openai/o4-mini" gpt.
+
+    A name of none of the known ones is of the family of its first word; empty for an empty name.
+    """
+    name = model.lower()
+    if _OPENAI.search(name):
+        return "gpt"
+    known = next((each for each in FAMILIES if each in name), None)
+    word = _WORD.search(name.rpartition("/")[2])
+    return known or ("" if word is None else word[0])
+
+
+FAILED = (AttemptOutcome.DEFERRED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
+# A judge that failed at its work. Quota and key are a row of their own; a per-minute limit is no failure.
+TROUBLE = (
+    Reason.OVERLOADED,
+    Reason.TIMEOUT,
+    Reason.CONNECTION,
+    Reason.REFUSED,
+    Reason.UNPARSABLE_VERDICT,
+)
+# What an outage does: of the first judge, and of one that is asked besides or instead.
+WAITING = "New rewards stay provisional. Nothing is lost: jobs wait, and a verdict replaces each of them exactly."
+WAITING_BESIDE = "Only what this judge was to say waits; it decides no reward while the first judge answers."
+TODO: Mapping[Reason, str] = {
+    Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
+    Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
+    Reason.AUTH: "Type a key that may use this model in Settings, Judge; or put one in the environment and restart.",
+    Reason.NEEDS_ATTENTION: "Check JUDGE_MODEL and ANTHROPIC_BASE_URL, and restart.",
+    Reason.PAUSED: "Resume it on the quota page, if that is still wanted.",
+    Reason.REFUSED: "Read the replies on the quota page: the rubric or the evidence makes this model decline.",
+    Reason.UNPARSABLE_VERDICT: "Read the replies on the quota page: is the model too small, or a gateway in between?",
+}
+TRY_AGAIN = "Jobs are tried again by themselves; look at the provider's status, or set JUDGE_FALLBACK_MODEL."
+
+# Calls of one judge: {"model", "reason", "n": how many, "since": the first of them}.
+Failures = Mapping[str, Any]
+
+
+def about_judge(role: str) -> str:
+    """What an alarm about the calls of a judge in that role is about."""
+    return f"{role} judge"
+
+
+def about_quota(quota: Quota) -> str:
+    """What an alarm about a judge's quota is about."""
+    return f"{quota.model} {quota.key[:8]}"
+
+
+class JudgeOut(Rule):
+    """A2. Each judge is looked at, whatever its role; a pause is an operator's own and news only after a day."""
+
+    id = "A2"
+    title = "The judge is out"
+    means = (
+        "Opens at once when a judge’s quota is gone, its budget is spent or its key is refused. Otherwise: at a "
+        "judge’s third failed call within 60 minutes whose session is still waiting (successful calls in between "
+        "don’t matter); when 2 of its last 10 answered calls failed; at the first call that times out, if nothing "
+        "was answered meanwhile; or after it has been paused for a day."
+    )
+    window = dt.timedelta(minutes=60)
+    failures, share, of_the_last = 3, 0.2, 10
+    answered_within = dt.timedelta(days=1)
+    # Enough of the latest calls to hold ten of a judge that is asked about few sessions.
+    calls_read = 200
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        out = list(Quota.objects.out().order_by("pk"))
+        for quota in out:
+            if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
+                reason = Reason(quota.reason)
+                until = "until it is fixed" if quota.until is None else f"until {stamp(quota.until)}"
+                if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
+                    until = f"asked again {stamp(quota.until)}"
+                said = (
+                    f"{quota.model}: {reason.words or 'it can’t be called'}, since {stamp(quota.changed_at)}, {until}."
+                )
+                effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
+                detail = " ".join(filter(None, (said, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
+                yield Finding(about=about_quota(quota), detail=detail)
+        failing = {**self._lately(now), **self._waiting(now)}
+        for judge, failed in sorted(failing.items()):
+            models = {row["model"] for row in failed}
+            if models & {quota.model for quota in out}:
+                continue
+            reasons: Counter[str] = Counter()
+            for row in failed:
+                reasons[row["reason"]] += row["n"]
+            counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
+            since = stamp(min(row["since"] for row in failed))
+            todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
+            detail = (
+                f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
+            )
+            yield Finding(about=about_judge(judge), detail=detail)
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        """The sessions that were settled since the outage began, and wait for a verdict."""
+        since = next((quota.changed_at for quota in Quota.objects.out() if about_quota(quota) == about), None)
+        if since is None:
+            failing = {**self._lately(now), **self._waiting(now)}
+            began = [row["since"] for judge, rows in failing.items() if about_judge(judge) == about for row in rows]
+            since = min(began, default=None)
+        if since is None:
+            return ()
+        waiting = Session.objects.yours().filter(reward_final=False, settlement__created_at__gte=since)
+        return list(waiting.order_by("ended_at", "pk").values_list("pk", flat=True))
+
+    def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:
+        """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
+        rows = (
+            JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - self.window, reason__in=TROUBLE)
+            .exclude(job__state=JobState.DONE)
+            .order_by()
+            .values("judge", "model", "reason")
+            .annotate(n=Count("pk"), since=Min("finished_at"))
+        )
+        by_judge = _by_judge(rows).items()
+        return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= self.failures}
+
+    def _lately(self, now: dt.datetime) -> dict[str, list[Failures]]:
+        """By judge: the failures among its last answered calls, where they are many enough; or its last call, where
+        that got no answer in time, its session waits, and nothing was heard since it began.
+        """
+        answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
+        columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
+        latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
+        recent = [row for row in latest[: self.calls_read] if row["since"] > now - self.answered_within]
+        failing = {}
+        for judge, calls in _by_judge(recent).items():
+            failed = [call for call in calls[: self.of_the_last] if call["reason"]]
+            last = max(calls, key=lambda call: call["since"])
+            heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
+            if len(calls) >= self.of_the_last and len(failed) >= self.share * self.of_the_last:
+                failing[judge] = failed
+            elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
+                failing[judge] = [last]
+        return failing
+
+
+def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
+    by_judge: dict[str, list[Failures]] = defaultdict(list)
+    for row in rows:
+        by_judge[row["judge"]].append(row)
+    return by_judge
 
 
 class Unforeseen(Rule):
@@ -91,3 +283,383 @@ class WastedJudging(Rule):
                 f"${cost:.4f}: {names}. Whatever asks again ignores what is on record: look at where these jobs come "
                 "from (a run, a script, a clock)."
             )
+
+
+WINDOW = dt.timedelta(days=14)
+IDENTITY = ("model", "route", "rubric", "version")
+SOMETIMES = dt.timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument:
+    """One grader identity and its verdicts of the window: how many, their mean, spread and distinct values."""
+
+    model: str
+    route: str
+    rubric: str
+    version: str
+    n: int
+    mean: float
+    sd: float
+    values: int
+    latest: int
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.route or 'an unknown route'}, rubric {self.rubric[:4]}, {self.version}"
+
+
+def verdicts(now: dt.datetime) -> GradeQuerySet:
+    """What judges said of the sessions that ended in the last fourteen days (event time), at their first reading."""
+    return Grade.objects.verdicts().first_readings().filter(yours(), session__ended_at__gt=now - WINDOW)
+
+
+def instruments(now: dt.datetime) -> list[Instrument]:
+    """The grader identities whose verdicts entered the chain, the one in use last first: one query."""
+    rows = (
+        verdicts(now)
+        .chain()
+        .order_by()
+        .values(*IDENTITY)
+        .annotate(n=Count("pk"), mean=Avg("value"), sd=StdDev("value"))
+        .annotate(values=Count("value", distinct=True), latest=Max("pk"))
+    )
+    return sorted((Instrument(**row) for row in rows), key=lambda each: -each.latest)
+
+
+class Monoculture(Rule):
+    """A16. With one family judging, its bias cannot be told from its calibration."""
+
+    id = "A16"
+    title = "One model family judges nearly everything"
+    means = (
+        "Opens when one model family gave more than 80 % of at least 50 verdicts in 14 days, or when a judge "
+        "rates its own family’s sessions more than .05 above the rest (at least 20 of each)."
+    )
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    share, at_least, gap, of_each = 0.8, 50, 0.05, 20
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
+        judged: Counter[str] = Counter()
+        sides: dict[str, Sides] = defaultdict(Sides)
+        for model, session_model, n, total in rows:
+            judged[family(model)] += n
+            if session_model:
+                sides[model].add(n, total, own=family(session_model) == family(model))
+        whole = judged.total()
+        name, most = next(iter(judged.most_common(1)), ("", 0))
+        if whole >= self.at_least and most > self.share * whole:
+            yield Finding(
+                about="share",
+                detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
+                "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
+            )
+        for model, side in sorted(sides.items()):
+            if min(side.own, side.others) < self.of_each:
+                continue
+            own, others = side.own_sum / side.own, side.others_sum / side.others
+            if own - others > self.gap:
+                yield Finding(
+                    about=model,
+                    detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
+                    f"{others:.2f} ({side.others}). They may be better, or favored: compare with how a second family "
+                    "or people grade the same sessions.",
+                )
+
+
+@dataclass(slots=True)
+class Sides:
+    """One judge's verdicts on sessions of its own family and on others: how many, and their sums."""
+
+    own: int = 0
+    own_sum: float = 0.0
+    others: int = 0
+    others_sum: float = 0.0
+
+    def add(self, n: int, total: float, *, own: bool) -> None:
+        if own:
+            self.own, self.own_sum = self.own + n, self.own_sum + total
+        else:
+            self.others, self.others_sum = self.others + n, self.others_sum + total
+
+
+class Unresolving(Rule):
+    """A26. A judge that says nearly the same of everything cannot tell arms apart."""
+
+    id = "A26"
+    title = "A judge can’t tell sessions apart"
+    means = (
+        "Opens when a judge, under one rubric, gave fewer than 10 distinct grades over at least 50 sessions in 14 "
+        "days, or grades with a standard deviation below .05."
+    )
+    every = SOMETIMES
+    at_least, values, sd = 50, 10, 0.05
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        for each in instruments(now):
+            if each.n >= self.at_least and (each.values < self.values or each.sd < self.sd):
+                yield Finding(
+                    about=str(each)[:150],
+                    detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
+                    f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
+                )
+
+
+class UnlikeLevels(Rule):
+    """A27. Where two instruments are mixed, arms learn who graded them."""
+
+    id = "A27"
+    title = "Graders with different baselines are mixed"
+    means = (
+        "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) of the "
+        "same kind of work differ by .10 or more on average, and by at least two standard errors."
+    )
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    at_least, gap, errors = 20, 0.1, 2.0
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        enough = [each for each in instruments(now) if each.n >= self.at_least]
+        kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
+        reported: set[str] = set()
+        # The one in use last comes first, so that a judge's line is about its latest change.
+        for new, old in itertools.combinations(enough, 2):
+            # What a rubric that the site does not have asks about is comparable with itself alone.
+            kind = kinds.get(new.rubric, new.rubric)
+            about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
+            if about in reported or kind != kinds.get(old.rubric, old.rubric):
+                continue
+            error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
+            if abs(new.mean - old.mean) >= max(self.gap, self.errors * error):
+                reported.add(about)
+                yield Finding(
+                    about=about,
+                    detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
+                    f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
+                    "grader only, or have the older sessions judged again.",
+                )
+
+
+# With fewer sessions that a person graded blind, nobody knows how good a grader is.
+ENOUGH = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeInstrument:
+    """One instrument: what answered, where, under which rubric, on a digest of which version."""
+
+    model: str
+    route: str
+    rubric: str
+    version: str
+
+    def __str__(self) -> str:
+        parts = (self.model, self.route and f"at {self.route}", self.rubric and f"rubric {self.rubric[:4]}")
+        return " ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationStatus:
+    """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own, once
+    their turn in the random order has come: ENOUGH at most, since more of them say nothing else here.
+    """
+
+    grader: JudgeInstrument
+    blind: int
+
+    @property
+    def is_calibrated(self) -> bool:
+        return self.blind >= ENOUGH
+
+    @property
+    def missing(self) -> int:
+        return max(ENOUGH - self.blind, 0)
+
+
+def compared() -> GradeQuerySet:
+    """Verdicts on sessions that a person graded blind in the random slice, once their turn in it has come. Flags alone
+    calibrate nothing.
+    """
+    blind = ReviewAnswer.objects.blind().drawn()
+    return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
+
+
+def in_use() -> CalibrationStatus | None:
+    """The grader that gave the latest verdict for the chain; None before the first verdict. Two queries."""
+    verdicts = Grade.objects.verdicts().first_readings()
+    identity = verdicts.chain().filter(yours()).order_by("-pk").values(*IDENTITY).first()
+    if identity is None:
+        return None
+    same_grader = verdicts.filter(session=OuterRef("session"), **identity)
+    blind = ReviewAnswer.objects.blind().drawn().filter(Exists(same_grader)).order_by().values("session").distinct()
+    return CalibrationStatus(blind=blind[:ENOUGH].count(), grader=JudgeInstrument(**identity))
+
+
+class Uncalibrated(Rule):
+    """A30. A grade that nobody has compared with a person's is a number, not a measurement."""
+
+    id = "A30"
+    title = "Judge not calibrated"
+    means = (
+        "Opens when a judge that decided rewards in the last 14 days (by model, route, rubric and digest) has "
+        f"fewer than {ENOUGH} sessions from the random slice that a person graded in the random order before "
+        "seeing its answer."
+    )
+    todo = "In the review queue, grade sessions from the random slice before you reveal the judge’s answer."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
+        blind = {tuple(identity): n for *identity, n in counts}
+        for each in instruments(now):
+            n = blind.get((each.model, each.route, each.rubric, each.version), 0)
+            if n < ENOUGH:
+                yield Finding(
+                    about=str(each)[:150],
+                    detail=f"{each} is not calibrated: {n} of {ENOUGH} blind grades, so how far its grades are from "
+                    "people's is unknown. Flagged sessions and those picked for impact aren't a fair sample. "
+                    f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
+                )
+
+
+class Unattended(Rule):
+    """A40. A calibration that is fitted and never put in force helps nobody."""
+
+    id = "A40"
+    title = "A calibration needs a person’s decision"
+    means = (
+        "Opens when, at night, a bandit’s new calibration would move an arm by more than "
+        f"{number(MAX_AUTOMATIC_MOVE)} from where it was when somebody last looked, or when a bandit with rewards has "
+        "never had one."
+    )
+    todo = (
+        "On the calibration page, open the bandit and see what the new version would change; then put it in force "
+        "or turn calibration off."
+    )
+    page = "admin:calibration"
+    severity = Severity.ADVISORY
+    every = dt.timedelta(days=1)
+    nightly = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        judgements = read_judgements(now)
+        for bandit in Bandit.objects.that_learn():
+            proposed = calibrating.proposal(bandit.name, now, judgements)
+            if not proposed.waits:
+                continue
+            if proposed.last is None:
+                detail = (
+                    f"{bandit}: it has rewards but has never been calibrated, so every grade is taken at face value. "
+                    "Look at what version 1 would move, then put it in force."
+                )
+            else:
+                arm, move = proposed.largest
+                detail = (
+                    f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
+                    f"{number(abs(move))} since somebody last looked at it: over {number(MAX_AUTOMATIC_MOVE)}, so it "
+                    f"waits for a person. Until then, version {proposed.last.version} holds."
+                )
+            yield Finding(about=f"{bandit.name}: waits", detail=detail)
+
+
+# A verdict usually differs by less from one day to the next.
+MAX_CHANGE = 0.15
+# The usual grade is the median of so many runs, the first ones since a person last acknowledged a change.
+BASELINE_RUNS = 7
+# One verdict has nothing to be compared with.
+MIN_VERDICTS = 2
+CAUSES = {
+    "model": "the model",
+    "route": "the judge’s address",
+    "rubric": "the rubric",
+    "version": "the rules for what the judge reads and how it is scored",
+    "trajectory_version": "the trajectory’s rules",
+}
+
+
+class CanaryChanged(Rule):
+    """A50. A judge whose scale has moved grades every session differently, and no single session shows it."""
+
+    id = "A50"
+    title = "The canary’s grade has changed"
+    means = (
+        "Two logs whose worth is known, a good and a bad one, are judged once a day. Opens when a verdict differs by "
+        f"more than {number(MAX_CHANGE)} from the usual one (the median of the first {BASELINE_RUNS} since somebody "
+        "last acknowledged a change), or a trajectory grade by anything. Closes when the grade is back, or when "
+        "somebody acknowledges the alarm: the new grade is then the usual one."
+    )
+    todo = "See what has changed since. If nothing on this site has, the provider may have changed the model."
+    page = "admin:calibration"
+    every = dt.timedelta(minutes=10)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        for which in Canary:
+            runs = _runs_since_acknowledged(self.id, which)
+            changes = [*_changed_verdict(runs), *_changed_trajectory(runs)]
+            if changes:
+                cause = _what_changed(runs)
+                yield Finding(about=which, detail=f"The known {which} session: {'; '.join(changes)}. {cause}")
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - a rule's signature
+        """The sessions that the judge has graded since its last usual verdict on the canary."""
+        if about not in set(Canary):
+            return ()
+        runs = _runs_since_acknowledged(self.id, Canary(about))
+        if not list(_changed_verdict(runs)):
+            return ()
+        verdicts = _verdicts(runs)
+        days = [day for day, verdict in verdicts if abs(verdict - _usual(verdicts)) <= MAX_CHANGE]
+        calls = JudgeKeyTest.objects.filter(canary__canary=about, canary__day__in=days, finished_at__isnull=False)
+        last_usual = calls.order_by("canary__day").last()
+        if last_usual is None:  # none of them was near their median
+            return ()
+        graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
+        return list(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
+
+
+def _runs_since_acknowledged(rule: str, which: Canary) -> Sequence[CanaryRun]:
+    """The runs in order, from the day on whose change was acknowledged last; all if none was."""
+    runs = CanaryRun.objects.filter(canary=which).order_by("day")
+    acknowledged = Alarm.objects.filter(rule=rule, about=which, acknowledged_at__isnull=False).order_by("-pk").first()
+    if acknowledged is not None:
+        runs = runs.filter(day__gte=timezone.localdate(acknowledged.opened_at))
+    return list(runs)
+
+
+def _verdicts(runs: Sequence[CanaryRun]) -> list[tuple[dt.date, float]]:
+    """The (day, verdict) of the runs that have one."""
+    return [(run.day, run.verdict) for run in runs if run.verdict is not None]
+
+
+def _usual(verdicts: Sequence[tuple[dt.date, float]]) -> float:
+    """The median of the first verdicts, without the last of all. There have to be two."""
+    return median(verdict for _day, verdict in verdicts[:-1][:BASELINE_RUNS])
+
+
+def _changed_verdict(runs: Sequence[CanaryRun]) -> Iterable[str]:
+    verdicts = _verdicts(runs)
+    if len(verdicts) < MIN_VERDICTS:
+        return
+    (day, last), usual = verdicts[-1], _usual(verdicts)
+    if abs(last - usual) > MAX_CHANGE:
+        yield f"the judge gave {number(last)} on {day:%-d %b}, usually {number(usual)}"
+
+
+def _changed_trajectory(runs: Sequence[CanaryRun]) -> Iterable[str]:
+    if not runs:
+        return
+    first, last = runs[0], runs[-1]
+    if first.trajectory != last.trajectory:
+        before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
+        yield f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}"
+
+
+def _what_changed(runs: Sequence[CanaryRun]) -> str:
+    """What is different between the first and the last run, as a sentence."""
+    first, last = runs[0], runs[-1]
+    changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
+    if not changed:
+        return "Nothing on this site has changed since; the provider may have changed the model."
+    return f"Changed since {first.day:%-d %b}: {', '.join(changed)}."

@@ -1,17 +1,18 @@
-"""Sessions of an arm that leave no grade, more of them than chance would have (A14)."""
+"""Alarm rules about arms whose sessions leave nothing to grade."""
 
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef
 from django.db.models.functions import Coalesce
 
 from grading.days import midnight, start_of_day
-from grading.models import Alarm, JudgeJob, Session
+from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.rule import Finding, RuleOfSessions, stamp
+from grading.monitoring.judges import SOMETIMES
+from grading.monitoring.rule import Finding, Rule, RuleOfSessions, Severity, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.vocabulary import Outcome, Source
 
@@ -134,3 +135,31 @@ def _percent(share: float) -> str:
 def _rounded(often: int) -> int:
     """To two digits, as people say it."""
     return int(float(f"{often:.2g}"))
+
+
+class UnheardArm(Rule):
+    """A36. Sessions that leave nothing to grade by may be the arm's worst, and nobody has looked at any."""
+
+    id = "A36"
+    title = "Nobody has graded an arm’s silent sessions"
+    means = (
+        "Opens when five or more sessions of an arm left nothing to grade by in the last 28 days, and neither a judge "
+        "nor a person has graded any such session of it in that time. Checked every night; each arm at most once in "
+        "28 days, when five of these sessions are drawn at random and flagged. Verdicts requested within the last day "
+        "are waited for."
+    )
+    todo = "Grade the five in the review queue: they stand for all the others."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    page = "admin:review"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a flag has no window
+        arm = Coalesce("session__category__merged_into__name", "session__category__name")
+        rows = Flag.objects.open().filter(rule=self.id).order_by().values(arm=arm).annotate(n=Count("pk"))
+        for row in rows.order_by("arm"):
+            waits = "session waits" if row["n"] == 1 else "sessions wait"
+            yield Finding(
+                about=row["arm"] or "",
+                detail=f"{row['n']} {waits} for review, drawn at random to stand for all sessions of {row['arm']} that "
+                f"left nothing to grade by. None of them had been graded. {self.todo}",
+            )

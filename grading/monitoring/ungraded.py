@@ -9,10 +9,9 @@ from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
 from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
-from grading.monitoring.flag_rule import Flagged, FlagRule, total
-from grading.monitoring.outage import JudgeOut, about_judge
+from grading.monitoring.flag_rule import ALLOWED, Flagged, FlagRule, is_too_often, total
+from grading.monitoring.judges import JudgeOut, about_judge
 from grading.monitoring.rule import Finding, stamp
-from grading.monitoring.weekly import ALLOWED, is_too_often
 from grading.reward.decide import CurrentGrades
 from grading.reward.rewards import policy
 from grading.reward.trajectory import EvidenceView

@@ -10,30 +10,40 @@ from django.utils import timezone
 
 from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
+from grading.monitoring.agents import LoneAgent, UnusedDecisions
 from grading.monitoring.alarms import close, keep, put_name_on, state
 from grading.monitoring.arms import DrainedArm, StarvedArm
-from grading.monitoring.buckets import BucketsDiffer, StatesDiffer
-from grading.monitoring.calibration import Uncalibrated
-from grading.monitoring.canary import CanaryChanged
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.drift import Drift
 from grading.monitoring.flag_rule import FlagRule, flagged
 from grading.monitoring.flags import FLAG_RULES, GRADED_BY_A_PERSON, inspect_flags, restore_flags
-from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
-from grading.monitoring.incomplete import Incomplete
-from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
-from grading.monitoring.lone import LoneAgent
-from grading.monitoring.outage import JudgeOut
-from grading.monitoring.programs import MissedTurns, ProgramStopped
-from grading.monitoring.room import NoRoomLeft
+from grading.monitoring.judges import (
+    CanaryChanged,
+    JudgeOut,
+    LeftUnasked,
+    Monoculture,
+    Unattended,
+    Uncalibrated,
+    Unforeseen,
+    UnlikeLevels,
+    Unresolving,
+    WastedJudging,
+)
+from grading.monitoring.operation import (
+    BucketsDiffer,
+    DamagedEvidence,
+    Incomplete,
+    MissedTurns,
+    NoRoomLeft,
+    NoticesFail,
+    ProgramStopped,
+    ReviewWaits,
+    StalledVerdicts,
+    StatesDiffer,
+    UnreadableSession,
+)
 from grading.monitoring.rule import Finding, Rule, stamp
-from grading.monitoring.silence import SilentFailure
-from grading.monitoring.standstill import StalledVerdicts, UnreadableSession
-from grading.monitoring.stored import DamagedEvidence
-from grading.monitoring.unattended import Unattended
-from grading.monitoring.unheard import UnheardArm
-from grading.monitoring.unused import UnusedDecisions
-from grading.monitoring.waits import NoticesFail, ReviewWaits
+from grading.monitoring.silence import SilentFailure, UnheardArm
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from bandit.models import Erasure, LedgerEntry
 from grading.models import Grade, ReviewAnswer, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.calibration import ENOUGH, CalibrationStatus, JudgeInstrument, compared, in_use
-from grading.monitoring.graders import IDENTITY
+from grading.monitoring.judges import ENOUGH, IDENTITY, CalibrationStatus, JudgeInstrument, compared, in_use
 from grading.review.agreement import Agreement, JudgeHumanPair, MeanEstimate, agreement
 from grading.review.ppi import ArmMean, GradeSums, arm_mean
 

@@ -17,7 +17,7 @@ from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem
 from grading.models.judging import AttemptOutcome
 from grading.models.sessions import yours
-from grading.monitoring.outage import about_quota
+from grading.monitoring.judges import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state

@@ -25,7 +25,7 @@ from grading.judging.allowance import quota
 from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.review import Answer
-from grading.monitoring.repeated import Repeated
+from grading.monitoring.doubts import Repeated
 from grading.review import answers
 from grading.review.corrections import AlreadyUndone
 from grading.review.seen import persons_grade

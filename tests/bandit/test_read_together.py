@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bandit.core import change
-from bandit.core.advice import jumps
 from bandit.core.agents import agent_caps
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.core.policy import Policy
@@ -71,21 +70,6 @@ def test_rows_read_by_several_policies_say_what_each_says_alone(seed):
         change._detect_changes.cache_clear()
         alone.append(bits(rows, policy))
     assert together == alone * 2
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_jump_is_that_of_folds_that_know_nothing_of_each_other(policy):
-    rows = some_rows(Random(7))
-    read = fold(rows, arms=ARMS, policy=policy, today=TODAY)
-    most = dict.fromkeys(ARMS, 0.0)
-    for arm in ARMS:
-        for value in (0, MICRO):
-            more = RewardRow(arm=arm, source="judge", day=TODAY, n=1, s=value, q=value**2)
-            after = fold([*rows, more], arms=ARMS, policy=policy, today=TODAY)
-            most[arm] = max(most[arm], abs(after.arms[arm].mean - read.arms[arm].mean))
-    source = max(WEIGHTS, key=lambda name: (WEIGHTS[name], name))
-    assert source == "judge"
-    assert jumps(rows, read) == most
 
 
 @pytest.mark.parametrize("far", [1, 2**40])

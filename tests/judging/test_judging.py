@@ -22,7 +22,7 @@ from grading.judging.worker import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
-from grading.monitoring import standstill
+from grading.monitoring import operation
 from grading.reward import rewards
 from grading.roles import OPERATOR
 from grading.simulator import Mode
@@ -394,9 +394,9 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
     JudgeJob.objects.filter(pk=job.pk).update(
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
-    assert [held.pk for held in standstill.given_up()] == [job.pk]
+    assert [held.pk for held in operation.given_up()] == [job.pk]
     assert judging.take_up_abandoned() == 1
-    assert not standstill.given_up().exists()
+    assert not operation.given_up().exists()
     run(job.session.judge_jobs.get(state=JobState.QUEUED))
     assert rewards.live(job.session).source == "judge"
     assert judging.take_up_abandoned() == 0
@@ -539,7 +539,7 @@ def test_an_answer_that_cannot_be_made_a_grade_of_is_not_asked_for_again(site, s
     job.refresh_from_db()
     assert job.state == JobState.LEASED
     with later(minutes=6):
-        assert standstill.unapplied(timezone.now()).count() == 1
+        assert operation.unapplied(timezone.now()).count() == 1
         judging.sweep()
     assert (rewards.live(job.session).source, len(sim.calls)) == ("judge", 1)
 

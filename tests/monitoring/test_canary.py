@@ -186,7 +186,8 @@ ABOUT_CANARIES = ("/calibration/", "/costs", "/quota", "/settings/judge", "/heal
 
 # What is new at each request, and what canaries may change: what calls cost, and how many there were.
 NEW = re.compile(
-    rb'(csrfmiddlewaretoken" value|name="(bulk|name)" value)="[^"]*"|[\d.]+ \xc2\xa2|\d+ (canaries|of 20,000 requests)'
+    rb'(csrfmiddlewaretoken" value|name="(bulk|name)" value)="[^"]*"|[\d.]+ \xc2\xa2'
+    rb"|\d+\s+(<[^>]*>\s*)?(canaries|of 20,000 requests)"
 )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.monitoring.families import family
+from grading.monitoring.judges import family
 
 pytestmark = pytest.mark.pure
 

@@ -17,9 +17,9 @@ from grading import monitoring, review
 from grading.models import Flag, Grade, Session
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.disagreement import Disagreement
+from grading.monitoring.doubts import Repeated
 from grading.monitoring.drift import Drift
-from grading.monitoring.incomplete import Incomplete
-from grading.monitoring.repeated import Repeated
+from grading.monitoring.operation import Incomplete
 from grading.reward import rewards
 from grading.vocabulary import Source, Status
 from tests.casts import logs

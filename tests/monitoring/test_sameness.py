@@ -2,9 +2,9 @@
 
 import pytest
 
-from grading.monitoring.missing import is_missing_too_often
+from grading.monitoring.flag_rule import is_too_often
+from grading.monitoring.operation import is_missing_too_often
 from grading.monitoring.sameness import alike, stuck, zeros
-from grading.monitoring.weekly import is_too_often
 
 pytestmark = pytest.mark.pure
 

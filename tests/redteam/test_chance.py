@@ -23,7 +23,7 @@ from grading import intake, monitoring
 from grading.intake.first_word import Speaker
 from grading.models import Alarm, ApiToken, Flag, RuleRun, Session, SessionShares
 from grading.models.agents import TokenScope
-from grading.monitoring.unused import UnusedDecisions
+from grading.monitoring.agents import UnusedDecisions
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
 from tests.casts import logs

@@ -284,7 +284,7 @@ def decided(judge: float | None, *, left: float | None = None, witness=Witness.U
         (decided(0.5), 0.89, False, ""),
         (decided(0.5), 0.9, False, "without the judge it would be worth .90"),
         (decided(0.5), 0.1, False, "without the judge it would be worth .10"),
-        (decided(0.5), None, True, "A3 speaks"),
+        (decided(0.5), None, True, "a rule has flagged that judge and trajectory disagree"),
         (decided(0.5, left=0.8), None, False, ""),
         (decided(0.5, left=0.81), None, False, "what the session left behind would be worth .31 more"),
         (decided(0.5, left=1.0, witness=Witness.CLAIMED), None, False, ""),

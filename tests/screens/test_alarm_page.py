@@ -10,7 +10,7 @@ from django.utils.html import escape
 from bandit.selection import posterior_of
 from grading import monitoring
 from grading.models import Alarm, Session
-from grading.monitoring.lone import LoneAgent
+from grading.monitoring.agents import LoneAgent
 from grading.screens.alarms import reach
 from tests.bandit.helpers import policy
 from tests.casts import desk as desk_cast

@@ -152,7 +152,7 @@ def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer,
         html = flat(viewer.get(path))
         start = html.index("Spent today")
         assert "$.11" in html[start : start + 900]
-        assert "1 test of the" in html[start : start + 2500]
+        assert "canary or key test" in html[start : start + 2500]
         assert "4.00 ¢" in html[start : start + 2500]
 
 

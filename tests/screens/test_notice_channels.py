@@ -12,8 +12,8 @@ from grading.models.notices import Encryption, Mail, MailServer, Webhook
 from grading.monitoring import notices
 from grading.monitoring.alarms import keep
 from grading.monitoring.notices import guarded
+from grading.monitoring.operation import NoticesFail
 from grading.monitoring.rule import Finding, Rule
-from grading.monitoring.waits import NoticesFail
 from tests.casts.notice import MailServer as Postbox
 from tests.casts.notice import WebServer, serving
 from tests.casts.page import flat

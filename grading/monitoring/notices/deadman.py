@@ -14,7 +14,7 @@ from django.conf import settings
 
 from grading.models import Alarm
 from grading.monitoring.notices.webhook import opener
-from grading.monitoring.programs import MissedTurns, ProgramStopped
+from grading.monitoring.operation import MissedTurns, ProgramStopped
 
 logger = logging.getLogger(__name__)
 

@@ -187,11 +187,11 @@ def _answers(
     if rule is not None and rule.page != "admin:alarms":
         yield AlarmAnswer(words=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
+        banner = "" if is_advisory(alarm.rule) else "The banner goes. "
+        then = CLOSES if _is_rate(rule) else "The alarm closes by itself once its cause is gone."
         yield AlarmAnswer(
             words="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
-            effect=f"Your name is on record. {CLOSES}"
-            if _is_rate(rule)
-            else "The banner goes, and your name is on record. The alarm closes by itself once its cause is gone.",
+            effect=f"{banner}Your name is on record. {then}",
             url=reverse("admin:alarm_acknowledge", args=[alarm.pk]),
             posts=True,
         )

@@ -9,7 +9,7 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jump
 from bandit.eligibility import SUPPLY_DECISIONS, arms_without_work
 from bandit.models import Arm, Selection
 from grading.screens.bandit.decisions import DecisionLog
@@ -50,7 +50,6 @@ def pieces(
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
-    jump = belief.reading.jumps
     bound = {} if at.is_past else arms_without_work(row.eligible for row in log.counted[:SUPPLY_DECISIONS])
     outlook_of = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
     # Advice asks how often an arm was chosen only where it has no reward.
@@ -66,7 +65,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
             observed_mean=belief.plain_means.get(name),
             evidence=sum(each.pseudo for each in arm.evidence),
             fallback=sum(each.pseudo for each in arm.evidence if each.source in UNJUDGED),
-            jump=jump[name],
+            jump=jump(arm, posterior.evidence_scale),
             chance=chances.get(name, 0.0),
             decisions=decisions[name],
             unfinished=log.unfinished(name),

@@ -18,7 +18,7 @@ from grading.judging.rubrics.plans import Plan
 from grading.models import JudgePolicy, Quota, Rubric, Session
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
-from grading.monitoring import standstill
+from grading.monitoring import operation
 from grading.screens.quota import figures
 from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
@@ -41,7 +41,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "held": held,
         "calls_shared": CALLS_SHARED,
         "policy": policy,
-        "still": standstill.counted(),
+        "still": operation.counted(),
         "probe": "No judge yet.",
         "sample": _sample() if held_samples(request).alone else None,
     }

@@ -18,7 +18,7 @@ from grading.judging.outlook.standing import DIMENSIONS
 from grading.judging.rubrics import plans, progress, rejudge
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
-from grading.monitoring import standstill
+from grading.monitoring import operation
 from grading.screens.charts import runs as pictures
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
@@ -95,7 +95,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     (those that earlier versions gave up), or filters.
     """
     if "given_up" in query:
-        jobs = standstill.given_up().filter(session=OuterRef("pk"))
+        jobs = operation.given_up().filter(session=OuterRef("pk"))
         return (
             Session.objects.yours().filter(Exists(jobs)),
             "given up by an earlier version, for no reason of their own",

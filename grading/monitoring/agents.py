@@ -1,17 +1,21 @@
-"""One agent moves an arm otherwise than the others say (A41)."""
+"""Alarm rules about agents that tilt a bandit: by their rewards, or by the decisions that they drop."""
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable
 from math import ceil
 from operator import attrgetter
 
 from django.db.models.functions import Coalesce
 
-from bandit.models import Bandit
+from bandit.eligibility import DRAWN
+from bandit.models import Bandit, BanditKind, Selection
 from bandit.reading import effective_policy, outlook, site_day
+from bandit.selection import OPEN_FOR
 from grading.models import Session
 from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, PAIR, SKILL, Apart, apart
-from grading.monitoring.rule import Finding, RuleOfSessions
+from grading.monitoring.picking import ONE_IN, DrawnDecision, Picking, picking
+from grading.monitoring.rule import Finding, Rule, RuleOfSessions
 from grading.reward.rewards import credited_days
 from grading.vocabulary import Source
 
@@ -58,7 +62,7 @@ class LoneAgent(RuleOfSessions):
             if abs(lift) >= LEAST_SHARE and (lift > 0) == (found.mean > found.others_mean):
                 yield Finding(
                     about=f"{found.agent}: {found.arm}",
-                    detail=said(found, (today - first).days, share, share_without),
+                    detail=describe_difference(found, (today - first).days, share, share_without),
                     sessions=sessions_of(found, first, now),
                 )
 
@@ -83,10 +87,69 @@ def sessions_of(found: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ..
     return tuple(each.pk for each in sessions if days[each.pk] > first)
 
 
-def said(found: Apart, days: int, share: float, share_without: float) -> str:
+def describe_difference(found: Apart, days: int, share: float, share_without: float) -> str:
     """What was found, with its arithmetic."""
     return (
         f"{found.n} sessions of {found.agent} in {found.arm} within {days} days came to {found.mean:.2f} on average, "
         f"{found.others} of other agents to {found.others_mean:.2f}. {found.arm} has {share:.0f} of the next 100 "
         f"decisions; without this agent’s rewards it would have {share_without:.0f}."
+    )
+
+
+WINDOW = dt.timedelta(days=28)
+# So many decisions are read, the latest.
+READ = 5000
+
+
+class UnusedDecisions(Rule):
+    """Who asks until the draw suits, or whose sessions of an arm die unseen, chooses instead of the bandit."""
+
+    id = "A13"
+    title = "An agent uses some of its decisions and drops others"
+    means = (
+        f"Opens when the decisions an agent received in the last {WINDOW.days} days but hadn’t used after "
+        f"{OPEN_FOR // dt.timedelta(hours=1)} hours are not for a random mix of arms. If agents drop decisions "
+        f"regardless of arm, the chance that any of them is named within such a window is at most 1 in {ONE_IN:,}, "
+        "however often it is checked. Arms that somebody insisted on don’t count."
+    )
+    todo = (
+        "Check whether that arm’s sessions die before they are sent; if not, the agent drops what it doesn’t "
+        "like. Its decisions are listed on the bandit’s page."
+    )
+    every = dt.timedelta(hours=1)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        by_agent = decisions(now)
+        for (bandit, agent), own in sorted(by_agent.items()):
+            found = picking(own)
+            if found is not None and found.money >= ONE_IN * len(by_agent):
+                yield Finding(about=f"{agent}: {bandit}", detail=describe_picking(agent, bandit, found, own))
+
+
+def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
+    """The drawn decisions of the window by bandit and agent, but for those that have not had their day."""
+    # Also those that were used at once have their day: else the arms whose sessions are short would seem to be liked.
+    made = {"created__gt": now - WINDOW, "created__lte": now - OPEN_FOR}
+    rows = Selection.objects.filter(DRAWN, bandit__kind=BanditKind.CHOICE, **made)
+    columns = (
+        rows.exclude(agent="")
+        .order_by("-created", "-pk")
+        .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
+    )
+    found: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
+    for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
+        odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
+        found[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
+    return dict(found)
+
+
+def describe_picking(agent: str, bandit: str, found: Picking, own: list[DrawnDecision]) -> str:
+    """What was found, with its arithmetic."""
+    dropped = sum(not each.used for each in own)
+    which = "led to a session" if found.kept else "were dropped"
+    return (
+        f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the decisions came to "
+        f"nothing. Of the {found.n} that {which} {found.seen} were for {found.arm}; its chances say "
+        f"{found.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+        "decisions that suit it."
     )

@@ -1,0 +1,539 @@
+"""Alarm rules about running the site: its programs, disk and stored sums, what waits, and what uploads lack."""
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
+
+from bandit.audit import audit, doubled
+from grading import disk
+from grading.health import periodic
+from grading.health.liveness import Component
+from grading.models import (
+    Alarm,
+    BlobProblem,
+    Evidence,
+    Grade,
+    Heartbeat,
+    JudgeAttempt,
+    JudgeJob,
+    Notice,
+    ReviewAnswer,
+    ReviewItem,
+    Session,
+)
+from grading.models.judging import AttemptOutcome, JobState, Purpose
+from grading.models.notices import ChannelState, NoticeState
+from grading.models.review import QueueEntry
+from grading.models.sessions import SessionQuerySet, yours
+from grading.monitoring.judges import SOMETIMES
+from grading.monitoring.rule import Finding, Rule, RuleOfSessions, Severity, stamp
+from grading.reward import state
+from grading.vocabulary import NO_REWARD, Reason
+
+
+class BucketsDiffer(Rule):
+    """A33. Buckets are the ledger's sums; whatever else wrote to them taught what nobody graded."""
+
+    id = "A33"
+    title = "Bandit state differs from the ledger"
+    means = (
+        "Opens when the nightly audit finds a bucket of rewards that isn’t exactly the sum of its ledger entries, "
+        "or a session that has rewarded two arms of a bandit that chooses one."
+    )
+    todo = (
+        "Find out what wrote to the buckets (a restored copy, a script, a manual edit of the database), then run "
+        "`manage.py rebuild --repair`: it rebuilds them from the ledger and leaves each session its latest reward."
+    )
+    every = dt.timedelta(days=1)
+    nightly = True
+    told = 5
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - the ledger has no clock
+        differences, twice = audit(), doubled()
+        wrong = [*differences, *twice]
+        if wrong:
+            counts = []
+            if differences:
+                counts.append(f"{len(differences):,} buckets differ from the ledger.")
+            if twice:
+                counts.append(f"Sessions that count more than once: {len(twice):,}.")
+            more = len(wrong) - self.told
+            others = f"; and {more:,} more" if more > 0 else ""
+            yield Finding(detail=f"{' '.join(counts)} {'; '.join(map(str, wrong[: self.told]))}{others}. {self.todo}")
+
+
+class StatesDiffer(Rule):
+    """A49. What lists, filters and counts read of a session is written where its reward moves, and nowhere else."""
+
+    id = "A49"
+    title = "Lists don’t match the rewards"
+    means = (
+        "Opens when the nightly audit finds that the row behind a session’s entry in lists and counts disagrees "
+        "with its rewards, verdicts and flags. It checks every session that changed within two days and one in a "
+        "hundred of the rest."
+    )
+    todo = (
+        "Find out what else wrote to the database (a script, a manual edit), then run "
+        "`manage.py rebuild --repair`, which repairs the rows. Rewards and bandits don’t depend on them."
+    )
+    severity = Severity.ADVISORY
+    every = dt.timedelta(days=1)
+    nightly = True
+    told = 5
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        wrong = state.audit(now)
+        if wrong:
+            more = len(wrong) - self.told
+            others = f"; and {more:,} more" if more > 0 else ""
+            first = "; ".join(map(str, wrong[: self.told]))
+            yield Finding(detail=f"{len(wrong):,} sessions have a wrong state: {first}{others}. {self.todo}")
+
+
+class DamagedEvidence(Rule):
+    """A48. A grade can be derived again only from what it was derived from."""
+
+    id = "A48"
+    title = "Stored evidence is damaged"
+    means = (
+        "Opens when stored bytes are missing or differ from what was stored. Every night a thirtieth of all "
+        "evidence is read in full. Closes when the bytes are back."
+    )
+    todo = (
+        "Check the disk and restore the evidence folder from a backup, or send those sessions again: identical "
+        "bytes replace the damaged ones."
+    )
+    every = dt.timedelta(minutes=1)
+    named = 5
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        blobs = list(BlobProblem.objects.damaged().order_by("since", "pk"))
+        if blobs:
+            listed = ", ".join(f"{blob.pk[:12]}… ({blob.what})" for blob in blobs[: self.named])
+            more = f" and {len(blobs) - self.named} more" if len(blobs) > self.named else ""
+            files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
+            yield Finding(
+                detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}{more}. Grades based on them "
+                f"stay as they are, but can’t be derived again. {self.todo}"
+            )
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - there is one alarm
+        damaged = list(BlobProblem.objects.damaged().values_list("pk", flat=True))
+        rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
+        return list(dict.fromkeys(rows.values_list("session", flat=True)))
+
+
+MIB = 2**20
+
+
+class NoRoomLeft(Rule):
+    """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
+
+    id = "A43"
+    title = "The disk is nearly full; no sessions are accepted"
+    means = (
+        "Opens while less space is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
+        "that is less). Sessions are then refused with an explanation; hooks keep them and send them later."
+    )
+    todo = "Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically."
+    every = dt.timedelta(minutes=1)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        if disk.is_short():
+            yield Finding(
+                detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
+                "reserved for what is already stored. No sessions are accepted until there is more space. Nothing is "
+                "lost: hooks keep what they can’t send."
+            )
+
+
+NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
+LOOK = "Check that it is running (manage.py up restarts it when it fails), and what the log says about it."
+EFFECTS: Mapping[Component, str] = {
+    Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
+    Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
+    Component.SCHEDULER: f"Scheduled jobs don’t run: lost work is not found again. {NOTHING_LOST}",
+    Component.BROKER: f"Workers aren’t told what is due, so no verdicts are requested. {NOTHING_LOST}",
+}
+NAMES: Mapping[Component, str] = {
+    Component.WEB: "The web server",
+    Component.WORKER: "The worker",
+    Component.SCHEDULER: "The scheduler",
+    Component.BROKER: "The broker",
+}
+
+
+class ProgramStopped(Rule):
+    """A46. A worker that does nothing looks like one that has nothing to do."""
+
+    id = "A46"
+    title = "A part of the site has stopped responding"
+    means = (
+        "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
+        "measured by whoever is watching, once it has watched for a minute without a gap."
+    )
+    todo = LOOK
+    every = dt.timedelta(minutes=1)
+    is_attended = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - told by counters, not by the rows alone
+        return ()
+
+    @staticmethod
+    def told(silent: Iterable[Component]) -> Iterable[Finding]:
+        seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
+        for part in silent:
+            beat_at = seen.get(part)
+            since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
+            yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
+
+
+class MissedTurns(Rule):
+    """A47. Programs that run, and a job that is not done."""
+
+    id = "A47"
+    title = "A scheduled job is overdue"
+    means = (
+        "Opens when a job hasn’t finished successfully for three of its intervals plus a minute (26 hours for "
+        "nightly jobs); not in the first minute after a start or after the machine was suspended."
+    )
+    todo = "Look for the job’s name in the worker’s log: it is failing, or the worker is busy with something else."
+    every = dt.timedelta(minutes=1)
+    is_attended = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        for job in periodic.missed(now):
+            why = f" Its last run failed: {job.error}" if job.error else ""
+            yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why} {self.todo}")
+
+
+def standing_still(alarms: Iterable[Alarm]) -> str:
+    """Which programs open alarms say stand still, in a few words; empty where none does."""
+    about = {alarm.about for alarm in alarms if alarm.rule == ProgramStopped.id}
+    found = [NAMES[part].removeprefix("The ") for part in Component if part in about]
+    return f"{' and '.join(found).capitalize()} stand{'s' * (len(found) == 1)} still" if found else ""
+
+
+# Earlier versions ended a job for these, though they say nothing of its session.
+OURS = (
+    Reason.TIMEOUT,
+    Reason.NEEDS_ATTENTION,
+    Reason.UNREADABLE,
+    Reason.OVERLOADED,
+    Reason.CONNECTION,
+    Reason.RATE_LIMITED,
+)
+WAITING = (JobState.QUEUED, JobState.PARKED)
+LATE = dt.timedelta(minutes=5)
+WHY = {
+    Reason.TIMEOUT: "no answer in time",
+    Reason.NEEDS_ATTENTION: "an unexpected answer",
+    Reason.UNREADABLE: "unreadable evidence",
+}
+
+
+def quarantined() -> QuerySet[JudgeJob]:
+    """Jobs over whose evidence one process after the other was lost; also while they have their daily try."""
+    return _parked().filter(reason=Reason.UNREADABLE)
+
+
+def parked() -> QuerySet[JudgeJob]:
+    """Jobs that failed again and again while others did not; also while they have their daily try."""
+    return _parked().exclude(reason=Reason.UNREADABLE)
+
+
+def _parked() -> QuerySet[JudgeJob]:
+    return JudgeJob.objects.open().filter(yours(), parked_at__isnull=False)
+
+
+def held_back() -> QuerySet[JudgeJob]:
+    """Jobs that wait, though judge and quota would have them, because what failed so often is ours."""
+    reasons = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE, Reason.TIMEOUT)
+    waiting = JudgeJob.objects.queued().filter(yours(), reason__in=reasons, parked_at=None)
+    return waiting.filter(Q(attempts__gte=settings.JUDGE_MAX_ATTEMPTS) | Q(reason=Reason.UNREADABLE))
+
+
+def given_up() -> QuerySet[JudgeJob]:
+    """Of sessions without a verdict and without an open job, the jobs that earlier versions ended for want of an
+    answer.
+    """
+    jobs = JudgeJob.objects.filter(yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
+    later = JudgeJob.objects.filter(session=OuterRef("session"), purpose=Purpose.VERDICT, pk__gt=OuterRef("pk"))
+    verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("session"))
+    return jobs.exclude(Exists(later)).exclude(Exists(verdicts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledJobs:
+    """How many jobs stand still, by why; `given_up` are those that have no job any more."""
+
+    held_back: int
+    parked: int
+    quarantined: int
+    given_up: int
+
+    @property
+    def waiting(self) -> int:
+        return self.held_back + self.parked + self.quarantined
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting + self.given_up)
+
+
+def counted() -> StalledJobs:
+    """Four queries."""
+    return StalledJobs(
+        held_back=held_back().count(),
+        parked=parked().count(),
+        quarantined=quarantined().count(),
+        given_up=given_up().count(),
+    )
+
+
+def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
+    """Answers that are on record for some minutes and of which nothing could be made."""
+    held = JudgeAttempt.objects.filter(answer__isnull=False, outcome=AttemptOutcome.RUNNING)
+    return held.filter(job__leased_until__lte=now - LATE)
+
+
+class StalledVerdicts(RuleOfSessions):
+    """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
+
+    id = "A44"
+    title = "Verdicts are stuck"
+    means = (
+        "Opens while sessions wait for a verdict although judge and quota are available: their evidence can’t be "
+        "read, their calls failed JUDGE_MAX_ATTEMPTS times (8 by default), or an answer could not be saved; or an "
+        "earlier version gave up on them for such a reason. One alarm, with their number."
+    )
+    todo = "Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically."
+    page = "admin:quota"
+    every = dt.timedelta(seconds=15)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
+        said = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
+        others = {
+            "failed while others succeeded (parked: retried daily for a week, then with the button)": parked().count(),
+            "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
+            "given up on by an earlier version (the quota page offers to ask again)": given_up().count(),
+        }
+        said += [f"{n} × {words}" for words, n in others.items() if n]
+        total = sum(counts.values()) + sum(others.values())
+        if said:
+            jobs = [*held_back(), *parked(), *given_up()]
+            sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
+            yield Finding(
+                detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(said)}. Their rewards "
+                "stay provisional; nothing is lost.",
+                sessions=tuple(sorted(job.session_id for job in jobs)),
+            )
+
+
+class UnreadableSession(RuleOfSessions):
+    """A45. One session must not stop the others, and whoever stops the readers is worth a look."""
+
+    id = "A45"
+    title = "A session’s evidence crashes its reader"
+    means = "Opens while a session is parked because three processes died reading its evidence."
+    todo = "Look at the session’s transcript and at the log, and report it. “Try them now” is on the quota page."
+    page = "admin:quota"
+    every = dt.timedelta(seconds=15)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        found = dict(quarantined().order_by("pk").values_list("session", "session__external_id"))
+        if found:
+            names = list(found.values())
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004
+            yield Finding(
+                detail=f"{shown}: three processes in a row died while reading the evidence. Everything else goes "
+                "on; this is retried once a day for a week, and the reward stays provisional.",
+                sessions=tuple(found),
+            )
+
+
+class ReviewWaits(Rule):
+    """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
+
+    id = "A31"
+    title = "Review is overdue"
+    means = (
+        "Opens when a session flagged by a rule has been awaiting review for longer than REVIEW_WAITS_HOURS (48 "
+        "hours by default)."
+    )
+    todo = "Open the review queue. The first sessions move the bandit most, and each takes about ten seconds."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    notify_externally = True
+    page = "admin:review"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
+        found = (
+            ReviewItem.objects.open()
+            .filter(yours())
+            .aggregate(late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk"))
+        )
+        if found["late"]:
+            wait = "session has" if found["late"] == 1 else "sessions have"
+            answers = ReviewAnswer.objects.filter(yours()).order_by("-created_at")
+            last = answers.values_list("created_at", flat=True).first()
+            reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
+            yield Finding(
+                detail=f"{found['late']} {wait} been awaiting review for more than "
+                f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(found['oldest'])}; {found['n']} are queued. "
+                f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
+            )
+
+
+class NoticesFail(Rule):
+    """A32. Who is told that nobody can be told?"""
+
+    id = "A32"
+    title = "A notice could not be delivered"
+    means = "Opens when the latest e-mail or webhook call was given up; closes when one gets through."
+    todo = (
+        "Mend the channel on the notices page, which shows what it answered, and send a test. One from the environment "
+        "is changed there, with a restart."
+    )
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    page = "admin:notices"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        in_use = Q(to=None) | Q(to__state=ChannelState.ON)
+        done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
+        last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
+        for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
+            yield Finding(
+                about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
+                detail=f"“{notice.subject}” did not arrive by {notice.by_words}, and was given up after "
+                f"{notice.attempts} attempts: {notice.last_error}",
+            )
+
+
+USUAL = 0.05
+LEVEL = 0.001
+
+
+def is_missing_too_often(missing: int, n: int) -> bool:
+    """Whether a field that is missing in `missing` of `n` sessions is so in more than USUAL of them, beyond chance.
+
+    So it is where it is missing in the first three of all, in six of twenty, in fourteen of a hundred.
+    """
+    if missing <= USUAL * n:
+        return False
+    from scipy.special import betainc
+
+    # The chance of so many or more of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5).
+    return float(betainc(missing, n - missing + 1, USUAL)) < LEVEL
+
+
+FIELDS_WINDOW = dt.timedelta(days=7)
+# Each field: when it is missing, what follows, and what to do about it.
+FIELDS = {
+    "category": (
+        Q(category=None),
+        "the category bandit learns nothing from them",
+        "Add a rule under Settings, Categories; or have the runner send `category`, under a name the site knows",
+    ),
+    "harness": (
+        Q(harness=None),
+        "the harness bandit learns nothing from them, and a change in the harness can’t be seen",
+        "Have the agent send `harness`, or a transcript that shows it",
+    ),
+    "model": (
+        Q(model="", model_arm=None),
+        "they can’t be used to compare models",
+        "Have the agent send `model` wherever no transcript shows it",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacking:
+    """How many of `n` sessions of an agent and a harness (empty: unknown) lack each field, by its name."""
+
+    agent: str
+    harness: str
+    n: int
+    missing: Mapping[str, int]
+
+
+class Incomplete(Rule):
+    """A field that one harness stops sending would go unnoticed: nothing fails, there is only less to learn from."""
+
+    id = "A12"
+    title = "Sessions arrive without required fields"
+    means = (
+        f"Opens when more than {100 * USUAL:.0f} % of an agent’s sessions in seven days (overall, or with one "
+        "harness) lack a category, harness or model, beyond chance (p < .001): for example the first three of "
+        "all, 6 of 20, or 14 of 100. Sessions ended by infrastructure don’t count."
+    )
+    todo = "Have the agent send the field."
+    severity = Severity.ADVISORY
+    every = dt.timedelta(hours=1)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        return find_lacking(_lacking(now))
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        whose, _, name = about.rpartition(": ")
+        rows = [row for row in _lacking(now) if whose in (row.agent, _whose(row))]
+        if name not in FIELDS or not rows:
+            return ()
+        missing = _counted(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
+        if whose != rows[0].agent:
+            missing = missing.filter(harness__name=rows[0].harness)
+        return list(missing.order_by("ended_at", "pk").values_list("pk", flat=True))
+
+
+def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:
+    """What is missing too often: of an agent in all, or else of its sessions with one harness."""
+    agents: dict[str, list[Lacking]] = defaultdict(list)
+    for row in rows:
+        agents[row.agent].append(row)
+    for agent, some in sorted(agents.items()):
+        missing = {name: sum(row.missing[name] for row in some) for name in FIELDS}
+        whole = Lacking(agent=agent, harness="", n=sum(row.n for row in some), missing=missing)
+        for name in FIELDS:
+            if is_missing_too_often(whole.missing[name], whole.n):
+                yield _finding(whole, name)
+            else:
+                named = (row for row in some if row.harness)
+                yield from (_finding(row, name) for row in named if is_missing_too_often(row.missing[name], row.n))
+
+
+def _finding(row: Lacking, name: str) -> Finding:
+    _missing, effect, todo = FIELDS[name]
+    whose = _whose(row)
+    return Finding(
+        about=f"{whose}: {name}"[:300],
+        detail=f"{row.missing[name]} of {row.n} sessions of {whose} in seven days came without a {name}: {effect}. "
+        f"{todo}.",
+    )
+
+
+def _whose(row: Lacking) -> str:
+    return f"{row.agent} with {row.harness}" if row.harness else row.agent
+
+
+def _counted(now: dt.datetime) -> SessionQuerySet:
+    """The window's sessions that count."""
+    sessions = Session.objects.yours().filter(ended_at__gt=now - FIELDS_WINDOW, ended_at__lte=now)
+    return sessions.exclude(outcome__in=NO_REWARD).exclude(log__part_of__isnull=False).order_by()
+
+
+def _lacking(now: dt.datetime) -> Iterable[Lacking]:
+    """Of the window's sessions: one query."""
+    counts = {f"no_{name}": Count("pk", filter=missing) for name, (missing, _effect, _todo) in FIELDS.items()}
+    rows: Iterable[Any] = _counted(now).values("agent__name", "harness__name").annotate(n=Count("pk"), **counts)
+    for row in sorted(rows, key=lambda each: (each["agent__name"], each["harness__name"] or "")):
+        missing = {name: row[f"no_{name}"] for name in FIELDS}
+        harness = row["harness__name"] or ""
+        yield Lacking(agent=row["agent__name"], harness=harness, n=row["n"], missing=missing)
