@@ -93,7 +93,7 @@ def measure_delays(runs: int, first_day: int) -> dict[str, float]:
         for seed in range(1000, 1000 + runs):
             days, detail = measure_delay(seed, rule, fault, first_day)
             delays.append(days)
-            mix_shifts += "A mix shift" in detail
+            mix_shifts += "mix of work shifted" in detail
         medians.append(median(delays))
         note = f" ({mix_shifts} of {runs} say mix shift)" if fault is None else ""
         rows.append([rule, f"{medians[-1]:g}", f"{fmean(delays):.1f}", max(delays), title + note])

@@ -5,7 +5,7 @@ A session without a verdict has a fallback grade r from one of the `sources`, or
 Two things are learned from them about each kind k:
 
 - the shift: the mean of (verdict − r). A fallback grade is read as r + shift;
-- the difference: how far verdicts of this kind are from the mean verdict of their arm.
+- the difference: how far verdicts of this kind are expected to be from the mean verdict of their arm.
 
 How a fallback counts depends on n, the arm's verdicts of judges and people before today, in the VERDICT_DAYS up to the
 last one.
@@ -16,8 +16,8 @@ last one.
   kind's difference. Such estimates move an arm's mean, as judged sessions may not be typical, but they are no evidence
   of their own.
 
-All means are shrunk as if PRIOR_PAIRS more pairs had shown the more general mean: an arm's difference towards the
-kind's, and the kind's difference and shift towards 0 (Bühlmann's credibility, 1967).
+The shift, a kind's effect and its deviation in an arm are shrunk towards 0 as if PRIOR_PAIRS more pairs had shown none
+(Bühlmann's credibility, 1967).
 """
 
 from collections import defaultdict
@@ -33,6 +33,8 @@ VERDICT_DAYS = 60
 ENOUGH_VERDICTS = 5
 MAX_PSEUDO = 3.0
 PRIOR_PAIRS = 5.0
+# Rounds of the alternating fit of arms and kinds.
+ITERATIONS = 30
 # The prior of the variance of (verdict − fallback), worth PRIOR_PAIRS pairs.
 PRIOR_VARIANCE = 0.04
 
@@ -147,34 +149,69 @@ class FallbackCalibration:
 
 def fallback_share(verdicts: int) -> float:
     """The share of its weight that a fallback has in an arm with this many recent verdicts, in [0, 1]."""
-    return max(0.0, 1 - verdicts / ENOUGH_VERDICTS)
+    return min(max(0.0, 1 - verdicts / ENOUGH_VERDICTS), 1.0)
 
 
 def fit(pairs: Iterable[JudgedSession], sources: Sequence[str]) -> FallbackCalibration:
     """Fit a calibration of these fallback sources. Pairs in any order give the same bits."""
     ordered = sorted(pairs, key=lambda pair: (pair.kind, pair.arm, pair.day, pair.judge, pair.fallback))
-    by_arm: dict[str, list[float]] = defaultdict(list)
+    if not ordered:
+        return FallbackCalibration(sources=tuple(sources))
+    levels, effects = _fit_effects(ordered)
+    by_arm: dict[str, list[JudgedSession]] = defaultdict(list)
     by_kind: dict[Kind, list[JudgedSession]] = defaultdict(list)
     for pair in ordered:
-        by_arm[pair.arm].append(pair.judge)
+        by_arm[pair.arm].append(pair)
         by_kind[pair.kind].append(pair)
-    arm_means = {arm: fmean(verdicts) for arm, verdicts in by_arm.items()}
+    # An arm's mean verdict includes the effects of the kinds that its own sessions are of.
+    mixes = {arm: fmean(effects[pair.kind] for pair in own) for arm, own in by_arm.items()}
+    overall = fmean(effects[pair.kind] for pair in ordered)
     return FallbackCalibration(
         sources=tuple(sources),
-        kinds=tuple(_estimate(kind, own, arm_means) for kind, own in by_kind.items()),
-        latest=max((pair.day for pair in ordered), default=None),
+        kinds=tuple(
+            _estimate(kind, own, levels=levels, effect=effects[kind], mixes=mixes, overall=overall)
+            for kind, own in by_kind.items()
+        ),
+        latest=max(pair.day for pair in ordered),
     )
 
 
-def _estimate(kind: Kind, pairs: Sequence[JudgedSession], arm_means: Mapping[str, float]) -> KindEstimate:
-    differences: dict[str, list[float]] = defaultdict(list)
+def _fit_effects(pairs: Sequence[JudgedSession]) -> tuple[dict[str, float], dict[Kind, float]]:
+    """The level of each arm and the effect of each kind in verdict = level + effect + noise, effects shrunk towards 0.
+
+    By alternating least squares, so that a kind is compared with other kinds of the same arms.
+    """
+    effects: dict[Kind, float] = {pair.kind: 0.0 for pair in pairs}
+    levels: dict[str, float] = {}
+    for _ in range(ITERATIONS):
+        of_arm: dict[str, list[float]] = defaultdict(list)
+        for pair in pairs:
+            of_arm[pair.arm].append(pair.judge - effects[pair.kind])
+        levels = {arm: fmean(values) for arm, values in of_arm.items()}
+        of_kind: dict[Kind, list[float]] = defaultdict(list)
+        for pair in pairs:
+            of_kind[pair.kind].append(pair.judge - levels[pair.arm])
+        effects = {kind: _shrunk(values) for kind, values in of_kind.items()}
+    return levels, effects
+
+
+def _estimate(
+    kind: Kind,
+    pairs: Sequence[JudgedSession],
+    *,
+    levels: Mapping[str, float],
+    effect: float,
+    mixes: Mapping[str, float],
+    overall: float,
+) -> KindEstimate:
+    """The estimate of one kind. `mixes` has the mean effect of each arm's pairs, `overall` that of all pairs."""
+    residuals: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
-        differences[pair.arm].append(pair.judge - arm_means[pair.arm])
-    difference = _shrunk([each for own in differences.values() for each in own], 0.0)
+        residuals[pair.arm].append(pair.judge - levels[pair.arm] - effect)
     shift = variance = 0.0
     if kind[0] != ABSTAINED:
         gaps = [pair.judge - pair.fallback for pair in pairs]
-        shift = _shrunk(gaps, 0.0)
+        shift = _shrunk(gaps)
         squares = sum((gap - shift) ** 2 for gap in gaps)
         variance = (squares + PRIOR_PAIRS * PRIOR_VARIANCE) / (len(gaps) + PRIOR_PAIRS)
     return KindEstimate(
@@ -182,12 +219,12 @@ def _estimate(kind: Kind, pairs: Sequence[JudgedSession], arm_means: Mapping[str
         reason=kind[1],
         shift=shift,
         deviation=variance**0.5,
-        difference=difference,
-        by_arm={arm: _shrunk(own, difference) for arm, own in differences.items()},
-        pairs={arm: len(own) for arm, own in differences.items()},
+        difference=effect - overall,
+        by_arm={arm: effect + _shrunk(residuals.get(arm, [])) - mix for arm, mix in mixes.items()},
+        pairs={arm: len(own) for arm, own in residuals.items()},
     )
 
 
-def _shrunk(values: Sequence[float], towards: float) -> float:
-    """The mean of the values as if PRIOR_PAIRS more of the value `towards` had been seen."""
-    return (sum(values) + PRIOR_PAIRS * towards) / (len(values) + PRIOR_PAIRS)
+def _shrunk(values: Sequence[float]) -> float:
+    """The mean of the values, as if PRIOR_PAIRS zeros had been seen too."""
+    return sum(values) / (len(values) + PRIOR_PAIRS)

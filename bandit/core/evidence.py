@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from bandit.core.agents import AgentCaps, agent_caps
-from bandit.core.calibration import MAX_PSEUDO, PRIOR_PAIRS, VERDICT_DAYS, FallbackCalibration, Kind, fallback_share
+from bandit.core.calibration import MAX_PSEUDO, VERDICT_DAYS, FallbackCalibration, Kind, fallback_share
 from bandit.core.change import ArmChanges, detect_changes
 from bandit.core.offsets import add_offsets_by_group
 from bandit.core.policy import Policy
@@ -33,7 +33,7 @@ from bandit.core.table import (
 
 # The range of e: the upper bound keeps a few alike grades from being overwhelming evidence.
 SCALE_RANGE = (1.0, 8.0)
-# With a calibration it is wider, because then only grades of people and judges are counted in full.
+# With a calibration it is wider, because then fallbacks hardly count.
 CALIBRATED_SCALE_RANGE = (1.0, 30.0)
 # e starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
 SCALE_PRIOR = 10.0
@@ -76,7 +76,7 @@ class EvidenceTable:
         caps, arm_changes = _caps_and_changes(rows, names, policy, today)
         rows = _current_rows(rows, policy, today, arm_changes)
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
-        verdicts = recent_verdicts(rows, names, today).tolist()
+        verdicts = recent_verdicts(rows, names, policy, today).tolist()
         shares = {name: fallback_share(n) for name, n in zip(names, verdicts, strict=True)}
         rows, groups, group_index = _group_rows(rows, policy, shares, caps)
         calibration = policy.calibration
@@ -107,22 +107,29 @@ class EvidenceTable:
         return is_estimated
 
     def means(self) -> Floats:
-        """Each arm's weighted mean of grades, (arms,), without decay, caps and estimates. An arm without weight has the
-        mean of all arms, or .5 if no arm has any weight.
+        """Each arm's weighted mean of grades other than fallbacks, (arms,), without decay and caps.
+
+        An arm without any has the mean of all arms before today, or .5 if no arm has any.
         """
-        n, s, _ = self.sums(self._undecayed_weights())
-        overall = float(s.sum() / n.sum()) if n.sum() else 0.5
+        weight = self._undecayed_weights()
+        if self.policy.calibration is not None:
+            weight = np.where(self.is_from(self.policy.calibration.sources), 0.0, weight)
+        n, s, _ = self.sums(weight)
+        past_n, past_s, _ = self.sums(np.where(self.table.age > 0, weight, 0.0))
+        overall = float(past_s.sum() / past_n.sum()) if past_n.sum() else 0.5
         return np.where(n > 0, s / np.where(n > 0, n, 1.0), overall)
 
     def charged(self) -> Self:
         """A copy with rewards less the cost C of their sessions at the policy's price: S' = clip(S − price·C, 0, N).
 
-        An unknown cost is assumed to be the mean of the arm's known costs, or of all known costs if the arm has none.
+        An unknown cost is assumed to be the mean of the arm's known costs; if it has none, of all known costs before
+        today, 0 without any.
         """
         table, price = self.table, self.policy.cost_weight
         if not price or not table.costed.sum():
             return self
-        overall = table.cost.sum() / table.costed.sum()
+        is_past = table.age > 0
+        overall = table.cost[is_past].sum() / max(table.costed[is_past].sum(), 1)
         costed_by_arm = table.by_arm(table.costed)
         mean_cost = np.where(costed_by_arm > 0, table.by_arm(table.cost) / np.maximum(costed_by_arm, 1), overall)
         cost = table.cost + (table.n - table.costed) * mean_cost[table.arm]
@@ -147,7 +154,7 @@ class EvidenceTable:
 
     def weights(self, half_life: float, scale: float) -> Floats:
         """Weight of a session in each row, in [0, 1]: that of its grade, or that of an estimate."""
-        return self._with_estimates(self.grade_weights(half_life, scale), self.decay(half_life))
+        return self.with_estimates(self.grade_weights(half_life, scale), self.decay(half_life))
 
     def grade_weights(self, half_life: float, scale: float) -> Floats:
         """Weight of a grade in each row, in [0, 1], decayed over the `half_life` in days and capped; 0 for estimates.
@@ -252,15 +259,14 @@ class EvidenceTable:
         factors: Floats = 1 / (1 + self.changes.day_variance * total)
         return factors
 
-    def _with_estimates(self, weight: Floats, decay: Floats) -> Floats:
-        """The weights, with each estimated session given the mean weight of its arm's graded ones at its own `decay`.
+    def with_estimates(self, weight: Floats, decay: Floats) -> Floats:
+        """The weights of grades, with each estimated session given the mean weight of its arm's graded ones.
 
-        Estimates move an arm's mean but are no evidence of their own, so all weights of an arm are scaled down to the
-        total that its grades have alone. An estimate rests on n pairs and PRIOR_PAIRS: its variance is σ²/(n +
-        PRIOR_PAIRS), so that a total in which kind k has the share p counts for at most 1/Σp²/(n + PRIOR_PAIRS).
+        `decay` is the factor of each row for its age. Estimates move an arm's mean but are no evidence of their own, so
+        all weights of an arm are scaled down to the total that its grades have alone.
         """
-        table, calibration, is_estimated = self.table, self.policy.calibration, self.is_estimated
-        if calibration is None or not is_estimated.any():
+        table, is_estimated = self.table, self.is_estimated
+        if not is_estimated.any():
             return weight
         factors = decay * self._row_factors()
         graded = table.by_arm(weight * table.n)
@@ -268,16 +274,7 @@ class EvidenceTable:
         mean_weight = np.where(graded_factors > 0, graded / np.where(graded_factors > 0, graded_factors, 1.0), 0.0)
         weight = np.where(is_estimated, mean_weight[table.arm] * factors, weight)
         total = table.by_arm(weight * table.n)
-        kinds = len(calibration.kinds)
-        amounts = np.bincount(
-            (table.arm * kinds + table.estimate)[is_estimated],
-            weights=(weight * table.n)[is_estimated],
-            minlength=len(table.names) * kinds,
-        ).reshape(-1, kinds)
-        pairs = [[kind.pairs.get(name, 0) + PRIOR_PAIRS for kind in calibration.kinds] for name in table.names]
-        variance = (amounts**2 / np.array(pairs)).sum(axis=1)  # of the estimated total, in σ²
-        most = np.where(variance > 0, total**2 / np.where(variance > 0, variance, 1.0), math.inf)
-        kept = np.where(total > 0, np.minimum(graded, most) / np.where(total > 0, total, 1.0), 1.0)
+        kept = np.where(total > 0, graded / np.where(total > 0, total, 1.0), 1.0)
         scaled: Floats = weight * kept[table.arm]
         return scaled
 
@@ -340,9 +337,13 @@ def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: Ar
     return rows.select(rows.day >= rows.map_kinds(lambda kind: since.get(kind.arm, 0)))
 
 
-def recent_verdicts(rows: RewardRows, names: tuple[str, ...], today: date) -> Ints:
-    """The verdicts of judges and people in each arm before today, in the VERDICT_DAYS up to its last one, (arms,)."""
-    graded = rows.select(rows.mask(lambda kind: kind.source in GRADED) & (rows.day < today.toordinal()))
+def recent_verdicts(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Ints:
+    """The verdicts of judges and people in each arm before today, in the VERDICT_DAYS up to its last one, (arms,).
+
+    Those of a source that the policy gives no weight don't count.
+    """
+    counting = {source for source in GRADED if policy.weights.get(source, 0.0) > 0}
+    graded = rows.select(rows.mask(lambda kind: kind.source in counting) & (rows.day < today.toordinal()))
     position = positions(names)
     arms = graded.map_kinds(lambda kind: position[kind.arm])
     keys, sums = sum_by_key(np.array((arms, graded.day)).T, graded.sums[:, :1])

@@ -10,7 +10,7 @@ correction is exact. The prior's centre m_a is the arm's own long-run mean, so t
 
     m_a = (κ·μ + e·S_long) / (κ + e·N_long)      the same sums with the long half-life
     μ   = (κ·½ + e·ΣS_long) / (κ + e·ΣN_long)    over all arms: the bandit's mean
-    e   = μ(1−μ) / σ²                            σ² within arms, of judge and human grades; clipped to [1, 8]
+    e   = μ(1−μ) / σ²                            σ² within arms, of judge and human grades; from 1 to 8 (`SCALE_RANGE`)
 
 μ and e are shared by the arms and computed from the days before t only: a reward of day t changes its own arm and
 leaves the others bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit.
@@ -19,7 +19,7 @@ A policy may turn on more, all of it off by default: offsets for biased graders 
 an arm didn't choose (bandit.core.offsets), less weight for an arm with a small part in a session or for a contested
 grade, caps on the amount of evidence, and a price on cost. If the policy follows change (bandit.core.change), S and N
 begin anew at a break, and drift reduces the sums with the short half-life. With a calibration
-(bandit.core.calibration) fallbacks count for little, and nothing in arms with enough verdicts. With parts
+(bandit.core.calibration) fallbacks count for little, and are estimated in arms with enough verdicts. With parts
 (bandit.core.pooling) μ and κ are the arm's own, from the rewards of other arms with its parts. Breaks, drift and parts
 are also computed from the days before t: arms share a day's rewards through their parts from the next day on.
 """
@@ -237,17 +237,18 @@ def fold(
     scale = policy.evidence_scale or evidence.evidence_scale()
     charged = evidence.charged()
     # Weights of rows (n,) with the short half-life, for α and β, and with the long one, for the prior.
-    short = charged.weights(policy.half_life, scale)
     long = charged.weights(policy.long_run_half_life, scale)
     drift_factors = charged.drift_factors(policy.half_life)
-    short = short * drift_factors
+    decay = drift_factors * charged.decay(policy.half_life)
+    short = charged.grade_weights(policy.half_life, scale) * drift_factors
     if policy.evidence_cap is not None:
         short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
+    short = charged.with_estimates(short, decay)
     prior = policy.prior_strength
     # μ is from grades of the days before today, so that a reward of today leaves other arms as they are.
     past = charged.before_today()
     past_weight = past.grade_weights(policy.long_run_half_life, scale)
-    n, s = past_weight * past.table.n, past_weight * past.table.s
+    n, s, _ = past.sums(past_weight)
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
     n_short, s_short, f_short = charged.sums(short)
@@ -275,7 +276,7 @@ def fold(
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_by_source(evidence, short, scale, drift_factors * evidence.decay(policy.half_life)),
+        evidence=_by_source(evidence, short, scale, decay),
         changes=evidence.changes,
         caps=evidence.caps,
     )

@@ -2,7 +2,7 @@
 
 A version keeps its bandit, its place in time, who made it and whether it was on. The lines of 0.1.0 are dropped, because
 nothing reads them any more: such a version becomes the start of the new rule, which is fitted again at night. Offsets of
-grades that lines had mapped are dropped with them.
+fallbacks count only while no calibration is on.
 """
 
 from django.db import migrations, models
@@ -33,15 +33,15 @@ def merge(apps, schema_editor):
                 had_lines = bool(change.enabled and change.fallbacks["lines"])
                 note = f"{note} {DROPPED}".strip()[-MAX_NOTE:] if had_lines else note
                 fallbacks, target, accepted = START if change.enabled else None, "", change.accepted
-            if fallbacks is not None:
-                offsets = [offset for offset in offsets if offset["source"] not in SOURCES]
+            # Offsets of fallbacks rest while there is a calibration that maps these.
+            current = offsets if fallbacks is None else [each for each in offsets if each["source"] not in SOURCES]
             chain.append(
                 Calibration(
                     bandit=bandit,
                     version=version,
-                    enabled=fallbacks is not None or bool(offsets),
+                    enabled=fallbacks is not None or bool(current),
                     fallbacks=fallbacks,
-                    offsets=offsets,
+                    offsets=current,
                     target=target,
                     accepted=accepted,
                     note=note,

@@ -531,7 +531,7 @@ class Unattended(Rule):
     title = "A calibration needs a person’s decision"
     means = (
         "Opens when, at night, a bandit’s new calibration would move an arm by more than "
-        f"{number(MAX_AUTOMATIC_MOVE)} from where it was when somebody last looked, or when a bandit with rewards has "
+        f"{number(MAX_AUTOMATIC_MOVE)} since a person last accepted a version, or when a bandit with rewards has "
         "never had one."
     )
     todo = (
@@ -558,8 +558,8 @@ class Unattended(Rule):
                 arm, move = proposed.largest
                 detail = (
                     f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
-                    f"{number(abs(move))} since somebody last looked at it: over {number(MAX_AUTOMATIC_MOVE)}, so it "
-                    f"waits for a person. Until then, version {proposed.last.version} holds."
+                    f"{number(abs(move))} since a person last accepted a version: over {number(MAX_AUTOMATIC_MOVE)}, "
+                    f"so it waits for a person. Until then, version {proposed.last.version} holds."
                 )
             yield Finding(about=f"{bandit.name}: waits", detail=detail)
 

@@ -59,7 +59,7 @@ class BucketsDiffer(Rule):
         if wrong:
             counts = []
             if differences:
-                counts.append(f"{len(differences):,} buckets differ from the ledger.")
+                counts.append(f"Buckets that differ from the ledger: {len(differences):,}.")
             if twice:
                 counts.append(f"Sessions that count more than once: {len(twice):,}.")
             more = len(wrong) - self.told

@@ -187,9 +187,16 @@ def take_turn(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> b
 
 
 def watch_at_night(now: dt.datetime | None = None) -> None:
-    """Let the nightly rules look, outside a transaction: they may take long. One that fails has not looked."""
+    """Let the nightly rules look, outside a transaction: they may take long.
+
+    One that fails has not looked, and stops none of the others.
+    """
     now = now or timezone.now()
     for rule in RULES.values():
         if rule.nightly:
-            keep([rule], now)
-            RuleRun.objects.update_or_create(rule=rule.id, defaults={"ran_at": now})
+            try:
+                keep([rule], now)
+            except Exception:
+                logger.exception("rule %s failed; it will try again tomorrow night", rule.id)
+            else:
+                RuleRun.objects.update_or_create(rule=rule.id, defaults={"ran_at": now})

@@ -7,7 +7,8 @@ fitted and put in force together, in versions.
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from bandit import versions
 from bandit.core import calibration, machine_human
 from bandit.core.calibration import FallbackCalibration, fallback_share
 from bandit.core.machine_human import MachineHumanPair, Offset
+from bandit.core.offsets import Stratum
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, CalibrationVersion
@@ -55,7 +57,7 @@ class Calibrated:
 class CalibrationProposal:
     """The calibration that today's pairs suggest for a bandit, as its next `version`, and what it would change.
 
-    `last` is the last version, enabled or not. `offsets` are of every arm and stratum; `rewards` is the number of
+    `last` is the last version, enabled or not. `offsets` are of every arm and stratum, and `rewards` is the number of
     rewards by stratum. `human_pairs` are those behind the offsets. `read_at` is when the worker read the judged
     sessions, None if they were read just now. `now`, `after` and `accepted` are the bandit's outlooks: as it is now,
     with this calibration, and with the last version that a person accepted.
@@ -64,6 +66,7 @@ class CalibrationProposal:
     bandit: Bandit
     fallbacks: FallbackCalibration
     offsets: Sequence[Offset]
+    rewards: Mapping[Stratum, int]
     human_pairs: int
     target: Target | None
     read_at: dt.datetime | None
@@ -100,7 +103,7 @@ class CalibrationProposal:
     @property
     def comes_by_itself(self) -> bool:
         """Whether no person needs to look at it: one accepted a version before, and no arm is far from that."""
-        if self.last is None or not self.last.enabled:
+        if self.last is None or self.last.fallback_calibration is None:
             return False
         return all(abs(move) <= MAX_AUTOMATIC_MOVE for move in self.moves.values())
 
@@ -138,13 +141,18 @@ def proposal(
     bandit, last = current.bandit, current.calibration
     fallbacks = calibration.fit(judgements.pairs(bandit), SOURCES)
     pairs = human_pairs(bandit, fallbacks)
-    offsets = _fit_offsets(pairs, current, now)
+    rewards = Counter[Stratum]()
+    for kind, (n, *_) in current.rows(site_day(now)).totals():
+        if kind.source not in {ABSTAINED, Source.HUMAN}:
+            rewards[kind.arm, kind.source, kind.stratum] += n
+    offsets = _fit_offsets(pairs, current, rewards)
     proposed = CalibrationVersion(fallbacks=fallbacks.as_json(), offsets=[each.as_json() for each in offsets])
     outlooks = what_if_calibrated(current, [last, proposed, versions.accepted_calibration(bandit)], now)
     return CalibrationProposal(
         bandit=bandit,
         fallbacks=fallbacks,
         offsets=offsets,
+        rewards=rewards,
         human_pairs=len(pairs),
         target=judgements.target,
         read_at=judgements.read_at,
@@ -156,14 +164,16 @@ def proposal(
     )
 
 
-def _fit_offsets(pairs: Sequence[MachineHumanPair], current: EffectivePolicy, now: dt.datetime) -> tuple[Offset, ...]:
+def _fit_offsets(
+    pairs: Sequence[MachineHumanPair], current: EffectivePolicy, rewards: Mapping[Stratum, int]
+) -> tuple[Offset, ...]:
     """The offset of every arm and every (source, stratum) that has rewards or pairs; empty without pairs.
 
     Arms without such rewards are included, since their first one may be to come.
     """
     if not pairs:
         return ()
-    kinds = {(kind.source, kind.stratum) for kind in current.rows(site_day(now)).kinds if kind.source != ABSTAINED}
+    kinds = {(source, name) for _arm, source, name in rewards}
     kinds |= {(pair.source, pair.stratum) for pair in pairs}
     return machine_human.fit(
         pairs, {(arm.name, *kind) for arm in current.arms for kind in kinds if kind[0] != Source.HUMAN}

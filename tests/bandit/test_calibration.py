@@ -93,6 +93,11 @@ class TestFitting:
         assert silence.difference_in("a") == pytest.approx(silence.difference_in("b"))
         assert silence.difference_in("never judged") == silence.difference
 
+    def test_kinds_are_compared_within_arms(self):
+        """Both kinds are judged .8 in arm a and .2 in b; only their numbers differ."""
+        pairs = [pair("a", 0.4, 0.8), silent("b", 0.2)] * 30 + [silent("a", 0.8), pair("b", 0.4, 0.2)] * 2
+        assert [kind.difference for kind in fit(pairs, SOURCES).kinds] == pytest.approx([0, 0], abs=1e-6)
+
     def test_each_reason_is_a_kind_of_its_own(self):
         pairs = [pair("a", 0.4, 0.6)] * 8 + [silent("a", 0.2)] * 8 + [silent("a", 0.8, reason="format_blind")] * 8
         kinds = fit(pairs, SOURCES).by_kind
@@ -149,6 +154,13 @@ class TestFallbacks:
             rows = [row("a", 0.2, age=0), row("a", 0.5, source=source, n=5)]
             found = evidence(read(rows, START, evidence_scale=1.0), "a").get("trajectory")
             assert (0 if found is None else found.counts) == pytest.approx(counts), source
+
+    def test_verdicts_of_a_source_without_weight_do_not_take_their_weight(self):
+        policy = Policy(weights={**WEIGHTS, "judge": 0.0}, calibration=START, evidence_scale=1.0)
+        rows = [row("a", 0.2, age=0), row("a", 0.5, source="judge", n=9)]
+        assert evidence(fold(rows, arms=ARMS, policy=policy, today=TODAY), "a")["trajectory"].counts == pytest.approx(
+            0.3
+        )
 
     def test_old_verdicts_do_not_count_beside_a_new_one(self):
         old = row("a", 0.5, source="judge", n=20, age=VERDICT_DAYS + 3)
@@ -213,10 +225,18 @@ class TestEstimates:
         assert found["judge"].pseudo == pytest.approx(sum(each.pseudo for each in found.values()))
         assert (found["trajectory"].is_estimated, found[ABSTAINED].is_estimated) == (True, True)
 
-    def test_many_estimates_that_rest_on_few_pairs_leave_little_evidence(self):
-        calibration = fit([pair("a", 0.4, 0.8)] * 40 + [silent("a", 0.1)], SOURCES)
-        rows = [row("a", 0.8, source="judge", n=40), unscored("a", 4_000)]
-        assert amount(read(rows, calibration), "a") < 2 * PRIOR_PAIRS
+    def test_fallbacks_do_not_move_the_mean_that_estimates_start_from(self):
+        """An agent that reports .95 of itself gains nothing from sessions that nobody judged."""
+        calibration = fit(self.PAIRS, SOURCES)
+        rows = [row("b", 0.3, source="judge", n=2), row("b", 0.95, n=200), unscored("b", 50)]
+        assert self.table(rows, calibration).means()[1] == pytest.approx(0.3)
+
+    def test_an_evidence_cap_is_not_shared_with_estimates(self):
+        calibration = fit(self.PAIRS, SOURCES)
+        alone, both = (
+            read(rows, calibration, evidence_cap=12.0) for rows in (self.ROWS, [*self.ROWS, unscored("a", 400)])
+        )
+        assert amount(both, "a") == pytest.approx(amount(alone, "a"))
 
     def test_an_arm_with_abstentions_alone_has_no_evidence(self):
         calibration = fit(self.PAIRS, SOURCES)

@@ -67,7 +67,7 @@ def seeds() -> dict[str, list[Any]]:
 @pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
 def test_rectifiers_and_calibrations_become_one_chain(tmp_path):
-    """Lines are dropped with a note; offsets of judges stay, those of grades that lines had mapped don't."""
+    """Lines are dropped with a note. Offsets of fallbacks count only where no calibration is on."""
     lines = {"sources": ["journal", "trajectory"], "lines": [{"source": "trajectory"}], "latest": None}
     judges, journals = ({"source": source, "offset": 0.1} for source in ("judge", "journal"))
     with database("chain", tmp_path):
@@ -98,5 +98,5 @@ def test_rectifiers_and_calibrations_become_one_chain(tmp_path):
     ]
     first = {"sources": ["journal", "trajectory"], "kinds": [], "latest": None}
     assert [each.fallbacks for each in chain] == [first, first, first, None, None]
-    assert [each.offsets for each in chain] == [[], [], [judges], [judges], []]
+    assert [each.offsets for each in chain] == [[], [], [judges], [judges, journals], []]
     assert [each.by for each in chain[1:]] == ["olga"] * 4

@@ -27,7 +27,7 @@ def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right(
     Bucket.objects.update(n=2)
     tasks.at_night()
     detail = open_now().get().detail
-    assert "1 buckets differ from the ledger. category/code, judge, 2026-03-31: the ledger says" in detail
+    assert "Buckets that differ from the ledger: 1. category/code, judge, 2026-03-31: the ledger says" in detail
     assert "= (1, 500000, 250000000000, 0, 0, 0), the bucket says (2, 500000, 250000000000, 0, 0, 0)" in detail
     assert "run `manage.py rebuild --repair`" in detail
     call_command("rebuild", repair=True, verbosity=0)
@@ -51,7 +51,7 @@ def test_the_alarm_names_a_few_and_counts_the_others():
     Bucket.objects.update(s=0, q=0)
     tasks.at_night()
     detail = open_now().get().detail
-    assert detail.startswith("8 buckets differ")
+    assert detail.startswith("Buckets that differ from the ledger: 8.")
     assert detail.count("the bucket says") == 5
     assert "; and 3 more." in detail
 

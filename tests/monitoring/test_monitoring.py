@@ -10,7 +10,7 @@ from django.utils.html import escape
 from bandit.models import LedgerEntry
 from grading import judging, monitoring, review
 from grading.health.liveness import Liveness
-from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Session
+from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, RuleRun, Session
 from grading.models.review import Answer
 from grading.monitoring import attending
 from grading.monitoring.alarms import keep
@@ -351,6 +351,17 @@ def told(monkeypatch):
         return rule
 
     return put
+
+
+def test_a_nightly_rule_that_fails_stops_none_of_the_others(told):
+    broken, other = Said(breaks=True), Said()
+    other.id = "T2"
+    for rule in (broken, other):
+        rule.nightly = True
+        told(rule)
+    monitoring.watch_at_night()
+    assert (broken.looks, other.looks) == (1, 1)
+    assert list(RuleRun.objects.filter(rule__startswith="T").values_list("rule", flat=True)) == ["T2"]
 
 
 def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(told):

@@ -297,7 +297,10 @@ def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_tha
     found = calibrating.proposal("category", NOON)
     arm, move = found.largest
     (detail,) = alarms("category")
-    assert f"version 2, from 36 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
+    assert (
+        f"version 2, from 36 judged sessions, moves {arm} by {number(abs(move))} since a person last accepted a version"
+        in detail
+    )
     assert "over .05, so it waits for a person. Until then, version 1 holds." in detail
     rule = monitoring.RULES["A40"]
     assert rule.severity == monitoring.Severity.ADVISORY

@@ -46,6 +46,14 @@ def test_every_rule_has_a_page_with_one_primary_button(operator, rule):
     assert "no cost" in html
 
 
+def test_an_old_alarm_that_is_open_is_listed_whatever_was_opened_since(operator):
+    old = opened("A1", about="an old one", opened_at=timezone.now() - dt.timedelta(days=30))
+    now = timezone.now()
+    for number in range(60):
+        opened("A33", about=str(number), resolved_at=now)
+    assert f'id="alarm-{old.pk}"' in operator.get("/alarms/").content.decode()
+
+
 def test_what_is_closed_offers_nothing(operator):
     html = flat(operator.get(f"/alarms/{opened('A41', resolved_at=timezone.now()).pk}/"))
     assert "btn primary" not in html

@@ -86,9 +86,9 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
     assert found.status in said
     assert found.todo in said
     new, shown = card_of(operator)
-    rule = "a trajectory .3 and a journal .3 of a verdict, all of them together at most 3 observations"
-    assert f"{found.status} In an arm without a verdict {rule}" in shown
-    assert "from 5 on nothing" in shown
+    rule = "a trajectory .3 and a journal .3 of a verdict count, and all of them together at most 3 observations"
+    assert f"{found.status} In an arm without verdicts, {rule}" in shown
+    assert "from 5 on they count nothing" in shown
     assert not new.is_new
     assert 'class="empty"' in shown
     assert 'name="fingerprint"' not in shown
@@ -118,7 +118,8 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
     assert signed2(trajectory.estimate.shift) in said
     assert f"± {_two(trajectory.half_width)}" in said
     assert signed2(silent.estimate.difference) in said
-    assert silent.estimate.difference_in("code") < silent.estimate.difference < 0
+    assert silent.estimate.difference_in("code") < 0
+    assert silent.estimate.difference < 0
     assert "not graded: " in said
     assert "Version 2 compares fallbacks with 30 verdicts of m-1" in said
 
@@ -163,7 +164,10 @@ def test_the_card_shows_what_the_version_moves_and_waits_for_an_operator_while_e
     assert abs(move) > calibrating.MAX_AUTOMATIC_MOVE
     shown = card(operator)
     size = f"{abs(move):.2f}".removeprefix("0")
-    assert f"Version 2 moves {arm} by {size} since somebody last looked at it: over .05, so it waits for you." in shown
+    assert (
+        f"Version 2 moves {arm} by {size} since a person last accepted a version: over .05, so it waits for you."
+        in shown
+    )
     assert "Put version 2 in force" in shown
     assert f"{arm}: mean" in shown
     client = Client()

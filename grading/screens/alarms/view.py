@@ -71,13 +71,10 @@ class AlarmAnswer:
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    alarms = list(Alarm.objects.select_related("acknowledged_by")[:LISTED])
-    ways = (
-        _ways_out()
-        if any(each.rule == monitoring.SILENT_FAILURE and each.resolved_at is None for each in alarms)
-        else {}
-    )
-    for alarm in alarms:
+    alarms = Alarm.objects.select_related("acknowledged_by")
+    still_open = list(alarms.filter(resolved_at=None))
+    ways = _ways_out() if any(each.rule == monitoring.SILENT_FAILURE for each in still_open) else {}
+    for alarm in still_open:
         alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     # One row a session, with its reward on it.
@@ -85,12 +82,11 @@ def show(request: HttpRequest) -> TemplateResponse:
     sessions = Session.objects.with_people().in_bulk(list(flags))
     for flag in flags.values():
         flag.session = sessions[flag.session_id]
-    still_open = [alarm for alarm in alarms if alarm.resolved_at is None]
     context = {
         "title": "Alarms",
         "alarms": [alarm for alarm in still_open if not is_advisory(alarm.rule)],
         "advisories": [alarm for alarm in still_open if is_advisory(alarm.rule)],
-        "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
+        "past": alarms.exclude(resolved_at=None)[:LISTED],
         "rules": [
             {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
             for rule in monitoring.RULES.values()

@@ -100,7 +100,7 @@ class Belief:
 
     def rewarded(self, arm: str) -> int:
         """How many rewards the arm has had."""
-        return sum(each.n for each in self.outlook.arms[arm].evidence if each.source != ABSTAINED)
+        return self.reading.rewarded.get(arm, 0)
 
     @cached_property
     def rewards(self) -> RewardRows:

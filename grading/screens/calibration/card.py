@@ -3,7 +3,6 @@ page.
 """
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,10 +132,10 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
     weights = weights_of(version_of(bandit))
     counts = " and ".join(f"a {source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if last is None or last.fallback_calibration is None:
-        return f"Of a verdict {counts} count."
+        return f"Of a verdict, {counts} count."
     return (
-        f"In an arm without a verdict {counts} of a verdict, all of them together at most {MAX_PSEUDO:g} observations; "
-        f"with each verdict less, and from {ENOUGH_VERDICTS} on nothing."
+        f"In an arm without verdicts, {counts} of a verdict count, and all of them together at most {MAX_PSEUDO:g} "
+        f"observations. Each verdict takes away a fifth of both; from {ENOUGH_VERDICTS} on they count nothing."
     )
 
 
@@ -219,21 +218,14 @@ def card(
         proposed=proposed,
         status=f"{status(proposed.last)} {weight_rule(bandit, proposed.last)}",
         why=_why(proposed, who="you" if may_operate else "an operator"),
-        offsets=_with_rewards(proposed.offsets, proposed.now.posterior.evidence),
+        offsets=[
+            (offset, n) for offset in proposed.offsets if (n := proposed.rewards.get(offset.key, 0)) or offset.pairs
+        ],
         moves=changes[:MOVES_SHOWN],
         more=max(len(changes) - MOVES_SHOWN, 0),
         effect=in_words(changes, shares=has_shares),
         has_shares=has_shares,
     )
-
-
-def _with_rewards(
-    offsets: Iterable[Offset], evidence: Mapping[str, Sequence[SourceEvidence]]
-) -> list[tuple[Offset, int]]:
-    """Each offset with the number of its arm's rewards of its source, those without pairs and rewards left out."""
-    rewards = Counter({(arm, each.source): each.n for arm, own in evidence.items() for each in own})
-    counted = [(offset, rewards[offset.arm, offset.source]) for offset in offsets]
-    return [(offset, n) for offset, n in counted if offset.pairs or n]
 
 
 def _why(proposed: CalibrationProposal, who: str) -> str:
@@ -254,11 +246,11 @@ def _why(proposed: CalibrationProposal, who: str) -> str:
     if proposed.comes_by_itself:
         most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= MIN_MOVE else ""
         return (
-            f"It moves no arm by more than {number(MAX_AUTOMATIC_MOVE)} since somebody last looked at it{most}, so it "
-            "takes effect by itself at night."
+            f"It moves no arm by more than {number(MAX_AUTOMATIC_MOVE)} since a person last accepted a version{most}, "
+            "so it takes effect by itself at night."
         )
     return (
-        f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
+        f"Version {version} moves {arm} by {number(abs(move))} since a person last accepted a version: over "
         f"{number(MAX_AUTOMATIC_MOVE)}, so it waits for {who}."
     )
 
