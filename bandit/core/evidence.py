@@ -109,14 +109,17 @@ class EvidenceTable:
     def means(self) -> Floats:
         """Each arm's weighted mean of grades other than fallbacks, (arms,), without decay and caps.
 
-        An arm without any has the mean of all arms before today, or .5 if no arm has any.
+        An arm without any has the mean of its fallbacks; without these too, that of all arms before today, or .5.
         """
         weight = self._undecayed_weights()
+        n_with_fallbacks, s_with_fallbacks, _ = self.sums(weight)
         if self.policy.calibration is not None:
             weight = np.where(self.is_from(self.policy.calibration.sources), 0.0, weight)
         n, s, _ = self.sums(weight)
         past_n, past_s, _ = self.sums(np.where(self.table.age > 0, weight, 0.0))
         overall = float(past_s.sum() / past_n.sum()) if past_n.sum() else 0.5
+        s = np.where(n > 0, s, s_with_fallbacks)
+        n = np.where(n > 0, n, n_with_fallbacks)
         return np.where(n > 0, s / np.where(n > 0, n, 1.0), overall)
 
     def charged(self) -> Self:

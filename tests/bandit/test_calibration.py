@@ -231,6 +231,12 @@ class TestEstimates:
         rows = [row("b", 0.3, source="judge", n=2), row("b", 0.95, n=200), unscored("b", 50)]
         assert self.table(rows, calibration).means()[1] == pytest.approx(0.3)
 
+    def test_an_arm_that_was_never_judged_is_where_its_fallbacks_are(self):
+        calibration = fit(self.PAIRS, SOURCES)
+        rows = [row("b", 0.3, source="judge", n=20), row("c", 0.2, n=4), unscored("c", 4)]
+        expected = calibration.by_kind["trajectory", ""].read(0.2)
+        assert self.table(rows, calibration).means()[2] == pytest.approx(expected, abs=1e-6)
+
     def test_an_evidence_cap_is_not_shared_with_estimates(self):
         calibration = fit(self.PAIRS, SOURCES)
         alone, both = (
