@@ -18,13 +18,13 @@ from django.utils import timezone
 
 from bandit import versions
 from bandit.buckets import RewardSums, read_sums
-from bandit.core.calibration import VERDICT_DAYS
+from bandit.core.calibration import VERDICT_DAYS, verdict_sources
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
 from bandit.core.residual import Baseline, ContextRewards, apply_baseline, baseline
-from bandit.core.table import ABSTAINED, GRADED, RewardRow, RewardRows
+from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 from bandit.models import (
     Arm,
     Bandit,
@@ -149,9 +149,13 @@ def arms_of(bandit: Bandit) -> list[Arm]:
     return arms
 
 
-def verdicts_of(bandit: Bandit, arm: str, today: date) -> int:
-    """The arm's verdicts of judges and people before today, in the VERDICT_DAYS up to the last one. Two queries."""
-    verdicts = Bucket.objects.filter(bandit=bandit, arm__name=arm, grader__source__in=GRADED, n__gt=0)
+def verdicts_of(bandit: Bandit, arm: str, weights: Mapping[str, float], today: date) -> int:
+    """The arm's verdicts before today, in the VERDICT_DAYS up to the last one. Two queries.
+
+    Those of a source without any of the policy's `weights` don't count.
+    """
+    sources = verdict_sources(weights)
+    verdicts = Bucket.objects.filter(bandit=bandit, arm__name=arm, grader__source__in=sources, n__gt=0)
     verdicts = verdicts.filter(effective_day__lt=today)
     last = verdicts.aggregate(last=Max("effective_day"))["last"]
     if last is None:

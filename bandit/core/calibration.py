@@ -20,14 +20,14 @@ The shift, a kind's effect and its deviation in an arm are shrunk towards 0 as i
 (Bühlmann's credibility, 1967).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from statistics import fmean
 from typing import Any, Self
 
-from bandit.core.table import ABSTAINED
+from bandit.core.table import ABSTAINED, GRADED
 
 VERDICT_DAYS = 60
 ENOUGH_VERDICTS = 5
@@ -152,6 +152,11 @@ def fallback_share(verdicts: int) -> float:
     return min(max(0.0, 1 - verdicts / ENOUGH_VERDICTS), 1.0)
 
 
+def verdict_sources(weights: Mapping[str, float]) -> set[str]:
+    """The sources whose grades count as verdicts under these weights of sources."""
+    return {source for source in GRADED if weights.get(source, 0.0) > 0}
+
+
 def fit(pairs: Iterable[JudgedSession], sources: Sequence[str]) -> FallbackCalibration:
     """Fit a calibration of these fallback sources. Pairs in any order give the same bits."""
     ordered = sorted(pairs, key=lambda pair: (pair.kind, pair.arm, pair.day, pair.judge, pair.fallback))
@@ -181,17 +186,21 @@ def _fit_effects(pairs: Sequence[JudgedSession]) -> tuple[dict[str, float], dict
 
     By alternating least squares, so that a kind is compared with other kinds of the same arms.
     """
-    effects: dict[Kind, float] = {pair.kind: 0.0 for pair in pairs}
-    levels: dict[str, float] = {}
+    verdicts: dict[tuple[str, Kind], list[float]] = defaultdict(list)
+    arm_pairs, kind_pairs = Counter[str](), Counter[Kind]()
+    for pair in pairs:
+        verdicts[pair.arm, pair.kind].append(pair.judge)
+        arm_pairs[pair.arm] += 1
+        kind_pairs[pair.kind] += 1
+    sums = [(arm, kind, len(values), sum(values)) for (arm, kind), values in verdicts.items()]
+    levels, effects = dict.fromkeys(arm_pairs, 0.0), dict.fromkeys(kind_pairs, 0.0)
     for _ in range(ITERATIONS):
-        of_arm: dict[str, list[float]] = defaultdict(list)
-        for pair in pairs:
-            of_arm[pair.arm].append(pair.judge - effects[pair.kind])
-        levels = {arm: fmean(values) for arm, values in of_arm.items()}
-        of_kind: dict[Kind, list[float]] = defaultdict(list)
-        for pair in pairs:
-            of_kind[pair.kind].append(pair.judge - levels[pair.arm])
-        effects = {kind: _shrunk(values) for kind, values in of_kind.items()}
+        levels = dict.fromkeys(arm_pairs, 0.0)
+        for arm, kind, n, total in sums:
+            levels[arm] += (total - n * effects[kind]) / arm_pairs[arm]
+        effects = dict.fromkeys(kind_pairs, 0.0)
+        for arm, kind, n, total in sums:
+            effects[kind] += (total - n * levels[arm]) / (kind_pairs[kind] + PRIOR_PAIRS)
     return levels, effects
 
 

@@ -396,7 +396,7 @@ def _daily_moments(
     standing_factors, standing_index = np.unique(standing, return_inverse=True)
     factors: Floats = np.outer(standing_factors, cap_factors).ravel()
     factor_index = standing_index * len(cap_factors) + cap_index
-    shift = shifts(rows, offsets, contexts)
+    shift = shifts(rows, offsets, contexts, {})
     n, s, q = (rows.sums[:, column] for column in range(3))
     shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
     keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)

@@ -9,7 +9,14 @@ from typing import Self
 import numpy as np
 
 from bandit.core.agents import AgentCaps, agent_caps
-from bandit.core.calibration import MAX_PSEUDO, VERDICT_DAYS, FallbackCalibration, Kind, fallback_share
+from bandit.core.calibration import (
+    MAX_PSEUDO,
+    VERDICT_DAYS,
+    FallbackCalibration,
+    Kind,
+    fallback_share,
+    verdict_sources,
+)
 from bandit.core.change import ArmChanges, detect_changes
 from bandit.core.offsets import add_offsets_by_group
 from bandit.core.policy import Policy
@@ -345,7 +352,7 @@ def recent_verdicts(rows: RewardRows, names: tuple[str, ...], policy: Policy, to
 
     Those of a source that the policy gives no weight don't count.
     """
-    counting = {source for source in GRADED if policy.weights.get(source, 0.0) > 0}
+    counting = verdict_sources(policy.weights)
     graded = rows.select(rows.mask(lambda kind: kind.source in counting) & (rows.day < today.toordinal()))
     position = positions(names)
     arms = graded.map_kinds(lambda kind: position[kind.arm])
@@ -366,13 +373,11 @@ def _group_rows(
     `shares` is the share of their weight that fallbacks have, by arm.
     """
     cap_factors, cap_index = caps.factor_table(rows)
-    is_used = rows.mask(lambda kind: _estimate_of(kind, policy.calibration, shares) != LEFT_OUT)
+    estimates = {kind: _estimate_of(kind, policy.calibration, shares) for kind in rows.kinds}
+    is_used = rows.mask(lambda kind: estimates[kind] != LEFT_OUT)
     rows, cap_index = rows.select(is_used), cap_index[is_used]
     # Each estimate and standing has a block of groups, one per cap factor; `cap_factors` is ascending.
-    block_of_kind = [
-        (_estimate_of(kind, policy.calibration, shares), -policy.standings.get(kind.standing, 1.0))
-        for kind in rows.kinds
-    ]
+    block_of_kind = [(estimates[kind], -policy.standings.get(kind.standing, 1.0)) for kind in rows.kinds]
     blocks = sorted(set(block_of_kind))
     groups = [RowGroup(-standing, cap, estimate) for estimate, standing in blocks for cap in cap_factors[::-1].tolist()]
     size = len(cap_factors)

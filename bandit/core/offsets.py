@@ -11,7 +11,6 @@ Nothing is stored: without offsets the sums are the ledger's own.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -43,7 +42,7 @@ def add_offsets(
     """
     table = RewardRows.from_rows(rows)
     one_group = np.zeros(len(table), dtype=np.int64)
-    shifted_rows, _group = add_offsets_by_group(table, one_group, offsets, baseline or {})
+    shifted_rows, _group = add_offsets_by_group(table, one_group, offsets, baseline or {}, {})
     return shifted_rows
 
 
@@ -52,7 +51,7 @@ def add_offsets_by_group(
     group: Ints,
     offsets: Mapping[Stratum, float],
     contexts: Mapping[str, float],
-    sources: Mapping[str, float] = MappingProxyType({}),
+    sources: Mapping[str, float],
 ) -> tuple[RewardRows, Ints]:
     """Like `add_offsets`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row.
 
@@ -81,7 +80,7 @@ def shifts(
     rows: RewardRows,
     offsets: Mapping[Stratum, float],
     contexts: Mapping[str, float],
-    sources: Mapping[str, float] = MappingProxyType({}),
+    sources: Mapping[str, float],
 ) -> Ints:
     """What to add to every reward that a row sums up, for each row, (m,), in micro-units.
 

@@ -29,8 +29,7 @@ class Policy:
     pseudo-observations it may have in one arm, to which all of it is scaled down. `evidence_cap` is the most that an
     arm may have in all, newest first: older evidence is ignored, so that a new reward can still move the mean.
     `cost_weight` is the reward subtracted per dollar of a session's cost. `standings` maps a standing to a factor on
-    the weight in [0, 1], 1 if missing. `calibration` None: fallbacks are
-    read like any other grade.
+    the weight in [0, 1], 1 if missing. `calibration` None: fallbacks are read like any other grade.
 
     `exploration` in [0, 1] is the chance that the eligible arms share equally; None: each of them has the `floor`.
     `sharpness` ≥ 1 is the exponent of P(best): with 2, an arm is chosen as often as two draws from the posterior agree

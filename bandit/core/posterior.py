@@ -240,10 +240,10 @@ def fold(
     long = charged.weights(policy.long_run_half_life, scale)
     drift_factors = charged.drift_factors(policy.half_life)
     decay = drift_factors * charged.decay(policy.half_life)
-    short = charged.grade_weights(policy.half_life, scale) * drift_factors
+    graded = charged.grade_weights(policy.half_life, scale) * drift_factors
     if policy.evidence_cap is not None:
-        short = _cap_to_newest(evidence.table, short, policy.evidence_cap / scale)
-    short = charged.with_estimates(short, decay)
+        graded = _cap_to_newest(evidence.table, graded, policy.evidence_cap / scale)
+    short = charged.with_estimates(graded, decay)
     prior = policy.prior_strength
     # μ is from grades of the days before today, so that a reward of today leaves other arms as they are.
     past = charged.before_today()
@@ -276,7 +276,7 @@ def fold(
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_by_source(evidence, short, scale, decay),
+        evidence=_by_source(evidence, graded, scale, decay),
         changes=evidence.changes,
         caps=evidence.caps,
     )
@@ -312,14 +312,11 @@ def _by_source(
 ) -> dict[str, tuple[SourceEvidence, ...]]:
     """The evidence of each arm that has rewards, in order of source.
 
-    `scale` is e, `weight` (n,) that of each row and `decay` (n,) its factor for age and drift. Estimates are no
-    evidence of their own, so what they count for is attributed to the arm's grades.
+    `scale` is e, `weight` (n,) that of each row's grades, 0 for estimates, and `decay` (n,) its factor for age and
+    drift.
     """
     table = evidence.table
     width = max(len(table.sources), 1)  # as in `Table.slot`
-    graded = np.where(evidence.is_estimated, 0.0, weight)
-    total, total_graded = table.by_arm(weight * table.n), table.by_arm(graded * table.n)
-    weight = graded * np.where(total_graded > 0, total / np.where(total_graded > 0, total_graded, 1.0), 1.0)[table.arm]
     columns = (table.n, table.s, scale * weight * table.n, weight * table.n, decay * table.n, evidence.is_estimated)
     n, s, pseudo, weighted, decayed, estimated = (np.bincount(table.slot, weights=values) for values in columns)
     by_arm: dict[str, list[SourceEvidence]] = {}

@@ -4,19 +4,16 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bandit.core.table import ABSTAINED
 from bandit.eligibility import is_on_probation
 from bandit.models import Bandit, BanditKind
 from bandit.reading import effective_policy, site_day
 from grading.monitoring.rule import Finding, Rule, Severity
-from grading.reward.calibrating import SOURCES
+from grading.reward.calibrating import UNJUDGED
 
 # Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.
 MIN_SHARE_OF_LEADER, MIN_LEADER_REWARDS, MAX_STARVED_REWARDS = 0.05, 100, 12
 # Drained: fewer pseudo-observations than MIN_EVIDENCE from MIN_REWARDS rewards or more.
 MIN_EVIDENCE, MIN_REWARDS = 5.0, 50
-# What says little of an arm, however much of it there is.
-FALLBACKS = {*SOURCES, ABSTAINED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ def records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[
             if arm.name in outlook.chances and not is_on_probation(
                 arm, reading.rewarded.get(arm.name, 0), current.version
             ):
-                graded = [each for each in outlook.arms[arm.name].evidence if each.source not in FALLBACKS]
+                graded = [each for each in outlook.arms[arm.name].evidence if each.source not in UNJUDGED]
                 arms.append(
                     ArmRecord(
                         name=arm.name,

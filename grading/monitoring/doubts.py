@@ -11,8 +11,7 @@ from grading.models.judging import Purpose
 from grading.models.sessions import yours
 from grading.models.submissions import ProposedField
 from grading.monitoring.flag_rule import Flagged, FlagRule, is_too_often, too_often_by_agent, total
-from grading.monitoring.judges import SOMETIMES
-from grading.monitoring.rule import Finding, Severity
+from grading.monitoring.rule import SOMETIMES, Finding, Severity
 from grading.reward import rereading
 from grading.reward.decide import MAX_ADDED, MAX_SPREAD, CurrentGrades, contests, gap, is_claimed
 from grading.reward.explain import number

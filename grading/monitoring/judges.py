@@ -32,7 +32,7 @@ from grading.models.grades import GradeQuerySet
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
-from grading.monitoring.rule import Finding, Rule, Severity, stamp
+from grading.monitoring.rule import SOMETIMES, Finding, Rule, Severity, stamp
 from grading.reward import calibrating
 from grading.reward.calibrating import MAX_AUTOMATIC_MOVE
 from grading.reward.explain import number
@@ -287,7 +287,6 @@ class WastedJudging(Rule):
 
 WINDOW = dt.timedelta(days=14)
 IDENTITY = ("model", "route", "rubric", "version")
-SOMETIMES = dt.timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -592,7 +591,7 @@ class CanaryChanged(Rule):
     )
     todo = "See what has changed since. If nothing on this site has, the provider may have changed the model."
     page = "admin:calibration"
-    every = dt.timedelta(minutes=10)
+    every = SOMETIMES
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
         for which in Canary:

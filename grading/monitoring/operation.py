@@ -30,10 +30,12 @@ from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.notices import ChannelState, NoticeState
 from grading.models.review import QueueEntry
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.judges import SOMETIMES
-from grading.monitoring.rule import Finding, Rule, RuleOfSessions, Severity, stamp
+from grading.monitoring.rule import SOMETIMES, Finding, Rule, RuleOfSessions, Severity, stamp
 from grading.reward import state
 from grading.vocabulary import NO_REWARD, Reason
+
+# How many of the things that a rule found are named.
+MAX_LISTED = 5
 
 
 class BucketsDiffer(Rule):
@@ -51,7 +53,6 @@ class BucketsDiffer(Rule):
     )
     every = dt.timedelta(days=1)
     nightly = True
-    told = 5
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - the ledger has no clock
         differences, twice = audit(), doubled()
@@ -62,9 +63,7 @@ class BucketsDiffer(Rule):
                 counts.append(f"Buckets that differ from the ledger: {len(differences):,}.")
             if twice:
                 counts.append(f"Sessions that count more than once: {len(twice):,}.")
-            more = len(wrong) - self.told
-            others = f"; and {more:,} more" if more > 0 else ""
-            yield Finding(detail=f"{' '.join(counts)} {'; '.join(map(str, wrong[: self.told]))}{others}. {self.todo}")
+            yield Finding(detail=f"{' '.join(counts)} {_first(wrong)}. {self.todo}")
 
 
 class StatesDiffer(Rule):
@@ -84,15 +83,17 @@ class StatesDiffer(Rule):
     severity = Severity.ADVISORY
     every = dt.timedelta(days=1)
     nightly = True
-    told = 5
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         wrong = state.audit(now)
         if wrong:
-            more = len(wrong) - self.told
-            others = f"; and {more:,} more" if more > 0 else ""
-            first = "; ".join(map(str, wrong[: self.told]))
-            yield Finding(detail=f"{len(wrong):,} sessions have a wrong state: {first}{others}. {self.todo}")
+            yield Finding(detail=f"{len(wrong):,} sessions have a wrong state: {_first(wrong)}. {self.todo}")
+
+
+def _first(differences: Sequence[object]) -> str:
+    """The first differences, and how many others there are."""
+    more = len(differences) - MAX_LISTED
+    return "; ".join([*map(str, differences[:MAX_LISTED]), *([f"and {more:,} more"] if more > 0 else [])])
 
 
 class DamagedEvidence(Rule):
@@ -109,13 +110,12 @@ class DamagedEvidence(Rule):
         "bytes replace the damaged ones."
     )
     every = dt.timedelta(minutes=1)
-    named = 5
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
         blobs = list(BlobProblem.objects.damaged().order_by("since", "pk"))
         if blobs:
-            listed = ", ".join(f"{blob.pk[:12]}… ({blob.what})" for blob in blobs[: self.named])
-            more = f" and {len(blobs) - self.named} more" if len(blobs) > self.named else ""
+            listed = ", ".join(f"{blob.pk[:12]}… ({blob.what})" for blob in blobs[:MAX_LISTED])
+            more = f" and {len(blobs) - MAX_LISTED} more" if len(blobs) > MAX_LISTED else ""
             files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
             yield Finding(
                 detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}{more}. Grades based on them "
@@ -349,9 +349,10 @@ class UnreadableSession(RuleOfSessions):
         found = dict(quarantined().order_by("pk").values_list("session", "session__external_id"))
         if found:
             names = list(found.values())
-            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004
+            shown = ", ".join(names[:MAX_LISTED])
+            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             yield Finding(
-                detail=f"{shown}: three processes in a row died while reading the evidence. Everything else goes "
+                detail=f"{shown}{more}: three processes in a row died while reading the evidence. Everything else goes "
                 "on; this is retried once a day for a week, and the reward stays provisional.",
                 sessions=tuple(found),
             )

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+# How often a rule looks that nobody waits for.
+SOMETIMES = dt.timedelta(minutes=10)
+
 
 class Severity(StrEnum):
     """An alarm stands on every page until somebody acknowledges it; an advisory only on the page of alarms."""

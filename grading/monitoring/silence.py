@@ -11,8 +11,7 @@ from django.db.models.functions import Coalesce
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.judges import SOMETIMES
-from grading.monitoring.rule import Finding, Rule, RuleOfSessions, Severity, stamp
+from grading.monitoring.rule import SOMETIMES, Finding, Rule, RuleOfSessions, Severity, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.vocabulary import Outcome, Source
 

@@ -33,6 +33,8 @@ from grading.vocabulary import Source
 
 # The sources of fallbacks. Consumption is none: it is computed from artifacts.
 SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
+# The sources that no judge, person or artifact stands behind.
+UNJUDGED = frozenset({*SOURCES, Source.FLOOR.value, ABSTAINED})
 # A calibration takes effect by itself if it moves no arm's mean by more than this since a person last accepted one.
 MAX_AUTOMATIC_MOVE = 0.05
 SITE = "the site, at night"
@@ -244,7 +246,7 @@ class CalibrationReader:
         weight = self._policy_weights.get(source, 0.0)
         if self.fallbacks is None or source not in SOURCES:
             return weight
-        return weight * fallback_share(verdicts_of(self._row, arm, site_day(timezone.now())))
+        return weight * fallback_share(verdicts_of(self._row, arm, self._policy_weights, site_day(timezone.now())))
 
     def read(self, source: str, value: float) -> Calibrated | None:
         """A fallback's grade `value` on the judge's scale. None without a calibration or judged sessions like it."""

@@ -96,8 +96,8 @@ class SessionCourse:
     `edits` are the (number, path) of the session's own file changes, in order; `commits_at` and `pushes_at` its own
     commits and pushes; `rejected_push_at` its last push that the remote rejected, 0 for none; `failed_check_at` the
     last check of CI if it was waited for and failed, else 0; `undone_at` when one of the `undone_count` own commits was
-    last reverted or reset, 0 for never. `requests` are the (number, text) of the
-    user's messages; `closing_text` is the last message and the subjects of the commits.
+    last reverted or reset, 0 for never. `requests` are the (number, text) of the user's messages; `closing_text` is the
+    last message and the subjects of the commits.
     """
 
     runs: Sequence[SuiteRun]

@@ -16,7 +16,7 @@ from bandit.reading import effective_policy, policy_of, posterior_of, site_day, 
 from bandit.versions import StaleVersion
 from bandit.whatif import row_of, what_if_calibrated
 from tests.bandit.helpers import DAY
-from tests.bandit.test_calibration import SOURCES, START, pair, silent
+from tests.bandit.test_calibration import SOURCES, START, WEIGHTS, pair, silent
 from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
@@ -188,5 +188,6 @@ def test_verdicts_of_an_arm_are_counted_up_to_its_last_one():
     give("h", "code", 0.5, KEYS[5], DAY - timedelta(days=9))
     give("t", "code", 0.5, KEYS[2], DAY - timedelta(days=2))
     give("today", "code", 0.5, KEYS[0], DAY)
-    assert (verdicts_of(category(), "code", DAY), verdicts_of(category(), "infra", DAY)) == (3, 0)
-    assert verdicts_of(category(), "code", DAY + timedelta(days=400)) == 4
+    assert (verdicts_of(category(), "code", WEIGHTS, DAY), verdicts_of(category(), "infra", WEIGHTS, DAY)) == (3, 0)
+    assert verdicts_of(category(), "code", WEIGHTS, DAY + timedelta(days=400)) == 4
+    assert verdicts_of(category(), "code", {**WEIGHTS, "judge": 0.0}, DAY) == 1

@@ -12,9 +12,9 @@ from django.utils.http import urlencode
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jump
 from bandit.eligibility import SUPPLY_DECISIONS, arms_without_work
 from bandit.models import Arm, Selection
+from grading.reward.calibrating import UNJUDGED
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
-from grading.screens.bandit.what_if import UNJUDGED
 
 # The bandits by whose arms the list of sessions is filtered.
 FILTERS = ("category", "harness")

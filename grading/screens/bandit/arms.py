@@ -11,13 +11,13 @@ from bandit.core.posterior import ArmPosterior
 from bandit.core.table import ABSTAINED
 from bandit.models import Arm
 from bandit.selection import Outlook
+from grading.reward.calibrating import UNJUDGED
 from grading.screens import charts
 from grading.screens.bandit import breaks
 from grading.screens.bandit.advising import ledger_of
 from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
-from grading.screens.bandit.what_if import UNJUDGED
 from grading.screens.calibration.card import describe_fallbacks
 from grading.templatetags.gradingsite_tags import mean3
 

@@ -28,8 +28,6 @@ from grading.vocabulary import Source
 
 # What a session is graded by while no judge can be asked.
 FALLBACK = frozenset({Source.TRAJECTORY, Source.JOURNAL, Source.FLOOR})
-# What no judge, person or artifact stands behind.
-UNJUDGED = FALLBACK | {ABSTAINED}
 LEAST = dt.timedelta(minutes=10)
 # Fewer characters at the end of a session's id are nobody's name for it.
 TAIL = 4

@@ -3,8 +3,10 @@ page.
 """
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from django import forms
@@ -14,7 +16,15 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from bandit.core.calibration import ENOUGH_VERDICTS, MAX_PSEUDO, FallbackCalibration, JudgedSession, KindEstimate, fit
+from bandit.core.calibration import (
+    ENOUGH_VERDICTS,
+    MAX_PSEUDO,
+    FallbackCalibration,
+    JudgedSession,
+    Kind,
+    KindEstimate,
+    fit,
+)
 from bandit.core.machine_human import Offset
 from bandit.core.moves import ArmMove, moves
 from bandit.core.posterior import SourceEvidence
@@ -159,17 +169,20 @@ def _kinds(
     calibration: FallbackCalibration, pairs: Sequence[JudgedSession], titles: Mapping[str, str]
 ) -> list[KindRow]:
     """The kinds with most pairs first, fallbacks before abstentions; `titles` of the arms."""
+    by_arm: dict[tuple[Kind, str], list[JudgedSession]] = defaultdict(list)
+    for pair in pairs:
+        by_arm[pair.kind, pair.arm].append(pair)
     rows = []
     for estimate in sorted(calibration.kinds, key=lambda kind: (kind.source == ABSTAINED, -kind.n, kind.kind)):
         is_abstention = estimate.source == ABSTAINED
         arms = []
         for name, n in estimate.pairs.items():
-            own = [pair for pair in pairs if pair.arm == name and pair.kind == estimate.kind]
+            own = by_arm.get((estimate.kind, name), ())
             arm = ArmPairs(
                 arm=titles.get(name, name),
                 pairs=n,
-                fallback=sum(pair.fallback for pair in own) / len(own) if own and not is_abstention else None,
-                judge=sum(pair.judge for pair in own) / len(own) if own else None,
+                fallback=fmean(pair.fallback for pair in own) if own and not is_abstention else None,
+                judge=fmean(pair.judge for pair in own) if own else None,
                 difference=estimate.difference_in(name),
             )
             arms.append(arm)
