@@ -18,12 +18,13 @@ MIN_EVIDENCE, MIN_REWARDS = 5.0, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRecord:
-    """An arm that can be chosen and is not on probation: its number of `rewards` other than fallbacks, and the
-    pseudo-observations that these count for.
+    """An arm that can be chosen and is not on probation: its number of `rewards`, how many of them are `graded` by a
+    judge, a person or artifacts, and the pseudo-observations that these count for (`evidence`).
     """
 
     name: str
     rewards: int
+    graded: int
     evidence: float
 
 
@@ -34,14 +35,14 @@ def records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[
         reading, outlook = current.outlook(site_day(now))
         arms = []
         for arm in current.arms:
-            if arm.name in outlook.chances and not is_on_probation(
-                arm, reading.rewarded.get(arm.name, 0), current.version
-            ):
+            rewards = reading.rewarded.get(arm.name, 0)
+            if arm.name in outlook.chances and not is_on_probation(arm, rewards, current.version):
                 graded = [each for each in outlook.arms[arm.name].evidence if each.source not in UNJUDGED]
                 arms.append(
                     ArmRecord(
                         name=arm.name,
-                        rewards=sum(each.n for each in graded),
+                        rewards=rewards,
+                        graded=sum(each.n for each in graded),
                         evidence=sum(each.pseudo for each in graded),
                     )
                 )
@@ -85,7 +86,7 @@ class DrainedArm(Rule):
     title = "An arm’s rewards have faded"
     means = (
         f"Opens when {MIN_REWARDS} rewards or more of an arm that can be chosen have decayed to fewer than "
-        f"{MIN_EVIDENCE:g} observations."
+        f"{MIN_EVIDENCE:g} observations. Rewards by trajectory or journal alone don’t count."
     )
     todo = "Lengthen the half-life in the bandit’s policy, or give the arm a session now and then."
     severity = Severity.ADVISORY
@@ -95,9 +96,9 @@ class DrainedArm(Rule):
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         for bandit, _rewarded, arms in records(now):
             for arm in arms:
-                if arm.rewards >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE:
+                if arm.graded >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE:
                     yield Finding(
                         about=f"{bandit.name}: {arm.name}",
-                        detail=f"{bandit}: {arm.rewards:,} rewards of {arm.name} have decayed to the weight of "
+                        detail=f"{bandit}: {arm.graded:,} rewards of {arm.name} have decayed to the weight of "
                         f"{arm.evidence:.1f}.",
                     )

@@ -93,6 +93,7 @@ def test_i73_an_arm_whose_record_has_faded_is_named():
     """I73: of 261 selections Beta(1.26, 1.15) was left. Decay by time drains an arm too, and that is told (A52)."""
     taught(60, since=400, code=0.6)
     taught(60, infra=0.5)
+    taught(60, source="trajectory", news=0.5)
     (found,) = monitoring.RULES["A52"].look(NOON)
     assert found.about == "category: code"
     assert "60 rewards of code have decayed to the weight of 0." in found.detail
@@ -181,9 +182,10 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     taught(248, code=0.62)
     taught(12, infra=0.5)
     taught(6, news=0.55)
+    taught(40, source="trajectory", triage=0.2)
     found = {each.about: each.detail for each in monitoring.RULES["A51"].look(NOON)}
     assert "news has 6 rewards, where code has 248" in found["category: news"]
-    assert "category: infra" not in found
+    assert not {"category: infra", "category: triage"} & found.keys()
     Arm.objects.filter(bandit__name="category", name="news").update(paused=True)
     assert "category: news" not in {each.about for each in monitoring.RULES["A51"].look(NOON)}
     taught(200, since=1, infra=0.3)
