@@ -60,7 +60,7 @@ PHASES = (
     fault("key refused, mended elsewhere", waiting.key_mended, not_in_quick=True, rule="A2"),
     fault("service hangs for 40 min", waiting.service_hangs, not_in_quick=True, rule="A2"),
     fault("evidence away and back", waiting.evidence_away, sessions=0, not_in_quick=True, rule="A44"),
-    fault("sessions that kill their reader", waiting.poison, sessions=0, not_in_quick=True, rule="A45"),
+    fault("sessions that kill their reader", waiting.poison, sessions=0, not_in_quick=True, rule="A44"),
     fault("clock an hour fast and slow", waiting.clock_jumps, not_in_quick=True),
     outage("paused by an operator", faults.paused, alarms=False),
     fault("overloaded (529)", faults.overloaded),

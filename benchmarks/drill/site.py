@@ -77,7 +77,7 @@ def prepare_environment(state: Path, database_url: str) -> Broker:
         "JUDGE_BACKOFF_SECONDS": "0.02",
         "JUDGE_PROBE_SECONDS": "1",
         "NOTIFY_WEBHOOK": f"http://127.0.0.1:{broker.free_port()}/",
-        "NOTIFY_RULES": "A2,A44,A45,A46",
+        "NOTIFY_RULES": "A2,A44,A46",
         "DRILL_SYNCED": str(state / "synced"),
         "CLOCK_SHIFT_FILE": str(state / "clock-shift"),
         "PYTHONPATH": os.pathsep.join([str(write_poison(state)), str(SYNCED)]),

@@ -4,40 +4,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSession, WatchedSite
-from grading.monitoring import collapse, disagreement, drift, operation, pairs, silence
-from grading.monitoring.doubts import Repeated
-from grading.monitoring.flags import UnreadableLog
+from grading.monitoring import arms, operation, pairs, rewards
 from grading.monitoring.operation import FIELDS, Lacking
 from grading.monitoring.rule import Finding
+from grading.monitoring.sessions import impossible_pair, repeated, unreadable_log
 from grading.monitoring.streaks import SessionEnding
-from grading.monitoring.ungraded import ImpossiblePair
 from grading.vocabulary import Source
 
 
-class UnacknowledgedPair(ImpossiblePair):
-    """The rule on a site where nobody acknowledges an alarm."""
-
-    def has_known_cause(self, flags: object) -> bool:
-        del flags
-        return False
-
-
 def a3(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
-    return disagreement.found(site.judged(), site.now)
+    return rewards.find_disagreements(site.judged(), site.now)
 
 
 def a9(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
-    window = site.sessions_of_last((collapse.NOW + collapse.BEFORE).days)
-    week = [each for each in window if each.ended_at > site.now - collapse.WINDOW]
+    window = site.sessions_of_last((rewards.NOW + rewards.BEFORE).days)
+    week = [each for each in window if each.ended_at > site.now - rewards.WINDOW]
     grades = {
         Source.JUDGE: [each.mean for each in week if each.mean is not None],
         Source.TRAJECTORY: [each.trajectory for each in week if each.trajectory is not None],
     }
-    return collapse.found([each.reward for each in window if each.reward is not None], grades, site.now)
+    return rewards.find_collapse([each.reward for each in window if each.reward is not None], grades, site.now)
 
 
 def a10(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
-    return drift.found(site.judged(), site.now)
+    return rewards.find_drift(site.judged(), site.now)
 
 
 def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
@@ -56,20 +46,20 @@ def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
 
 def a14(site: WatchedSite, open_alarms: set[str]) -> Iterable[Finding]:
     """Runs at noon and at midnight."""
-    window = site.sessions_of_last(silence.WINDOW_DAYS)
+    window = site.sessions_of_last(arms.WINDOW_DAYS)
     ended_at = {each.key: each.ended_at for each in window}
     sessions, silent_arms = [each.observed for each in window], open_alarms
     for count in (len(sessions) - SESSIONS_PER_DAY // 2, len(sessions)):
-        cases = silence.cases_of(sessions[:count], ended_at, silent_arms)
+        cases = arms.cases_of(sessions[:count], ended_at, silent_arms)
         silent_arms = {case.arm for case in cases}
     return [Finding(about=case.arm, detail=case.detail) for case in cases]
 
 
 RULES: Mapping[str, Callable[[WatchedSite, set[str]], Iterable[Finding]]] = {
-    "A1": lambda site, _open_alarms: UnacknowledgedPair().told(site.flags("A1")),
+    "A1": lambda site, _open_alarms: impossible_pair.summarize(site.flags("A1")),
     "A3": a3,
-    "A4": lambda site, _open_alarms: UnreadableLog().told(site.flags("A4")),
-    "A5": lambda site, _open_alarms: Repeated().told(site.flags("A5")),
+    "A4": lambda site, _open_alarms: unreadable_log.summarize(site.flags("A4")),
+    "A5": lambda site, _open_alarms: repeated.summarize(site.flags("A5")),
     "A9": a9,
     "A10": a10,
     "A12": a12,
@@ -91,6 +81,6 @@ def count_wide_disagreements(sessions: Sequence[WatchedSession]) -> int:
             continue
         usual = pairs.typical(before[-pairs.LATEST :], each.category)
         expected = each.trajectory + usual.difference if usual else each.verdict
-        count += disagreement.is_wide(each.verdict, expected)
+        count += rewards.is_wide(each.verdict, expected)
         before.append((each.category, each.verdict - each.trajectory))
     return count

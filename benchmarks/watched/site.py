@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from grading.monitoring import pairs, ungraded
-from grading.monitoring.collapse import MachineReward
+from grading.monitoring import pairs, sessions
 from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.operation import FIELDS
 from grading.monitoring.pairs import SessionVerdict
+from grading.monitoring.rewards import MachineReward
+from grading.monitoring.sessions import Asked
 from grading.monitoring.streaks import ObservedSession, SessionEnding
-from grading.monitoring.ungraded import Asked
 from grading.reward.trajectory import VERSION
 from grading.signals import Signals
 
@@ -87,7 +87,7 @@ class WatchedSession:
         request = Asked(
             at=self.ended_at, is_open=self.waits is not None, is_backlog=False, is_history=False, is_held_up=False
         )
-        return ungraded.speaks(request, now, is_accounted=self.trajectory is not None, fails=lambda: False)
+        return sessions.lacks_verdict(request, now, is_accounted=self.trajectory is not None, fails=lambda: False)
 
 
 Fault = Callable[[WatchedSession, np.random.Generator], WatchedSession]

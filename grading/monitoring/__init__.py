@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from grading.models import Alarm, Flag
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import open_alarms
+from grading.monitoring.arms import SilenceCase, cases, silent_failure, unheard_arm
 from grading.monitoring.attending import attend
 from grading.monitoring.flag_rule import FlagRule
 from grading.monitoring.flags import (
@@ -17,11 +18,10 @@ from grading.monitoring.flags import (
     clear_flags,
     flagged_sessions,
 )
-from grading.monitoring.judges import JudgeOut, about_judge
+from grading.monitoring.judges import about_judge, judge_out
 from grading.monitoring.operation import standing_still
 from grading.monitoring.rule import Rule, Severity
-from grading.monitoring.silence import SilenceCase, SilentFailure, UnheardArm, cases
-from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
+from grading.monitoring.sessions import impossible_pair, independent_work, overdue
 from grading.monitoring.watch import (
     RULES,
     acknowledge,
@@ -33,7 +33,12 @@ from grading.monitoring.watch import (
     watch_at_night,
 )
 
-IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOut.id, SilentFailure.id, UnheardArm.id
+IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = (
+    impossible_pair.id,
+    judge_out.id,
+    silent_failure.id,
+    unheard_arm.id,
+)
 
 
 def title_of(rule: str) -> str:

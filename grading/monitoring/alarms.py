@@ -1,7 +1,7 @@
 """Alarms: what a rule found, open until it no longer holds; acknowledged by a person, by name."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -38,18 +38,18 @@ def reopen_if_acknowledged(rule: str) -> None:
 
 
 def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
-    """Let these rules look, and their alarms say what holds now."""
-    state({rule: rule.look(now) for rule in rules}, now)
+    """Run these rules, and let their alarms say what holds now."""
+    state([(rule, rule.find(now)) for rule in rules], now)
 
 
 def state(
-    looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime, *, leave: Collection[tuple[str, str]] = ()
+    results: Sequence[tuple[Rule, Iterable[Finding]]], now: dt.datetime, *, leave: Collection[tuple[str, str]] = ()
 ) -> None:
     """Open, reword and resolve these rules' alarms so that they say what was found: at most one open a thing. Those to
     `leave`, by rule and what they are about, stay as they are: nobody knows.
     """
-    by_id = {rule.id: rule for rule in looked}
-    found = {(rule.id, finding.about): finding.detail for rule, findings in looked.items() for finding in findings}
+    by_id = {rule.id: rule for rule, _findings in results}
+    found = {(rule.id, finding.about): finding.detail for rule, findings in results for finding in findings}
     held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
     for (rule, about), detail in found.items():
         alarm = held.pop((rule, about), None)

@@ -1,14 +1,312 @@
-"""Arms that a bandit learns nothing about any more: too few sessions beside the leader's, or only old rewards."""
+"""Alarm rules about arms: their sessions leave nothing to grade, an agent tilts them, or nothing is learned of them."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
+from operator import attrgetter
 
-from bandit.eligibility import is_on_probation
-from bandit.models import Bandit, BanditKind
-from bandit.reading import effective_policy, site_day
-from grading.monitoring.rule import Finding, Rule, Severity
+from django.db.models import Count, Exists, OuterRef
+from django.db.models.functions import Coalesce
+
+from bandit.eligibility import DRAWN, is_on_probation
+from bandit.models import Bandit, BanditKind, Selection
+from bandit.reading import effective_policy, outlook, site_day
+from bandit.selection import OPEN_FOR
+from grading.days import midnight, start_of_day
+from grading.models import Alarm, Flag, JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, PAIR, SKILL, Apart, apart
+from grading.monitoring.picking import ONE_IN, DrawnDecision, Picking, picking
+from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
+from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.reward.calibrating import UNJUDGED
+from grading.reward.rewards import credited_days
+from grading.vocabulary import Outcome, Source
+
+WINDOW_DAYS = 28
+ALL_ARMS = "all arms"
+# Rarer than this is not counted out.
+RAREST = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilenceCase:
+    """Sessions that a person should say something of: of one `arm`, or of ALL_ARMS; their keys, and why, in words."""
+
+    arm: str
+    sessions: tuple[int, ...]
+    detail: str
+
+
+@alarm_rule(
+    id="A14",
+    title="An arm’s sessions leave nothing to grade",
+    means=(
+        "Opens when one arm of the category bandit has a run of sessions that could not be graded, or that "
+        "infrastructure ended, too long for chance given the other arms and its own past (p < .001 over all arms’ "
+        f"sessions of {WINDOW_DAYS} days); or when infrastructure ends its sessions more often than the others’ "
+        "(Fisher’s exact test, p < .001 for any arm). Sessions waiting for the judge don’t count. An outage that "
+        "hits several arms at once is one alarm."
+    ),
+    todo=(
+        "Look at the sessions and decide: infrastructure (they stay without a reward), really bad (grade each), "
+        "or pause the arm."
+    ),
+    every=dt.timedelta(hours=1),
+    finds_sessions=True,
+)
+def silent_failure(now: dt.datetime) -> Iterable[Finding]:
+    """A14. Where failures leave no trace and successes do, an arm looks good by what is missing."""
+    return [Finding(about=case.arm, detail=case.detail, sessions=case.sessions) for case in cases(now)]
+
+
+def cases(now: dt.datetime) -> list[SilenceCase]:
+    """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
+    rows = {key: (seen, ended_at) for seen, key, ended_at in _sessions(now)}
+    opened = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
+    ended = {key: ended_at for key, (_, ended_at) in rows.items()}
+    return cases_of([seen for seen, _ in rows.values()], ended, opened)
+
+
+def cases_of(
+    sessions: Sequence[ObservedSession], ended: Mapping[int, dt.datetime], opened: Iterable[str]
+) -> list[SilenceCase]:
+    """The cases in these sessions, in order of time, which ended then, by key; `opened`: what has an open alarm."""
+    found = find(sessions, {None if about == ALL_ARMS else about for about in opened})
+    words: dict[str, list[str]] = {}
+    keys: dict[str, dict[int, None]] = {}
+    for streak in found.streaks:
+        words.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
+        keys.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
+    for excess in found.excesses:
+        words.setdefault(excess.arm, []).append(
+            f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
+            f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
+            f"{_rounded(round(1 / excess.p)):,} times."
+        )
+        keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
+    return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
+
+
+def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datetime]]:
+    """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
+    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
+    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
+    rows = (
+        Session.objects.yours()
+        .filter(ended_at__gte=since, ended_at__lte=now)
+        .exclude(category=None)
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+            is_out=Coalesce("category__merged_into__paused", "category__paused"),
+            waits=Exists(waiting),
+        )
+        .filter(waits=False, is_out=False, settlement__isnull=False)
+        .order_by("ended_at", "pk")
+    )
+    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
+    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
+        if source == Source.FLOOR:
+            ending = SessionEnding.UNSCORED
+        elif value is not None:
+            ending = SessionEnding.GRADED
+        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
+            ending = SessionEnding.INFRASTRUCTURE
+        else:  # a person excluded it, or the agent refused: somebody has said what it was
+            continue
+        yield ObservedSession(key=key, arm=arm, ending=ending), key, ended_at
+
+
+def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
+    n = len(streak.sessions)
+    died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
+    parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
+    first, last = (stamp(ended[streak.sessions[at].key]) for at in (0, -1))
+    said = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
+    often = round(1 / streak.chance)
+    once = f"once in {_rounded(often):,} runs" if often < RAREST else "less than once in a billion runs"
+    if streak.others is None:
+        arms = Counter(each.arm for each in streak.sessions)
+        said += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
+        return f"{said}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
+    return (
+        f"{said}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
+        f"that happens {once}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _rounded(often: int) -> int:
+    """To two digits, as people say it."""
+    return int(float(f"{often:.2g}"))
+
+
+@alarm_rule(
+    id="A36",
+    title="Nobody has graded an arm’s silent sessions",
+    means=(
+        "Opens when five or more sessions of an arm left nothing to grade by in the last 28 days, and neither a judge "
+        "nor a person has graded any such session of it in that time. Checked every night; each arm at most once in "
+        "28 days, when five of these sessions are drawn at random and flagged. Verdicts requested within the last day "
+        "are waited for."
+    ),
+    todo="Grade the five in the review queue: they stand for all the others.",
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+    page="admin:review",
+)
+def unheard_arm(_now: dt.datetime) -> Iterable[Finding]:
+    """A36. Sessions that leave nothing to grade by may be the arm's worst, and nobody has looked at any."""
+    arm = Coalesce("session__category__merged_into__name", "session__category__name")
+    rows = Flag.objects.open().filter(rule=unheard_arm.id).order_by().values(arm=arm).annotate(n=Count("pk"))
+    for row in rows.order_by("arm"):
+        waits = "session waits" if row["n"] == 1 else "sessions wait"
+        yield Finding(
+            about=row["arm"] or "",
+            detail=f"{row['n']} {waits} for review, drawn at random to stand for all sessions of {row['arm']} that "
+            f"left nothing to grade by. None of them had been graded. {unheard_arm.todo}",
+        )
+
+
+BANDIT = "category"
+MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
+# A smaller part of the next hundred decisions is no news.
+LEAST_SHARE = 1
+
+
+@alarm_rule(
+    id="A41",
+    title="One agent’s rewards for an arm differ from everyone else’s",
+    means=(
+        f"Opens when one agent’s machine rewards move a category’s share of the next 100 decisions by {LEAST_SHARE} or "
+        "more, and differ from the other agents’ there by more than chance (t test over one half-life of the bandit’s "
+        f"policy, p < {LEVEL:g} over everything compared), from its {LEAST_OWN} and their {LEAST_OTHERS} sessions on. "
+        f"Good and bad days are allowed for, and so is skill, which usually differs by up to {2 * SKILL:g}. Where no "
+        "other agent works there is nothing to compare. Of two agents, the one with the higher rewards is named."
+    ),
+    todo=(
+        "Open a few of its sessions next to another agent’s. Is the work really different, or only what the agent "
+        "says about it? An operator can change the cap on agents and its tokens."
+    ),
+    every=dt.timedelta(hours=1),
+    finds_sessions=True,
+)
+def lone_agent(now: dt.datetime) -> Iterable[Finding]:
+    """Who would have an arm chosen, or dropped, needs only to make its own sessions of it look so."""
+    today, held = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
+    rows, policy = held.rows(today), held.policy_on(today)
+    first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
+    machines = rows.mask(lambda kind: kind.source in MACHINES)
+    agents = rows.map_kinds(attrgetter("agent"), object)
+    remembered = rows.select(machines & (rows.day > first.toordinal()))
+    if len({kind.agent for kind in remembered.kinds} - {""}) < PAIR:
+        return  # before SciPy is loaded for what the bandit believes
+    reading, current = held.outlook(today)
+    changes = reading.posterior.changes
+    for found in apart(remembered, 0.0 if changes is None else changes.day_variance):
+        rest = rows.select(~(machines & (agents == found.agent)))
+        without = outlook(held.bandit, policy, rest, today)
+        share, share_without = (each.share_of_next_100(found.arm) for each in (current, without))
+        lift = share - share_without
+        if abs(lift) >= LEAST_SHARE and (lift > 0) == (found.mean > found.others_mean):
+            yield Finding(
+                about=f"{found.agent}: {found.arm}",
+                detail=describe_difference(found, (today - first).days, share, share_without),
+                sessions=sessions_of(found, first, now),
+            )
+
+
+def sessions_of(found: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
+    """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
+    of time. Three queries.
+    """
+    rows = (
+        Session.objects.yours()
+        # None counts on a day after the one on which the site received it.
+        .filter(agent__name=found.agent, received_at__gt=now - (site_day(now) - first) - dt.timedelta(days=1))
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+        )
+        .filter(arm=found.arm, reward_source__in=MACHINES, reward_value__isnull=False)
+        .order_by("ended_at", "pk")
+        .only("ended_at", "received_at")
+    )
+    sessions = list(rows)
+    days = credited_days(sessions)
+    return tuple(each.pk for each in sessions if days[each.pk] > first)
+
+
+def describe_difference(found: Apart, days: int, share: float, share_without: float) -> str:
+    """What was found, with its arithmetic."""
+    return (
+        f"{found.n} sessions of {found.agent} in {found.arm} within {days} days came to {found.mean:.2f} on average, "
+        f"{found.others} of other agents to {found.others_mean:.2f}. {found.arm} has {share:.0f} of the next 100 "
+        f"decisions; without this agent’s rewards it would have {share_without:.0f}."
+    )
+
+
+WINDOW = dt.timedelta(days=28)
+# So many decisions are read, the latest.
+READ = 5000
+
+
+@alarm_rule(
+    id="A13",
+    title="An agent uses some of its decisions and drops others",
+    means=(
+        f"Opens when the decisions an agent received in the last {WINDOW.days} days but hadn’t used after "
+        f"{OPEN_FOR // dt.timedelta(hours=1)} hours are not for a random mix of arms. If agents drop decisions "
+        f"regardless of arm, the chance that any of them is named within such a window is at most 1 in {ONE_IN:,}, "
+        "however often it is checked. Arms that somebody insisted on don’t count."
+    ),
+    todo=(
+        "Check whether that arm’s sessions die before they are sent; if not, the agent drops what it doesn’t "
+        "like. Its decisions are listed on the bandit’s page."
+    ),
+    every=dt.timedelta(hours=1),
+)
+def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
+    """Who asks until the draw suits, or whose sessions of an arm die unseen, chooses instead of the bandit."""
+    by_agent = decisions(now)
+    for (bandit, agent), own in sorted(by_agent.items()):
+        found = picking(own)
+        if found is not None and found.money >= ONE_IN * len(by_agent):
+            yield Finding(about=f"{agent}: {bandit}", detail=describe_picking(agent, bandit, found, own))
+
+
+def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
+    """The drawn decisions of the window by bandit and agent, but for those that have not had their day."""
+    # Also those that were used at once have their day: else the arms whose sessions are short would seem to be liked.
+    made = {"created__gt": now - WINDOW, "created__lte": now - OPEN_FOR}
+    rows = Selection.objects.filter(DRAWN, bandit__kind=BanditKind.CHOICE, **made)
+    columns = (
+        rows.exclude(agent="")
+        .order_by("-created", "-pk")
+        .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
+    )
+    found: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
+    for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
+        odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
+        found[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
+    return dict(found)
+
+
+def describe_picking(agent: str, bandit: str, found: Picking, own: list[DrawnDecision]) -> str:
+    """What was found, with its arithmetic."""
+    dropped = sum(not each.used for each in own)
+    which = "led to a session" if found.kept else "were dropped"
+    return (
+        f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the decisions came to "
+        f"nothing. Of the {found.n} that {which} {found.seen} were for {found.arm}; its chances say "
+        f"{found.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+        "decisions that suit it."
+    )
+
 
 # Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.
 MIN_SHARE_OF_LEADER, MIN_LEADER_REWARDS, MAX_STARVED_REWARDS = 0.05, 100, 12
@@ -49,56 +347,54 @@ def records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[
         yield bandit, reading.rewarded, arms
 
 
-class StarvedArm(Rule):
-    """A51. A winner that was found before the others were tried."""
-
-    id = "A51"
-    title = "An arm is hardly ever tried"
-    means = (
+@alarm_rule(
+    id="A51",
+    title="An arm is hardly ever tried",
+    means=(
         f"Opens when an arm that can be chosen has fewer than {100 * MIN_SHARE_OF_LEADER:g} % of the rewards of the "
         f"arm with the most, which has {MIN_LEADER_REWARDS} or more, and fewer than {MAX_STARVED_REWARDS} in all. Arms "
         "on probation don’t count."
-    )
-    todo = "See that there is work for it, raise the exploration in the bandit’s policy, or retire it."
-    severity = Severity.ADVISORY
-    every = dt.timedelta(days=1)
-    nightly = True
+    ),
+    todo="See that there is work for it, raise the exploration in the bandit’s policy, or retire it.",
+    severity=Severity.ADVISORY,
+    every=dt.timedelta(days=1),
+    nightly=True,
+)
+def starved_arm(now: dt.datetime) -> Iterable[Finding]:
+    """A51. A winner that was found before the others were tried."""
+    for bandit, rewarded, arms in records(now):
+        leader = max(rewarded, key=lambda name: (rewarded[name], name), default="")
+        most = rewarded.get(leader, 0)
+        if most < MIN_LEADER_REWARDS:
+            continue
+        for arm in arms:
+            if arm.rewards < min(MIN_SHARE_OF_LEADER * most, MAX_STARVED_REWARDS):
+                yield Finding(
+                    about=f"{bandit.name}: {arm.name}",
+                    detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, where "
+                    f"{leader} has {most:,}. A winner was found before it was tried.",
+                )
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        for bandit, rewarded, arms in records(now):
-            leader = max(rewarded, key=lambda name: (rewarded[name], name), default="")
-            most = rewarded.get(leader, 0)
-            if most < MIN_LEADER_REWARDS:
-                continue
-            for arm in arms:
-                if arm.rewards < min(MIN_SHARE_OF_LEADER * most, MAX_STARVED_REWARDS):
-                    yield Finding(
-                        about=f"{bandit.name}: {arm.name}",
-                        detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, where "
-                        f"{leader} has {most:,}. A winner was found before it was tried.",
-                    )
 
-
-class DrainedArm(Rule):
-    """A52. An arm whose record has faded is chosen by its prior alone."""
-
-    id = "A52"
-    title = "An arm’s rewards have faded"
-    means = (
+@alarm_rule(
+    id="A52",
+    title="An arm’s rewards have faded",
+    means=(
         f"Opens when {MIN_REWARDS} rewards or more of an arm that can be chosen have decayed to fewer than "
         f"{MIN_EVIDENCE:g} observations. Rewards by trajectory or journal alone don’t count."
-    )
-    todo = "Lengthen the half-life in the bandit’s policy, or give the arm a session now and then."
-    severity = Severity.ADVISORY
-    every = dt.timedelta(days=1)
-    nightly = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        for bandit, _rewarded, arms in records(now):
-            for arm in arms:
-                if arm.graded >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE:
-                    yield Finding(
-                        about=f"{bandit.name}: {arm.name}",
-                        detail=f"{bandit}: {arm.graded:,} rewards of {arm.name} have decayed to the weight of "
-                        f"{arm.evidence:.1f}.",
-                    )
+    ),
+    todo="Lengthen the half-life in the bandit’s policy, or give the arm a session now and then.",
+    severity=Severity.ADVISORY,
+    every=dt.timedelta(days=1),
+    nightly=True,
+)
+def drained_arm(now: dt.datetime) -> Iterable[Finding]:
+    """A52. An arm whose record has faded is chosen by its prior alone."""
+    for bandit, _rewarded, arms in records(now):
+        for arm in arms:
+            if arm.graded >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE:
+                yield Finding(
+                    about=f"{bandit.name}: {arm.name}",
+                    detail=f"{bandit}: {arm.graded:,} rewards of {arm.name} have decayed to the weight of "
+                    f"{arm.evidence:.1f}.",
+                )

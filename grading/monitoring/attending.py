@@ -14,8 +14,8 @@ from grading.health.liveness import Component, Life, Liveness
 from grading.models import Notice, RuleRun
 from grading.monitoring.alarms import keep, state
 from grading.monitoring.notices import send_due
-from grading.monitoring.operation import MissedTurns, ProgramStopped
-from grading.monitoring.watch import RULES, has_turn, take_turn
+from grading.monitoring.operation import find_silent, missed_turns, program_stopped
+from grading.monitoring.watch import has_turn, take_turn
 
 # A notice that waits longer than this is sent by whoever sees it.
 UNSENT = dt.timedelta(seconds=30)
@@ -31,16 +31,15 @@ def look(seen: Liveness) -> None:
     now, silent = timezone.now(), [part for part in Component if seen.life(part) is Life.SILENT]
     if Component.BROKER in silent and Component.SCHEDULER in silent:
         silent.remove(Component.SCHEDULER)  # it waits for the broker, and that is told
-    still, turns = RULES[ProgramStopped.id], RULES[MissedTurns.id]
-    unsure = {(still.id, str(part)) for part in Component if seen.life(part) is Life.UNKNOWN}
-    state({still: ProgramStopped.told(silent)}, now, leave=unsure)
-    ran = dict(RuleRun.objects.filter(rule__in=[still.id, turns.id]).values_list("rule", "ran_at"))
+    unsure = {(program_stopped.id, str(part)) for part in Component if seen.life(part) is Life.UNKNOWN}
+    state([(program_stopped, find_silent(silent))], now, leave=unsure)
+    ran = dict(RuleRun.objects.filter(rule__in=[program_stopped.id, missed_turns.id]).values_list("rule", "ran_at"))
     if seen.is_settled:
-        for rule in (still, turns):
+        for rule in (program_stopped, missed_turns):
             if has_turn(rule, ran, now):
                 with transaction.atomic():
-                    if take_turn(rule, ran, now) and rule is turns:
-                        keep([turns], now)
+                    if take_turn(rule, ran, now) and rule is missed_turns:
+                        keep([missed_turns], now)
     waits = Notice.objects.queued().filter(next_attempt_at__lte=clock.now() - UNSENT)
     if silent or waits.exists():
         tell()

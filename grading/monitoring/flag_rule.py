@@ -1,11 +1,10 @@
-"""What a rule about single sessions is: it flags each that it finds implausible, and alarms at too many."""
+"""What a rule about single sessions is: it flags each that is implausible, and opens an alarm at too many."""
 
 import datetime as dt
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 from django.db.models import Count, Max, Q
 
@@ -14,16 +13,15 @@ from grading.models.sessions import yours
 from grading.monitoring.rule import Finding, Rule
 from grading.reward.decide import CurrentGrades
 
-DAYS = 7
+WINDOW = dt.timedelta(days=7)
+# So many flagged sessions of a window are no news.
 ALLOWED = 2
+UNKNOWN_HARNESS = "an unknown harness"
 
 
 def is_too_often(count: int) -> bool:
-    """Whether so many sessions that a rule flagged among those of DAYS days are more than would be usual."""
+    """Whether so many sessions that a rule flagged in its window are more than would be usual."""
     return count > ALLOWED
-
-
-WINDOW = dt.timedelta(days=DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,41 +38,75 @@ class Flagged:
     latest: dt.datetime
 
 
-class FlagRule(Rule):
-    """A rule about single sessions. `settled`: why a flag cleared itself. One that a person cleared stays so.
+Examine = Callable[[Session, CurrentGrades, dt.datetime], str]
 
-    `is_rate`: whether its alarm says that the week had too many, whatever became of them since. Such an alarm closes
-    when a person acknowledges it, and opens again at the next flag.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagRule(Rule):
+    """A rule about single sessions. `examine` returns what is implausible about one at a moment, given its current
+    grades, as text; empty if nothing is. `summarize` returns what the flags of the window come to.
+
+    `settled`: why a flag cleared itself. One that a person cleared stays so. `is_rate`: whether its alarm says that the
+    week had too many, whatever became of them since. Such an alarm closes when a person acknowledges it, and opens
+    again at the next flag.
     """
 
-    settled: ClassVar[str]
-    is_rate: ClassVar[bool] = False
+    examine: Examine
+    summarize: Callable[[Sequence[Flagged]], Iterable[Finding]]
+    settled: str
+    is_rate: bool = False
 
-    def has_known_cause(self, flags: Sequence[Flagged]) -> bool:
-        """Whether a person has acknowledged the rule's alarm since the latest of these flags went up."""
-        latest = max(each.latest for each in flags)
-        return Alarm.objects.filter(rule=self.id, acknowledged_at__gt=latest).exists()
-
-    @abstractmethod
-    def finding(self, session: Session, holds: CurrentGrades, now: dt.datetime) -> str:
-        """What is implausible about the session as it stands at `now`, with the grades that hold, in words; empty where
-        nothing is.
+    def find_in(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        """What the rule's own flags of the window come to. A rate says nothing if a person has named the cause since
+        the latest flag.
         """
+        findings = list(self.summarize(flags))
+        if findings and self.is_rate:
+            latest = max(each.latest for each in flags)
+            if Alarm.objects.filter(rule=self.id, acknowledged_at__gt=latest).exists():
+                return ()
+        return findings
 
-    @abstractmethod
-    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        """What the rule's own flags of the window come to."""
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        return self.told(flagged(now).get(self.id, ()))
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
-        """Those that are flagged: of the agent or harness that it is about."""
+    def list_flagged(self, about: str, now: dt.datetime) -> Sequence[int]:
+        """The keys of the flagged sessions in order of time: all of them, or of the agent or harness `about`."""
         flags = Flag.objects.filter(yours(), rule=self.id, session__ended_at__gt=now - WINDOW)
-        flags = flags.order_by("session__ended_at")
-        if about:
+        if about == UNKNOWN_HARNESS:
+            flags = flags.filter(session__harness=None)
+        elif about:
             flags = flags.filter(Q(session__agent__name=about) | Q(session__harness__name=about))
-        return list(flags.values_list("session", flat=True))
+        return list(flags.order_by("session__ended_at").values_list("session", flat=True))
+
+
+def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
+    """Make a flag rule with these fields of the function that examines a session. Unless given, `find` and
+    `list_sessions` go by its flags.
+    """
+
+    def make(examine: Examine) -> FlagRule:
+        defaults = {
+            "find": lambda now: made.find_in(flagged(now).get(made.id, ())),
+            "list_sessions": lambda about, now: made.list_flagged(about, now),  # noqa: PLW0108 - made is not there yet
+        }
+        made: FlagRule = FlagRule(examine=examine, **{**defaults, **fields})
+        return made
+
+    return make
+
+
+def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Callable[[Sequence[Flagged]], Iterable[Finding]]:
+    """A summary with a finding for each agent that had too many sessions flagged: `text` with {count} and {agent}.
+    `only_open`: of those that still wait.
+    """
+
+    def summarize(flags: Sequence[Flagged]) -> Iterable[Finding]:
+        counts: Counter[str] = Counter()
+        for each in flags:
+            counts[each.agent] += each.open if only_open else each.n
+        for agent, count in sorted(counts.items()):
+            if is_too_often(count):
+                yield Finding(about=agent, detail=text.format(count=count, agent=agent))
+
+    return summarize
 
 
 def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
@@ -93,11 +125,3 @@ def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
 def total(flags: Iterable[Flagged]) -> int:
     """All sessions that were flagged, cleared or not."""
     return sum(each.n for each in flags)
-
-
-def too_often_by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:
-    """The agents that had more of their sessions flagged than would be usual, by name, and how many."""
-    counts: Counter[str] = Counter()
-    for each in flags:
-        counts[each.agent] += each.open if only_open else each.n
-    return sorted((agent, count) for agent, count in counts.items() if is_too_often(count))

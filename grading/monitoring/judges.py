@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, StdDev, Sum, Value
+from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, StdDev, Sum, Value
 from django.utils import timezone
 
 from bandit.models import Bandit
@@ -32,7 +32,7 @@ from grading.models.grades import GradeQuerySet
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
-from grading.monitoring.rule import SOMETIMES, Finding, Rule, Severity, stamp
+from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.reward import calibrating
 from grading.reward.calibrating import MAX_AUTOMATIC_MOVE
 from grading.reward.explain import number
@@ -108,95 +108,121 @@ def about_quota(quota: Quota) -> str:
     return f"{quota.model} {quota.key[:8]}"
 
 
-class JudgeOut(Rule):
-    """A2. Each judge is looked at, whatever its role; a pause is an operator's own and news only after a day."""
+# A judge fails if so many calls did within the hour, or so many of its last ten within a day.
+FAILURE_WINDOW, MIN_FAILURES = dt.timedelta(hours=1), 3
+LAST_CALLS, MIN_FAILED_OF_LAST, LAST_CALLS_WITHIN = 10, 2, dt.timedelta(days=1)
+# Enough of the latest calls to hold ten of a judge that is asked about few sessions.
+CALLS_READ = 200
+# A judge that is out and was not called for so long may have the wrong key.
+NOT_CALLED_FOR = dt.timedelta(days=3)
+# Ends what an alarm about that is about: it opens even if the outage was acknowledged.
+NOT_CALLED = ", not called"
 
-    id = "A2"
-    title = "The judge is out"
-    means = (
+
+def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
+    """The sessions that were settled since the outage began, and wait for a verdict."""
+    about = about.removesuffix(NOT_CALLED)
+    since = next((quota.changed_at for quota in Quota.objects.out() if about_quota(quota) == about), None)
+    if since is None:
+        failing = {**_lately(now), **_waiting(now)}
+        began = [row["since"] for judge, rows in failing.items() if about_judge(judge) == about for row in rows]
+        since = min(began, default=None)
+    if since is None:
+        return ()
+    waiting = Session.objects.yours().filter(reward_final=False, settlement__created_at__gte=since)
+    return list(waiting.order_by("ended_at", "pk").values_list("pk", flat=True))
+
+
+@alarm_rule(
+    id="A2",
+    title="The judge is out",
+    means=(
         "Opens at once when a judge’s quota is gone, its budget is spent or its key is refused. Otherwise: at a "
         "judge’s third failed call within 60 minutes whose session is still waiting (successful calls in between "
         "don’t matter); when 2 of its last 10 answered calls failed; at the first call that times out, if nothing "
-        "was answered meanwhile; or after it has been paused for a day."
+        "was answered meanwhile; or after it has been paused for a day. A second alarm opens if a judge that is "
+        "out has not been called for three days while jobs wait: the key may be the wrong one."
+    ),
+    list_sessions=_sessions_of_outage,
+)
+def judge_out(now: dt.datetime) -> Iterable[Finding]:
+    """A2. Each judge is checked, whatever its role; a pause is an operator's own and news only after a day."""
+    out = list(Quota.objects.out().order_by("pk"))
+    for quota in out:
+        if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
+            reason = Reason(quota.reason)
+            until = "until it is fixed" if quota.until is None else f"until {stamp(quota.until)}"
+            if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
+                until = f"asked again {stamp(quota.until)}"
+            state = f"{quota.model}: {reason.words or 'it can’t be called'}, since {stamp(quota.changed_at)}, {until}."
+            effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
+            parts = (state, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
+            yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
+        if detail := _not_called(quota, now):
+            yield Finding(about=about_quota(quota) + NOT_CALLED, detail=detail)
+    failing = {**_lately(now), **_waiting(now)}
+    for judge, failed in sorted(failing.items()):
+        models = {row["model"] for row in failed}
+        if models & {quota.model for quota in out}:
+            continue
+        reasons: Counter[str] = Counter()
+        for row in failed:
+            reasons[row["reason"]] += row["n"]
+        counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
+        since = stamp(min(row["since"] for row in failed))
+        todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
+        detail = f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
+        yield Finding(about=about_judge(judge), detail=detail)
+
+
+def _not_called(quota: Quota, now: dt.datetime) -> str:
+    """That a quota is believed gone for days, though nobody asked: is it the key that is paid for?"""
+    since = now - NOT_CALLED_FOR
+    called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
+    if quota.state == QuotaState.PAUSED or quota.changed_at > since or called.exists():
+        return ""
+    waiting = JudgeJob.objects.open().filter(yours()).count()
+    if waiting == 0:
+        return ""
+    wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    return (
+        f"{quota.model} has been {quota.state} since {stamp(quota.changed_at)} and hasn’t been called for three days, "
+        f"while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, and "
+        "the limit, you are paying for, then probe now on the quota page."
     )
-    window = dt.timedelta(minutes=60)
-    failures, share, of_the_last = 3, 0.2, 10
-    answered_within = dt.timedelta(days=1)
-    # Enough of the latest calls to hold ten of a judge that is asked about few sessions.
-    calls_read = 200
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        out = list(Quota.objects.out().order_by("pk"))
-        for quota in out:
-            if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
-                reason = Reason(quota.reason)
-                until = "until it is fixed" if quota.until is None else f"until {stamp(quota.until)}"
-                if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
-                    until = f"asked again {stamp(quota.until)}"
-                said = (
-                    f"{quota.model}: {reason.words or 'it can’t be called'}, since {stamp(quota.changed_at)}, {until}."
-                )
-                effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
-                detail = " ".join(filter(None, (said, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
-                yield Finding(about=about_quota(quota), detail=detail)
-        failing = {**self._lately(now), **self._waiting(now)}
-        for judge, failed in sorted(failing.items()):
-            models = {row["model"] for row in failed}
-            if models & {quota.model for quota in out}:
-                continue
-            reasons: Counter[str] = Counter()
-            for row in failed:
-                reasons[row["reason"]] += row["n"]
-            counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
-            since = stamp(min(row["since"] for row in failed))
-            todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-            detail = (
-                f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
-            )
-            yield Finding(about=about_judge(judge), detail=detail)
 
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
-        """The sessions that were settled since the outage began, and wait for a verdict."""
-        since = next((quota.changed_at for quota in Quota.objects.out() if about_quota(quota) == about), None)
-        if since is None:
-            failing = {**self._lately(now), **self._waiting(now)}
-            began = [row["since"] for judge, rows in failing.items() if about_judge(judge) == about for row in rows]
-            since = min(began, default=None)
-        if since is None:
-            return ()
-        waiting = Session.objects.yours().filter(reward_final=False, settlement__created_at__gte=since)
-        return list(waiting.order_by("ended_at", "pk").values_list("pk", flat=True))
+def _waiting(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
+    rows = (
+        JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
+        .exclude(job__state=JobState.DONE)
+        .order_by()
+        .values("judge", "model", "reason")
+        .annotate(n=Count("pk"), since=Min("finished_at"))
+    )
+    by_judge = _by_judge(rows).items()
+    return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= MIN_FAILURES}
 
-    def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:
-        """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
-        rows = (
-            JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - self.window, reason__in=TROUBLE)
-            .exclude(job__state=JobState.DONE)
-            .order_by()
-            .values("judge", "model", "reason")
-            .annotate(n=Count("pk"), since=Min("finished_at"))
-        )
-        by_judge = _by_judge(rows).items()
-        return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= self.failures}
 
-    def _lately(self, now: dt.datetime) -> dict[str, list[Failures]]:
-        """By judge: the failures among its last answered calls, where they are many enough; or its last call, where
-        that got no answer in time, its session waits, and nothing was heard since it began.
-        """
-        answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
-        columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
-        latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
-        recent = [row for row in latest[: self.calls_read] if row["since"] > now - self.answered_within]
-        failing = {}
-        for judge, calls in _by_judge(recent).items():
-            failed = [call for call in calls[: self.of_the_last] if call["reason"]]
-            last = max(calls, key=lambda call: call["since"])
-            heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
-            if len(calls) >= self.of_the_last and len(failed) >= self.share * self.of_the_last:
-                failing[judge] = failed
-            elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
-                failing[judge] = [last]
-        return failing
+def _lately(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge: the failures among its last answered calls, where they are many enough; or its last call, where
+    that got no answer in time, its session waits, and nothing was heard since it began.
+    """
+    answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
+    columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
+    latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
+    recent = [row for row in latest[:CALLS_READ] if row["since"] > now - LAST_CALLS_WITHIN]
+    failing = {}
+    for judge, calls in _by_judge(recent).items():
+        failed = [call for call in calls[:LAST_CALLS] if call["reason"]]
+        last = max(calls, key=lambda call: call["since"])
+        heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
+        if len(calls) >= LAST_CALLS and len(failed) >= MIN_FAILED_OF_LAST:
+            failing[judge] = failed
+        elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
+            failing[judge] = [last]
+    return failing
 
 
 def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
@@ -206,83 +232,78 @@ def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
     return by_judge
 
 
-class Unforeseen(Rule):
-    """A25. Never a grade, never silent: an answer that no row of the table of errors knows."""
+UNKNOWN_ANSWERS_WINDOW = dt.timedelta(days=7)
 
-    id = "A25"
-    title = "Unknown answer from the judge’s service"
-    means = (
+
+def _unknown_answers(now: dt.datetime) -> QuerySet[JudgeAttempt]:
+    """The calls whose answer no rule knows, and whose session still has no verdict."""
+    attempts = JudgeAttempt.objects.filter(outcome=AttemptOutcome.DEFERRED, reason=Reason.NEEDS_ATTENTION)
+    return attempts.filter(finished_at__gt=now - UNKNOWN_ANSWERS_WINDOW).exclude(job__state=JobState.DONE)
+
+
+def _about_answer(status: int | None, error: str) -> str:
+    return f"{status or 'no status'} {error}"
+
+
+def _sessions_without_answer(about: str, now: dt.datetime) -> Sequence[int]:
+    attempts = _unknown_answers(now).order_by("job__session__ended_at")
+    rows = attempts.values_list("http_status", "error_type", "job__session")
+    return list(dict.fromkeys(session for status, error, session in rows if _about_answer(status, error) == about))
+
+
+@alarm_rule(
+    id="A25",
+    title="Unknown answer from the judge’s service",
+    means=(
         "Opens at the first answer from a judge’s service that the site doesn’t recognise (an unknown 400, for "
         "example), and quotes it. Stays open for seven days, or until that session has a verdict."
-    )
-    window = dt.timedelta(days=7)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        attempts = JudgeAttempt.objects.filter(
-            outcome=AttemptOutcome.DEFERRED, finished_at__gt=now - self.window, reason=Reason.NEEDS_ATTENTION
-        ).exclude(job__state=JobState.DONE)
-        kinds = attempts.order_by().values("http_status", "error_type")
-        groups = list(kinds.annotate(n=Count("pk"), since=Min("finished_at"), latest=Max("pk")))
-        said = JudgeAttempt.objects.in_bulk([group["latest"] for group in groups]) if groups else {}
-        for group in groups:
-            latest = said[group["latest"]]
-            yield Finding(
-                about=f"{group['http_status'] or 'no status'} {group['error_type']}",
-                detail=f"{latest.model} answered, {group['n']} × since {stamp(group['since'])}: “{latest.detail}” "
-                "Its sessions are without a verdict. Read it: if it means that quota, key or model are at fault, put "
-                "that right; if the request is at fault, report it. Then have the sessions judged again.",
-            )
+    ),
+    list_sessions=_sessions_without_answer,
+)
+def unforeseen(now: dt.datetime) -> Iterable[Finding]:
+    """A25. Never a grade, never silent: an answer that no row of the table of errors knows."""
+    kinds = _unknown_answers(now).order_by().values("http_status", "error_type")
+    groups = list(kinds.annotate(n=Count("pk"), since=Min("finished_at"), latest=Max("pk")))
+    attempts = JudgeAttempt.objects.in_bulk([group["latest"] for group in groups]) if groups else {}
+    for group in groups:
+        latest = attempts[group["latest"]]
+        yield Finding(
+            about=_about_answer(group["http_status"], group["error_type"]),
+            detail=f"{latest.model} answered, {group['n']} × since {stamp(group['since'])}: “{latest.detail}” "
+            "Its sessions are without a verdict. Read it: if it means that quota, key or model are at fault, put "
+            "that right; if the request is at fault, report it. Then have the sessions judged again.",
+        )
 
 
-class LeftUnasked(Rule):
-    """A28. A quota that is believed gone for days, though nobody asked: is it the key that is paid for?"""
-
-    id = "A28"
-    title = "Judge marked down but never rechecked"
-    means = "Opens when a judge has been down for three days without a single call while jobs are waiting."
-    window = dt.timedelta(days=3)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        asked = JudgeAttempt.objects.filter(model=OuterRef("model"), started_at__gt=now - self.window)
-        out = Quota.objects.out().exclude(state=QuotaState.PAUSED)
-        unasked = list(out.filter(changed_at__lte=now - self.window).exclude(Exists(asked)))
-        waiting = JudgeJob.objects.open().filter(yours()).count() if unasked else 0
-        wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
-        for quota in unasked if waiting else ():
-            yield Finding(
-                about=about_quota(quota),
-                detail=f"{quota.model} has been {quota.state} since {stamp(quota.changed_at)} and hasn’t been called "
-                f"for three days, while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider "
-                "that this is the key, and the limit, you are paying for, then probe now on the quota page.",
-            )
+REPEATS_WINDOW = dt.timedelta(days=1)
 
 
-class WastedJudging(Rule):
-    """A15. Asking for a verdict that is there costs money and puts noise into "the latest"."""
-
-    id = "A15"
-    title = "The judge was asked twice for the same verdict"
-    means = (
+@alarm_rule(
+    id="A15",
+    title="The judge was asked twice for the same verdict",
+    means=(
         "Opens at the day’s first session that the same model judged again for the chain, under the same rubric "
         "and on unchanged evidence. Deliberate repeats that test the judge don’t count, nor do the numbered "
         "readings of a session whose verdict is in doubt."
-    )
-    every = dt.timedelta(minutes=1)
-    window = dt.timedelta(days=1)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - self.window)
-        again = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - self.window)
-        wasted = again.filter(session__in=calls.order_by().values("job__session"))
-        rows = list(wasted.values_list("session__external_id", "cost_usd"))
-        if rows:
-            cost = sum(cost or 0 for _id, cost in rows)
-            names = ", ".join(sorted({name for name, _cost in rows})[:5])
-            yield Finding(
-                detail=f"{len(rows)} of the last day's verdicts had been given already, for "
-                f"${cost:.4f}: {names}. Whatever asks again ignores what is on record: look at where these jobs come "
-                "from (a run, a script, a clock)."
-            )
+    ),
+    finds_sessions=True,
+    every=dt.timedelta(minutes=1),
+)
+def wasted_judging(now: dt.datetime) -> Iterable[Finding]:
+    """A15. Asking for a verdict that is there costs money and puts noise into "the latest"."""
+    calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - REPEATS_WINDOW)
+    again = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - REPEATS_WINDOW)
+    wasted = again.filter(session__in=calls.order_by().values("job__session"))
+    rows = list(wasted.order_by("pk").values_list("session__external_id", "cost_usd", "session"))
+    if rows:
+        cost = sum(cost or 0 for _id, cost, _session in rows)
+        names = ", ".join(sorted({name for name, _cost, _session in rows})[:5])
+        yield Finding(
+            sessions=tuple(dict.fromkeys(session for _id, _cost, session in rows)),
+            detail=f"{len(rows)} of the last day's verdicts had been given already, for "
+            f"${cost:.4f}: {names}. Whatever asks again ignores what is on record: look at where these jobs come "
+            "from (a run, a script, a clock).",
+        )
 
 
 WINDOW = dt.timedelta(days=14)
@@ -325,46 +346,49 @@ def instruments(now: dt.datetime) -> list[Instrument]:
     return sorted((Instrument(**row) for row in rows), key=lambda each: -each.latest)
 
 
-class Monoculture(Rule):
-    """A16. With one family judging, its bias cannot be told from its calibration."""
+MAX_SHARE_OF_FAMILY, MIN_OF_FAMILIES = 0.8, 50
+# How far a judge may be kinder to its own family, with so many sessions of it and of others.
+MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 
-    id = "A16"
-    title = "One model family judges nearly everything"
-    means = (
+
+@alarm_rule(
+    id="A16",
+    title="One model family judges nearly everything",
+    means=(
         "Opens when one model family gave more than 80 % of at least 50 verdicts in 14 days, or when a judge "
         "rates its own family’s sessions more than .05 above the rest (at least 20 of each)."
-    )
-    severity = Severity.ADVISORY
-    every = SOMETIMES
-    share, at_least, gap, of_each = 0.8, 50, 0.05, 20
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
-        judged: Counter[str] = Counter()
-        sides: dict[str, Sides] = defaultdict(Sides)
-        for model, session_model, n, total in rows:
-            judged[family(model)] += n
-            if session_model:
-                sides[model].add(n, total, own=family(session_model) == family(model))
-        whole = judged.total()
-        name, most = next(iter(judged.most_common(1)), ("", 0))
-        if whole >= self.at_least and most > self.share * whole:
+    ),
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+)
+def monoculture(now: dt.datetime) -> Iterable[Finding]:
+    """A16. With one family judging, its bias cannot be told from its calibration."""
+    rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
+    judged: Counter[str] = Counter()
+    sides: dict[str, Sides] = defaultdict(Sides)
+    for model, session_model, n, total in rows:
+        judged[family(model)] += n
+        if session_model:
+            sides[model].add(n, total, own=family(session_model) == family(model))
+    whole = judged.total()
+    name, most = next(iter(judged.most_common(1)), ("", 0))
+    if whole >= MIN_OF_FAMILIES and most > MAX_SHARE_OF_FAMILY * whole:
+        yield Finding(
+            about="share",
+            detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
+            "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
+        )
+    for model, side in sorted(sides.items()):
+        if min(side.own, side.others) < MIN_OF_EACH:
+            continue
+        own, others = side.own_sum / side.own, side.others_sum / side.others
+        if own - others > MAX_FAVOUR:
             yield Finding(
-                about="share",
-                detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
-                "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
+                about=model,
+                detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
+                f"{others:.2f} ({side.others}). They may be better, or favored: compare with how a second family "
+                "or people grade the same sessions.",
             )
-        for model, side in sorted(sides.items()):
-            if min(side.own, side.others) < self.of_each:
-                continue
-            own, others = side.own_sum / side.own, side.others_sum / side.others
-            if own - others > self.gap:
-                yield Finding(
-                    about=model,
-                    detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
-                    f"{others:.2f} ({side.others}). They may be better, or favored: compare with how a second family "
-                    "or people grade the same sessions.",
-                )
 
 
 @dataclass(slots=True)
@@ -383,61 +407,91 @@ class Sides:
             self.others, self.others_sum = self.others + n, self.others_sum + total
 
 
-class Unresolving(Rule):
-    """A26. A judge that says nearly the same of everything cannot tell arms apart."""
+MIN_VERDICTS_OF_JUDGE, MIN_DISTINCT_GRADES, MIN_SD = 50, 10, 0.05
 
-    id = "A26"
-    title = "A judge can’t tell sessions apart"
-    means = (
+
+def _sessions_of_unresolving_judge(about: str, now: dt.datetime) -> Sequence[int]:
+    judge = next((each for each in instruments(now) if str(each)[:150] == about), None)
+    return () if judge is None else _sessions_of(judge, now)
+
+
+@alarm_rule(
+    id="A26",
+    title="A judge can’t tell sessions apart",
+    means=(
         "Opens when a judge, under one rubric, gave fewer than 10 distinct grades over at least 50 sessions in 14 "
         "days, or grades with a standard deviation below .05."
-    )
-    every = SOMETIMES
-    at_least, values, sd = 50, 10, 0.05
+    ),
+    list_sessions=_sessions_of_unresolving_judge,
+    every=SOMETIMES,
+)
+def unresolving(now: dt.datetime) -> Iterable[Finding]:
+    """A26. A judge that says nearly the same of everything cannot tell arms apart."""
+    for each in instruments(now):
+        if each.n >= MIN_VERDICTS_OF_JUDGE and (each.values < MIN_DISTINCT_GRADES or each.sd < MIN_SD):
+            yield Finding(
+                about=str(each)[:150],
+                detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
+                f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
+            )
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        for each in instruments(now):
-            if each.n >= self.at_least and (each.values < self.values or each.sd < self.sd):
-                yield Finding(
-                    about=str(each)[:150],
-                    detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
-                    f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
-                )
+
+# Two graders are compared from so many verdicts of each; their means differ by so much, and so many standard errors.
+MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
 
 
-class UnlikeLevels(Rule):
-    """A27. Where two instruments are mixed, arms learn who graded them."""
+def _differing_graders(now: dt.datetime) -> Iterable[tuple[str, Instrument, Instrument]]:
+    """What an alarm is about, the newer grader and the older one, of the same kind of work."""
+    enough = [each for each in instruments(now) if each.n >= MIN_VERDICTS_OF_EACH]
+    kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
+    reported: set[str] = set()
+    # The one in use last comes first, so that a judge's line is about its latest change.
+    for new, old in itertools.combinations(enough, 2):
+        # What a rubric that the site does not have asks about is comparable with itself alone.
+        kind = kinds.get(new.rubric, new.rubric)
+        about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
+        if about in reported or kind != kinds.get(old.rubric, old.rubric):
+            continue
+        error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
+        if abs(new.mean - old.mean) >= max(MAX_DIFFERENCE, MIN_ERRORS * error):
+            reported.add(about)
+            yield about, new, old
 
-    id = "A27"
-    title = "Graders with different baselines are mixed"
-    means = (
+
+def _sessions_of_older_grader(about: str, now: dt.datetime) -> Sequence[int]:
+    older = next((old for name, _new, old in _differing_graders(now) if name == about), None)
+    return () if older is None else _sessions_of(older, now)
+
+
+def _sessions_of(instrument: Instrument, now: dt.datetime) -> Sequence[int]:
+    """The sessions of the window that the grader gave a verdict on, in order of time."""
+    identity = {name: getattr(instrument, name) for name in IDENTITY}
+    rows = verdicts(now).chain().filter(**identity).order_by("session__ended_at", "session")
+    return list(rows.values_list("session", flat=True))
+
+
+@alarm_rule(
+    id="A27",
+    title="Graders with different baselines are mixed",
+    means=(
         "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) of the "
-        "same kind of work differ by .10 or more on average, and by at least two standard errors."
-    )
-    severity = Severity.ADVISORY
-    every = SOMETIMES
-    at_least, gap, errors = 20, 0.1, 2.0
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        enough = [each for each in instruments(now) if each.n >= self.at_least]
-        kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
-        reported: set[str] = set()
-        # The one in use last comes first, so that a judge's line is about its latest change.
-        for new, old in itertools.combinations(enough, 2):
-            # What a rubric that the site does not have asks about is comparable with itself alone.
-            kind = kinds.get(new.rubric, new.rubric)
-            about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
-            if about in reported or kind != kinds.get(old.rubric, old.rubric):
-                continue
-            error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
-            if abs(new.mean - old.mean) >= max(self.gap, self.errors * error):
-                reported.add(about)
-                yield Finding(
-                    about=about,
-                    detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
-                    f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
-                    "grader only, or have the older sessions judged again.",
-                )
+        "same kind of work differ by .10 or more on average, and by at least two standard errors. Lists the sessions "
+        "of the older one."
+    ),
+    todo="Have the older sessions judged again, or compare within one grader only.",
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+    list_sessions=_sessions_of_older_grader,
+)
+def unlike_levels(now: dt.datetime) -> Iterable[Finding]:
+    """A27. Where two instruments are mixed, arms learn who graded them."""
+    for about, new, old in _differing_graders(now):
+        yield Finding(
+            about=about,
+            detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
+            f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
+            "grader only, or have the older sessions judged again.",
+        )
 
 
 # With fewer sessions that a person graded blind, nobody knows how good a grader is.
@@ -495,72 +549,70 @@ def in_use() -> CalibrationStatus | None:
     return CalibrationStatus(blind=blind[:ENOUGH].count(), grader=JudgeInstrument(**identity))
 
 
-class Uncalibrated(Rule):
-    """A30. A grade that nobody has compared with a person's is a number, not a measurement."""
-
-    id = "A30"
-    title = "Judge not calibrated"
-    means = (
+@alarm_rule(
+    id="A30",
+    title="Judge not calibrated",
+    means=(
         "Opens when a judge that decided rewards in the last 14 days (by model, route, rubric and digest) has "
         f"fewer than {ENOUGH} sessions from the random slice that a person graded in the random order before "
         "seeing its answer."
-    )
-    todo = "In the review queue, grade sessions from the random slice before you reveal the judge’s answer."
-    severity = Severity.ADVISORY
-    every = SOMETIMES
+    ),
+    todo="In the review queue, grade sessions from the random slice before you reveal the judge’s answer.",
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+)
+def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
+    """A30. A grade that nobody has compared with a person's is a number, not a measurement."""
+    counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
+    blind = {tuple(identity): n for *identity, n in counts}
+    for each in instruments(now):
+        n = blind.get((each.model, each.route, each.rubric, each.version), 0)
+        if n < ENOUGH:
+            yield Finding(
+                about=str(each)[:150],
+                detail=f"{each} is not calibrated: {n} of {ENOUGH} blind grades, so how far its grades are from "
+                "people's is unknown. Flagged sessions and those picked for impact aren't a fair sample. "
+                f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
+            )
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
-        blind = {tuple(identity): n for *identity, n in counts}
-        for each in instruments(now):
-            n = blind.get((each.model, each.route, each.rubric, each.version), 0)
-            if n < ENOUGH:
-                yield Finding(
-                    about=str(each)[:150],
-                    detail=f"{each} is not calibrated: {n} of {ENOUGH} blind grades, so how far its grades are from "
-                    "people's is unknown. Flagged sessions and those picked for impact aren't a fair sample. "
-                    f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
-                )
 
-
-class Unattended(Rule):
-    """A40. A calibration that is fitted and never put in force helps nobody."""
-
-    id = "A40"
-    title = "A calibration needs a person’s decision"
-    means = (
+@alarm_rule(
+    id="A40",
+    title="A calibration needs a person’s decision",
+    means=(
         "Opens when, at night, a bandit’s new calibration would move an arm by more than "
         f"{number(MAX_AUTOMATIC_MOVE)} since a person last accepted a version, or when a bandit with rewards has "
         "never had one."
-    )
-    todo = (
+    ),
+    todo=(
         "On the calibration page, open the bandit and see what the new version would change; then put it in force "
         "or turn calibration off."
-    )
-    page = "admin:calibration"
-    severity = Severity.ADVISORY
-    every = dt.timedelta(days=1)
-    nightly = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        judgements = read_judgements(now)
-        for bandit in Bandit.objects.that_learn():
-            proposed = calibrating.proposal(bandit.name, now, judgements)
-            if not proposed.waits:
-                continue
-            if proposed.last is None:
-                detail = (
-                    f"{bandit}: it has rewards but has never been calibrated, so every grade is taken at face value. "
-                    "Look at what version 1 would move, then put it in force."
-                )
-            else:
-                arm, move = proposed.largest
-                detail = (
-                    f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
-                    f"{number(abs(move))} since a person last accepted a version: over {number(MAX_AUTOMATIC_MOVE)}, "
-                    f"so it waits for a person. Until then, version {proposed.last.version} holds."
-                )
-            yield Finding(about=f"{bandit.name}: waits", detail=detail)
+    ),
+    page="admin:calibration",
+    severity=Severity.ADVISORY,
+    every=dt.timedelta(days=1),
+    nightly=True,
+)
+def unattended(now: dt.datetime) -> Iterable[Finding]:
+    """A40. A calibration that is fitted and never put in force helps nobody."""
+    judgements = read_judgements(now)
+    for bandit in Bandit.objects.that_learn():
+        proposed = calibrating.proposal(bandit.name, now, judgements)
+        if not proposed.waits:
+            continue
+        if proposed.last is None:
+            detail = (
+                f"{bandit}: it has rewards but has never been calibrated, so every grade is taken at face value. "
+                "Look at what version 1 would move, then put it in force."
+            )
+        else:
+            arm, move = proposed.largest
+            detail = (
+                f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
+                f"{number(abs(move))} since a person last accepted a version: over {number(MAX_AUTOMATIC_MOVE)}, "
+                f"so it waits for a person. Until then, version {proposed.last.version} holds."
+            )
+        yield Finding(about=f"{bandit.name}: waits", detail=detail)
 
 
 # A verdict usually differs by less from one day to the next.
@@ -578,44 +630,45 @@ CAUSES = {
 }
 
 
-class CanaryChanged(Rule):
-    """A50. A judge whose scale has moved grades every session differently, and no single session shows it."""
+def _sessions_since_usual_verdict(about: str, _now: dt.datetime) -> Sequence[int]:
+    """The sessions that the judge has graded since its last usual verdict on the canary."""
+    if about not in set(Canary):
+        return ()
+    runs = _runs_since_acknowledged(canary_changed.id, Canary(about))
+    if not list(_changed_verdict(runs)):
+        return ()
+    verdicts = _verdicts(runs)
+    days = [day for day, verdict in verdicts if abs(verdict - _usual(verdicts)) <= MAX_CHANGE]
+    calls = JudgeKeyTest.objects.filter(canary__canary=about, canary__day__in=days, finished_at__isnull=False)
+    last_usual = calls.order_by("canary__day").last()
+    if last_usual is None:  # none of them was near their median
+        return ()
+    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
+    return list(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
 
-    id = "A50"
-    title = "The canary’s grade has changed"
-    means = (
+
+@alarm_rule(
+    id="A50",
+    title="The canary’s grade has changed",
+    means=(
         "Two logs whose worth is known, a good and a bad one, are judged once a day. Opens when a verdict differs by "
         f"more than {number(MAX_CHANGE)} from the usual one (the median of the first {BASELINE_RUNS} since somebody "
         "last acknowledged a change), or a trajectory grade by anything. Closes when the grade is back, or when "
         "somebody acknowledges the alarm: the new grade is then the usual one."
-    )
-    todo = "See what has changed since. If nothing on this site has, the provider may have changed the model."
-    page = "admin:calibration"
-    every = SOMETIMES
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        for which in Canary:
-            runs = _runs_since_acknowledged(self.id, which)
-            changes = [*_changed_verdict(runs), *_changed_trajectory(runs)]
-            if changes:
-                cause = _what_changed(runs)
-                yield Finding(about=which, detail=f"The known {which} session: {'; '.join(changes)}. {cause}")
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - a rule's signature
-        """The sessions that the judge has graded since its last usual verdict on the canary."""
-        if about not in set(Canary):
-            return ()
-        runs = _runs_since_acknowledged(self.id, Canary(about))
-        if not list(_changed_verdict(runs)):
-            return ()
-        verdicts = _verdicts(runs)
-        days = [day for day, verdict in verdicts if abs(verdict - _usual(verdicts)) <= MAX_CHANGE]
-        calls = JudgeKeyTest.objects.filter(canary__canary=about, canary__day__in=days, finished_at__isnull=False)
-        last_usual = calls.order_by("canary__day").last()
-        if last_usual is None:  # none of them was near their median
-            return ()
-        graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
-        return list(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
+    ),
+    todo="See what has changed since. If nothing on this site has, the provider may have changed the model.",
+    page="admin:calibration",
+    every=SOMETIMES,
+    list_sessions=_sessions_since_usual_verdict,
+)
+def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
+    """A50. A judge whose scale has moved grades every session differently, and no single session shows it."""
+    for which in Canary:
+        runs = _runs_since_acknowledged(canary_changed.id, which)
+        changes = [*_changed_verdict(runs), *_changed_trajectory(runs)]
+        if changes:
+            cause = _what_changed(runs)
+            yield Finding(about=which, detail=f"The known {which} session: {'; '.join(changes)}. {cause}")
 
 
 def _runs_since_acknowledged(rule: str, which: Canary) -> Sequence[CanaryRun]:

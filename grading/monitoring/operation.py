@@ -30,7 +30,7 @@ from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.notices import ChannelState, NoticeState
 from grading.models.review import QueueEntry
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.rule import SOMETIMES, Finding, Rule, RuleOfSessions, Severity, stamp
+from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.reward import state
 from grading.vocabulary import NO_REWARD, Reason
 
@@ -38,56 +38,33 @@ from grading.vocabulary import NO_REWARD, Reason
 MAX_LISTED = 5
 
 
-class BucketsDiffer(Rule):
-    """A33. Buckets are the ledger's sums; whatever else wrote to them taught what nobody graded."""
-
-    id = "A33"
-    title = "Bandit state differs from the ledger"
-    means = (
-        "Opens when the nightly audit finds a bucket of rewards that isn’t exactly the sum of its ledger entries, "
-        "or a session that has rewarded two arms of a bandit that chooses one."
-    )
-    todo = (
-        "Find out what wrote to the buckets (a restored copy, a script, a manual edit of the database), then run "
-        "`manage.py rebuild --repair`: it rebuilds them from the ledger and leaves each session its latest reward."
-    )
-    every = dt.timedelta(days=1)
-    nightly = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - the ledger has no clock
-        differences, twice = audit(), doubled()
-        wrong = [*differences, *twice]
+@alarm_rule(
+    id="A33",
+    title="Stored sums differ from the ledger",
+    means=(
+        "Opens when the nightly audit finds that a bucket of rewards isn’t exactly the sum of its ledger entries, that "
+        "a session has rewarded two arms of a bandit that chooses one, or that what lists and counts show of a session "
+        "disagrees with its rewards, verdicts and flags. It checks all buckets, every session that changed within two "
+        "days and one in a hundred of the rest."
+    ),
+    todo=(
+        "Find out what wrote to the database (a restored copy, a script, a manual edit), then run "
+        "`manage.py rebuild --repair`: it rebuilds buckets and lists from the ledger and leaves each session its "
+        "latest reward."
+    ),
+    every=dt.timedelta(days=1),
+    nightly=True,
+)
+def sums_differ(now: dt.datetime) -> Iterable[Finding]:
+    """A33. Buckets are the ledger's sums, and lists what was settled; whatever else wrote to them is wrong."""
+    differences: Mapping[str, Sequence[object]] = {
+        "Buckets that differ from the ledger": audit(),
+        "Sessions that count more than once": doubled(),
+        "Sessions that lists show wrongly": state.audit(now),
+    }
+    for words, wrong in differences.items():
         if wrong:
-            counts = []
-            if differences:
-                counts.append(f"Buckets that differ from the ledger: {len(differences):,}.")
-            if twice:
-                counts.append(f"Sessions that count more than once: {len(twice):,}.")
-            yield Finding(detail=f"{' '.join(counts)} {_first(wrong)}. {self.todo}")
-
-
-class StatesDiffer(Rule):
-    """A49. What lists, filters and counts read of a session is written where its reward moves, and nowhere else."""
-
-    id = "A49"
-    title = "Lists don’t match the rewards"
-    means = (
-        "Opens when the nightly audit finds that the row behind a session’s entry in lists and counts disagrees "
-        "with its rewards, verdicts and flags. It checks every session that changed within two days and one in a "
-        "hundred of the rest."
-    )
-    todo = (
-        "Find out what else wrote to the database (a script, a manual edit), then run "
-        "`manage.py rebuild --repair`, which repairs the rows. Rewards and bandits don’t depend on them."
-    )
-    severity = Severity.ADVISORY
-    every = dt.timedelta(days=1)
-    nightly = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        wrong = state.audit(now)
-        if wrong:
-            yield Finding(detail=f"{len(wrong):,} sessions have a wrong state: {_first(wrong)}. {self.todo}")
+            yield Finding(about=words, detail=f"{words}: {len(wrong):,}. {_first(wrong)}. {sums_differ.todo}")
 
 
 def _first(differences: Sequence[object]) -> str:
@@ -96,60 +73,59 @@ def _first(differences: Sequence[object]) -> str:
     return "; ".join([*map(str, differences[:MAX_LISTED]), *([f"and {more:,} more"] if more > 0 else [])])
 
 
-class DamagedEvidence(Rule):
-    """A48. A grade can be derived again only from what it was derived from."""
+def _sessions_with_damage(_about: str, _now: dt.datetime) -> Sequence[int]:
+    damaged = list(BlobProblem.objects.damaged().values_list("pk", flat=True))
+    rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
+    return list(dict.fromkeys(rows.values_list("session", flat=True)))
 
-    id = "A48"
-    title = "Stored evidence is damaged"
-    means = (
+
+@alarm_rule(
+    id="A48",
+    title="Stored evidence is damaged",
+    means=(
         "Opens when stored bytes are missing or differ from what was stored. Every night a thirtieth of all "
         "evidence is read in full. Closes when the bytes are back."
-    )
-    todo = (
+    ),
+    todo=(
         "Check the disk and restore the evidence folder from a backup, or send those sessions again: identical "
         "bytes replace the damaged ones."
-    )
-    every = dt.timedelta(minutes=1)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        blobs = list(BlobProblem.objects.damaged().order_by("since", "pk"))
-        if blobs:
-            listed = ", ".join(f"{blob.pk[:12]}… ({blob.what})" for blob in blobs[:MAX_LISTED])
-            more = f" and {len(blobs) - MAX_LISTED} more" if len(blobs) > MAX_LISTED else ""
-            files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
-            yield Finding(
-                detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}{more}. Grades based on them "
-                f"stay as they are, but can’t be derived again. {self.todo}"
-            )
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - there is one alarm
-        damaged = list(BlobProblem.objects.damaged().values_list("pk", flat=True))
-        rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
-        return list(dict.fromkeys(rows.values_list("session", flat=True)))
+    ),
+    every=dt.timedelta(minutes=1),
+    list_sessions=_sessions_with_damage,
+)
+def damaged_evidence(_now: dt.datetime) -> Iterable[Finding]:
+    """A48. A grade can be derived again only from what it was derived from."""
+    blobs = list(BlobProblem.objects.damaged().order_by("since", "pk"))
+    if blobs:
+        listed = _first([f"{blob.pk[:12]}… ({blob.what})" for blob in blobs])
+        files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
+        yield Finding(
+            detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on them "
+            f"stay as they are, but can’t be derived again. {damaged_evidence.todo}"
+        )
 
 
 MIB = 2**20
 
 
-class NoRoomLeft(Rule):
-    """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
-
-    id = "A43"
-    title = "The disk is nearly full; no sessions are accepted"
-    means = (
+@alarm_rule(
+    id="A43",
+    title="The disk is nearly full; no sessions are accepted",
+    means=(
         "Opens while less space is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
         "that is less). Sessions are then refused with an explanation; hooks keep them and send them later."
-    )
-    todo = "Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically."
-    every = dt.timedelta(minutes=1)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        if disk.is_short():
-            yield Finding(
-                detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
-                "reserved for what is already stored. No sessions are accepted until there is more space. Nothing is "
-                "lost: hooks keep what they can’t send."
-            )
+    ),
+    todo="Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically.",
+    every=dt.timedelta(minutes=1),
+)
+def no_room_left(_now: dt.datetime) -> Iterable[Finding]:
+    """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
+    if disk.is_short():
+        yield Finding(
+            detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
+            "reserved for what is already stored. No sessions are accepted until there is more space. Nothing is "
+            "lost: hooks keep what they can’t send."
+        )
 
 
 NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
@@ -168,53 +144,54 @@ NAMES: Mapping[Component, str] = {
 }
 
 
-class ProgramStopped(Rule):
-    """A46. A worker that does nothing looks like one that has nothing to do."""
-
-    id = "A46"
-    title = "A part of the site has stopped responding"
-    means = (
+@alarm_rule(
+    id="A46",
+    title="A part of the site has stopped responding",
+    means=(
         "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
         "measured by whoever is watching, once it has watched for a minute without a gap."
-    )
-    todo = LOOK
-    every = dt.timedelta(minutes=1)
-    is_attended = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - told by counters, not by the rows alone
-        return ()
-
-    @staticmethod
-    def told(silent: Iterable[Component]) -> Iterable[Finding]:
-        seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
-        for part in silent:
-            beat_at = seen.get(part)
-            since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
-            yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
+    ),
+    todo=LOOK,
+    every=dt.timedelta(minutes=1),
+    is_attended=True,
+)
+def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
+    """A46. A worker that does nothing looks like one that has nothing to do. See `find_silent`."""
+    return ()
 
 
-class MissedTurns(Rule):
-    """A47. Programs that run, and a job that is not done."""
+def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
+    """A finding for each of these programs, which send no heartbeats."""
+    seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
+    for part in silent:
+        beat_at = seen.get(part)
+        since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
+        yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
 
-    id = "A47"
-    title = "A scheduled job is overdue"
-    means = (
+
+@alarm_rule(
+    id="A47",
+    title="A scheduled job is overdue",
+    means=(
         "Opens when a job hasn’t finished successfully for three of its intervals plus a minute (26 hours for "
         "nightly jobs); not in the first minute after a start or after the machine was suspended."
-    )
-    todo = "Look for the job’s name in the worker’s log: it is failing, or the worker is busy with something else."
-    every = dt.timedelta(minutes=1)
-    is_attended = True
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        for job in periodic.missed(now):
-            why = f" Its last run failed: {job.error}" if job.error else ""
-            yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why} {self.todo}")
+    ),
+    todo="Look for the job’s name in the worker’s log: it is failing, or the worker is busy with something else.",
+    every=dt.timedelta(minutes=1),
+    is_attended=True,
+)
+def missed_turns(now: dt.datetime) -> Iterable[Finding]:
+    """A47. Programs that run, and a job that is not done."""
+    for job in periodic.missed(now):
+        why = f" Its last run failed: {job.error}" if job.error else ""
+        yield Finding(
+            about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why} {missed_turns.todo}"
+        )
 
 
 def standing_still(alarms: Iterable[Alarm]) -> str:
     """Which programs open alarms say stand still, in a few words; empty where none does."""
-    about = {alarm.about for alarm in alarms if alarm.rule == ProgramStopped.id}
+    about = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
     found = [NAMES[part].removeprefix("The ") for part in Component if part in about]
     return f"{' and '.join(found).capitalize()} stand{'s' * (len(found) == 1)} still" if found else ""
 
@@ -301,121 +278,99 @@ def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
     return held.filter(job__leased_until__lte=now - LATE)
 
 
-class StalledVerdicts(RuleOfSessions):
-    """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
-
-    id = "A44"
-    title = "Verdicts are stuck"
-    means = (
+@alarm_rule(
+    id="A44",
+    title="Verdicts are stuck",
+    means=(
         "Opens while sessions wait for a verdict although judge and quota are available: their evidence can’t be "
-        "read, their calls failed JUDGE_MAX_ATTEMPTS times (8 by default), or an answer could not be saved; or an "
-        "earlier version gave up on them for such a reason. One alarm, with their number."
-    )
-    todo = "Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically."
-    page = "admin:quota"
-    every = dt.timedelta(seconds=15)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
-        said = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
-        others = {
-            "failed while others succeeded (parked: retried daily for a week, then with the button)": parked().count(),
-            "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
-            "given up on by an earlier version (the quota page offers to ask again)": given_up().count(),
-        }
-        said += [f"{n} × {words}" for words, n in others.items() if n]
-        total = sum(counts.values()) + sum(others.values())
-        if said:
-            jobs = [*held_back(), *parked(), *given_up()]
-            sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
-            yield Finding(
-                detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(said)}. Their rewards "
-                "stay provisional; nothing is lost.",
-                sessions=tuple(sorted(job.session_id for job in jobs)),
-            )
-
-
-class UnreadableSession(RuleOfSessions):
-    """A45. One session must not stop the others, and whoever stops the readers is worth a look."""
-
-    id = "A45"
-    title = "A session’s evidence crashes its reader"
-    means = "Opens while a session is parked because three processes died reading its evidence."
-    todo = "Look at the session’s transcript and at the log, and report it. “Try them now” is on the quota page."
-    page = "admin:quota"
-    every = dt.timedelta(seconds=15)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        found = dict(quarantined().order_by("pk").values_list("session", "session__external_id"))
-        if found:
-            names = list(found.values())
-            shown = ", ".join(names[:MAX_LISTED])
-            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-            yield Finding(
-                detail=f"{shown}{more}: three processes in a row died while reading the evidence. Everything else goes "
-                "on; this is retried once a day for a week, and the reward stays provisional.",
-                sessions=tuple(found),
-            )
+        "read, three processes died reading it, their calls failed JUDGE_MAX_ATTEMPTS times (8 by default), or an "
+        "answer could not be saved; or an earlier version gave up on them for such a reason. One alarm, with their "
+        "number."
+    ),
+    todo="Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically.",
+    page="admin:quota",
+    every=dt.timedelta(seconds=15),
+    finds_sessions=True,
+)
+def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
+    """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
+    counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
+    reasons = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
+    crashing = list(quarantined().order_by("pk").values_list("session__external_id", flat=True))
+    others = {
+        "failed while others succeeded (parked: retried daily for a week, then with the button)": parked().count(),
+        f"crashed whoever read its evidence three times, and is retried daily ({_first(crashing)})": len(crashing),
+        "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
+        "given up on by an earlier version (the quota page offers to ask again)": given_up().count(),
+    }
+    reasons += [f"{n} × {words}" for words, n in others.items() if n]
+    total = sum(counts.values()) + sum(others.values())
+    if reasons:
+        jobs = [*held_back(), *parked(), *quarantined(), *given_up()]
+        sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
+        yield Finding(
+            detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. Their rewards "
+            "stay provisional; nothing is lost.",
+            sessions=tuple(dict.fromkeys(sorted(job.session_id for job in jobs))),
+        )
 
 
-class ReviewWaits(Rule):
-    """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
-
-    id = "A31"
-    title = "Review is overdue"
-    means = (
+@alarm_rule(
+    id="A31",
+    title="Review is overdue",
+    means=(
         "Opens when a session flagged by a rule has been awaiting review for longer than REVIEW_WAITS_HOURS (48 "
         "hours by default)."
+    ),
+    todo="Open the review queue. The first sessions move the bandit most, and each takes about ten seconds.",
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+    notify_externally=True,
+    page="admin:review",
+)
+def review_waits(now: dt.datetime) -> Iterable[Finding]:
+    """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
+    late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
+    found = (
+        ReviewItem.objects.open()
+        .filter(yours())
+        .aggregate(late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk"))
     )
-    todo = "Open the review queue. The first sessions move the bandit most, and each takes about ten seconds."
-    severity = Severity.ADVISORY
-    every = SOMETIMES
-    notify_externally = True
-    page = "admin:review"
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
-        found = (
-            ReviewItem.objects.open()
-            .filter(yours())
-            .aggregate(late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk"))
+    if found["late"]:
+        wait = "session has" if found["late"] == 1 else "sessions have"
+        answers = ReviewAnswer.objects.filter(yours()).order_by("-created_at")
+        last = answers.values_list("created_at", flat=True).first()
+        reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
+        yield Finding(
+            detail=f"{found['late']} {wait} been awaiting review for more than "
+            f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(found['oldest'])}; {found['n']} are queued. "
+            f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
         )
-        if found["late"]:
-            wait = "session has" if found["late"] == 1 else "sessions have"
-            answers = ReviewAnswer.objects.filter(yours()).order_by("-created_at")
-            last = answers.values_list("created_at", flat=True).first()
-            reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
-            yield Finding(
-                detail=f"{found['late']} {wait} been awaiting review for more than "
-                f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(found['oldest'])}; {found['n']} are queued. "
-                f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
-            )
 
 
-class NoticesFail(Rule):
-    """A32. Who is told that nobody can be told?"""
-
-    id = "A32"
-    title = "A notice could not be delivered"
-    means = "Opens when the latest e-mail or webhook call was given up; closes when one gets through."
-    todo = (
+@alarm_rule(
+    id="A32",
+    title="A notice could not be delivered",
+    means="Opens when the latest e-mail or webhook call was given up; closes when one gets through.",
+    todo=(
         "Mend the channel on the notices page, which shows what it answered, and send a test. One from the environment "
         "is changed there, with a restart."
-    )
-    severity = Severity.ADVISORY
-    every = SOMETIMES
-    page = "admin:notices"
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
-        in_use = Q(to=None) | Q(to__state=ChannelState.ON)
-        done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
-        last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
-        for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
-            yield Finding(
-                about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
-                detail=f"“{notice.subject}” did not arrive by {notice.by_words}, and was given up after "
-                f"{notice.attempts} attempts: {notice.last_error}",
-            )
+    ),
+    severity=Severity.ADVISORY,
+    every=SOMETIMES,
+    page="admin:notices",
+)
+def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
+    """A32. Who is told that nobody can be told?"""
+    in_use = Q(to=None) | Q(to__state=ChannelState.ON)
+    done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
+    last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
+    for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
+        yield Finding(
+            about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
+            detail=f"“{notice.subject}” did not arrive by {notice.by_words}, and was given up after "
+            f"{notice.attempts} attempts: {notice.last_error}",
+        )
 
 
 USUAL = 0.05
@@ -466,32 +421,33 @@ class Lacking:
     missing: Mapping[str, int]
 
 
-class Incomplete(Rule):
-    """A field that one harness stops sending would go unnoticed: nothing fails, there is only less to learn from."""
+def incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
+    whose, _, name = about.rpartition(": ")
+    rows = [row for row in _lacking(now) if whose in (row.agent, _whose(row))]
+    if name not in FIELDS or not rows:
+        return ()
+    missing = _counted(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
+    if whose != rows[0].agent:
+        missing = missing.filter(harness__name=rows[0].harness)
+    return list(missing.order_by("ended_at", "pk").values_list("pk", flat=True))
 
-    id = "A12"
-    title = "Sessions arrive without required fields"
-    means = (
+
+@alarm_rule(
+    id="A12",
+    title="Sessions arrive without required fields",
+    means=(
         f"Opens when more than {100 * USUAL:.0f} % of an agent’s sessions in seven days (overall, or with one "
         "harness) lack a category, harness or model, beyond chance (p < .001): for example the first three of "
         "all, 6 of 20, or 14 of 100. Sessions ended by infrastructure don’t count."
-    )
-    todo = "Have the agent send the field."
-    severity = Severity.ADVISORY
-    every = dt.timedelta(hours=1)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        return find_lacking(_lacking(now))
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
-        whose, _, name = about.rpartition(": ")
-        rows = [row for row in _lacking(now) if whose in (row.agent, _whose(row))]
-        if name not in FIELDS or not rows:
-            return ()
-        missing = _counted(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
-        if whose != rows[0].agent:
-            missing = missing.filter(harness__name=rows[0].harness)
-        return list(missing.order_by("ended_at", "pk").values_list("pk", flat=True))
+    ),
+    todo="Have the agent send the field.",
+    severity=Severity.ADVISORY,
+    every=dt.timedelta(hours=1),
+    list_sessions=incomplete_sessions,
+)
+def incomplete(now: dt.datetime) -> Iterable[Finding]:
+    """A field that one harness stops sending would go unnoticed: nothing fails, there is only less to learn from."""
+    return find_lacking(_lacking(now))
 
 
 def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:

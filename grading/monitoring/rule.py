@@ -1,18 +1,17 @@
-"""What a validity rule is: a small class that looks at the rows and says what it found, in words."""
+"""What an alarm rule is: a function that reads rows and returns findings, with the texts that people see."""
 
 import datetime as dt
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any
 
-# How often a rule looks that nobody waits for.
+# How often a rule runs that nobody waits for.
 SOMETIMES = dt.timedelta(minutes=10)
 
 
 class Severity(StrEnum):
-    """An alarm stands on every page until somebody acknowledges it; an advisory only on the page of alarms."""
+    """An alarm is shown on every page until somebody acknowledges it, an advisory only on the alarms page."""
 
     ALARM = "alarm"
     ADVISORY = "advisory"
@@ -30,41 +29,51 @@ class Finding:
     sessions: tuple[int, ...] = ()
 
 
-class Rule(ABC):
-    """One rule. `title` is its headline, `means` says when it raises (window and threshold), `todo` what a person does
-    and `page` where. `notify_externally`: whether an advisory, too, is told outside the site.
+Find = Callable[[dt.datetime], Iterable[Finding]]
 
-    `every`: how often it looks; None means whenever an answer of a judge was recorded, a session that moved a flag, or,
-    every few seconds, any other, so such a rule may ask only a few indexed queries. A `nightly` one takes long: it
-    looks once a day, from a task of its own. One that `is_attended` the heartbeats' threads look by, for it is about
-    the programs that call the others.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """An alarm rule: `find` returns what holds at a moment, nothing where all is well.
+
+    `title` is its headline, `means` says when it opens an alarm (window and threshold), `todo` what a person does and
+    `page` where. `notify_externally`: whether an advisory, too, is sent by e-mail and webhook.
+
+    `every`: how often it runs; None means whenever an answer of a judge or a session that moved a flag was recorded,
+    and every few seconds, so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs
+    once a day, outside a transaction. One that `is_attended` is run by the threads that send heartbeats, because it is
+    about the programs that run the others.
+
+    `finds_sessions`: whether its findings name their sessions. A rule that would have to work for them has
+    `list_sessions` instead, from what an alarm is about to their keys in order of time.
     """
 
-    id: ClassVar[str]
-    title: ClassVar[str]
-    means: ClassVar[str]
-    todo: ClassVar[str] = "Read what it found, fix that, then acknowledge the alarm."
-    page: ClassVar[str] = "admin:alarms"
-    severity: ClassVar[Severity] = Severity.ALARM
-    every: ClassVar[dt.timedelta | None] = None
-    nightly: ClassVar[bool] = False
-    is_attended: ClassVar[bool] = False
-    notify_externally: ClassVar[bool] = False
+    id: str
+    title: str
+    means: str
+    find: Find
+    todo: str = "Read what it found, fix that, then acknowledge the alarm."
+    page: str = "admin:alarms"
+    severity: Severity = Severity.ALARM
+    every: dt.timedelta | None = None
+    nightly: bool = False
+    is_attended: bool = False
+    notify_externally: bool = False
+    finds_sessions: bool = False
+    list_sessions: Callable[[str, dt.datetime], Sequence[int]] | None = None
 
-    @abstractmethod
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        """What holds at `now`; nothing where all is well."""
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - a rule may not know any
-        """The keys of the sessions that an alarm about that was found in, in order of time; none where it can't say."""
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        """The keys of the sessions behind an alarm, in order of time; empty if the rule can't name them."""
+        if self.list_sessions is not None:
+            return self.list_sessions(about, now)
+        if self.finds_sessions:
+            return next((finding.sessions for finding in self.find(now) if finding.about == about), ())
         return ()
 
 
-class RuleOfSessions(Rule):
-    """A rule whose findings name their sessions."""
-
-    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
-        return next((found.sessions for found in self.look(now) if found.about == about), ())
+def alarm_rule(**fields: Any) -> Callable[[Find], Rule]:
+    """Make a rule with these fields of the function that finds what it is about."""
+    return lambda find: Rule(find=find, **fields)
 
 
 def stamp(moment: dt.datetime) -> str:

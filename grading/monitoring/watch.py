@@ -10,97 +10,91 @@ from django.utils import timezone
 
 from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
-from grading.monitoring.agents import LoneAgent, UnusedDecisions
 from grading.monitoring.alarms import close, keep, put_name_on, state
-from grading.monitoring.arms import DrainedArm, StarvedArm
-from grading.monitoring.collapse import Collapse
-from grading.monitoring.drift import Drift
+from grading.monitoring.arms import drained_arm, lone_agent, silent_failure, starved_arm, unheard_arm, unused_decisions
 from grading.monitoring.flag_rule import FlagRule, flagged
 from grading.monitoring.flags import FLAG_RULES, GRADED_BY_A_PERSON, inspect_flags, restore_flags
 from grading.monitoring.judges import (
-    CanaryChanged,
-    JudgeOut,
-    LeftUnasked,
-    Monoculture,
-    Unattended,
-    Uncalibrated,
-    Unforeseen,
-    UnlikeLevels,
-    Unresolving,
-    WastedJudging,
+    canary_changed,
+    judge_out,
+    monoculture,
+    unattended,
+    uncalibrated,
+    unforeseen,
+    unlike_levels,
+    unresolving,
+    wasted_judging,
 )
 from grading.monitoring.operation import (
-    BucketsDiffer,
-    DamagedEvidence,
-    Incomplete,
-    MissedTurns,
-    NoRoomLeft,
-    NoticesFail,
-    ProgramStopped,
-    ReviewWaits,
-    StalledVerdicts,
-    StatesDiffer,
-    UnreadableSession,
+    damaged_evidence,
+    incomplete,
+    missed_turns,
+    no_room_left,
+    notices_fail,
+    program_stopped,
+    review_waits,
+    stalled_verdicts,
+    sums_differ,
 )
-from grading.monitoring.rule import Finding, Rule, stamp
-from grading.monitoring.silence import SilentFailure, UnheardArm
+from grading.monitoring.rewards import collapse, drift
+from grading.monitoring.rule import Finding, Rule, alarm_rule, stamp
 
 logger = logging.getLogger(__name__)
 
 
-class SilentRule(Rule):
-    """A29. Who watches the watch."""
-
-    id = "A29"
-    title = "A rule has stopped running"
-    means = "Opens when a scheduled rule has missed two of its runs plus ten minutes."
-    grace = dt.timedelta(minutes=10)
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        for run in RuleRun.objects.order_by("rule"):
-            rule = RULES.get(run.rule)
-            if rule is not None and rule.every is not None and run.ran_at < now - 2 * rule.every - self.grace:
-                yield Finding(
-                    about=rule.id,
-                    detail=f"{rule.id} ({rule.title}) last looked {stamp(run.ran_at)}. The sweep is not running, or "
-                    "the rule fails: look whether the worker and its clock are up, and into the log.",
-                )
+GRACE = dt.timedelta(minutes=10)
 
 
-_ALL: tuple[Rule, ...] = (
-    *FLAG_RULES,
-    JudgeOut(),
-    WastedJudging(),
-    SilentFailure(),
-    UnheardArm(),
-    Collapse(),
-    Drift(),
-    Incomplete(),
-    Monoculture(),
-    Unforeseen(),
-    Unresolving(),
-    UnlikeLevels(),
-    LeftUnasked(),
-    SilentRule(),
-    Uncalibrated(),
-    ReviewWaits(),
-    NoticesFail(),
-    BucketsDiffer(),
-    StatesDiffer(),
-    Unattended(),
-    UnusedDecisions(),
-    LoneAgent(),
-    NoRoomLeft(),
-    StalledVerdicts(),
-    UnreadableSession(),
-    ProgramStopped(),
-    MissedTurns(),
-    DamagedEvidence(),
-    CanaryChanged(),
-    StarvedArm(),
-    DrainedArm(),
+@alarm_rule(
+    id="A29",
+    title="A rule has stopped running",
+    means="Opens when a scheduled rule has missed two of its runs plus ten minutes.",
 )
-RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
+def silent_rule(now: dt.datetime) -> Iterable[Finding]:
+    """A29. Who watches the watch."""
+    for run in RuleRun.objects.order_by("rule"):
+        silent = RULES.get(run.rule)
+        if silent is not None and silent.every is not None and run.ran_at < now - 2 * silent.every - GRACE:
+            yield Finding(
+                about=silent.id,
+                detail=f"“{silent.title}” last ran {stamp(run.ran_at)}. The sweep is not running, or the rule fails: "
+                "check that worker and scheduler are up, and read the log.",
+            )
+
+
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for rule in (
+        *FLAG_RULES,
+        judge_out,
+        wasted_judging,
+        silent_failure,
+        unheard_arm,
+        collapse,
+        drift,
+        incomplete,
+        monoculture,
+        unforeseen,
+        unresolving,
+        unlike_levels,
+        silent_rule,
+        uncalibrated,
+        review_waits,
+        notices_fail,
+        sums_differ,
+        unattended,
+        unused_decisions,
+        lone_agent,
+        no_room_left,
+        stalled_verdicts,
+        program_stopped,
+        missed_turns,
+        damaged_evidence,
+        canary_changed,
+        starved_arm,
+        drained_arm,
+    )
+}
 
 
 def inspect(session: Session, *, alarms: bool = True) -> bool:
@@ -125,7 +119,7 @@ def refresh(now: dt.datetime | None = None) -> None:
     now = now or timezone.now()
     flags = flagged(now)
     rules = [rule for rule in RULES.values() if rule.every is None]
-    state({r: r.told(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.look(now) for r in rules}, now)
+    state([(r, r.find_in(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.find(now)) for r in rules], now)
 
 
 def acknowledge(alarm: Alarm, user: User) -> bool:
@@ -169,6 +163,7 @@ def watch(now: dt.datetime | None = None) -> None:
                     keep([rule], now)
         except Exception:
             logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
+    Alarm.objects.filter(resolved_at=None).exclude(rule__in=RULES).update(resolved_at=now)
     refresh(now)
 
 

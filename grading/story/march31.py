@@ -25,7 +25,7 @@ from grading.judging.allowance import quota
 from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.review import Answer
-from grading.monitoring.doubts import Repeated
+from grading.monitoring.sessions import repeated
 from grading.review import answers
 from grading.review.corrections import AlreadyUndone
 from grading.review.seen import persons_grade
@@ -43,7 +43,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECONDS = 5.0
 # So often it is tried to record that a step was pressed, and so long in between.
 MAX_TRIES, SECONDS_BETWEEN_TRIES = 50, 0.1
-WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, Repeated.id)
+WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, repeated.id)
 # The session whose log the others came with. It stays when the others are erased, so the next time it has a number.
 OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minutes=50)
 

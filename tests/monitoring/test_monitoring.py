@@ -327,63 +327,61 @@ def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
 HOURLY = dt.timedelta(hours=1)
 
 
-class Said(monitoring.Rule):
-    """A rule that says what it is told to, or breaks."""
+class Finder:
+    """Finds what a test wants, or fails."""
 
-    id, title, means, every = "T1", "Told", "When told", HOURLY
+    def __init__(self, *about: str, fails: bool = False) -> None:
+        self.about, self.fails, self.runs = about, fails, 0
 
-    def __init__(self, *about: str, breaks: bool = False) -> None:
-        self.about, self.breaks, self.looks = about, breaks, 0
-
-    def look(self, now):
-        self.looks += 1
-        if self.breaks:
-            raise RuntimeError("a rule that breaks")
+    def __call__(self, now):
+        self.runs += 1
+        if self.fails:
+            raise RuntimeError("a rule that fails")
         return [Finding(about=name, detail=f"{name} is odd") for name in self.about]
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """Puts a rule among the site's."""
+def add_rule(monkeypatch):
+    """Adds a rule to the site's."""
 
-    def put(rule):
+    def add(find, rule_id="T1", **fields):
+        rule = monitoring.Rule(id=rule_id, title="Test", means="Always", find=find, every=HOURLY, **fields)
         monkeypatch.setitem(monitoring.RULES, rule.id, rule)
         return rule
 
-    return put
+    return add
 
 
-def test_a_nightly_rule_that_fails_stops_none_of_the_others(told):
-    broken, other = Said(breaks=True), Said()
-    other.id = "T2"
-    for rule in (broken, other):
-        rule.nightly = True
-        told(rule)
+def test_a_nightly_rule_that_fails_stops_none_of_the_others(add_rule):
+    broken, other = Finder(fails=True), Finder()
+    add_rule(broken, nightly=True)
+    add_rule(other, "T2", nightly=True)
     monitoring.watch_at_night()
-    assert (broken.looks, other.looks) == (1, 1)
+    assert (broken.runs, other.runs) == (1, 1)
     assert list(RuleRun.objects.filter(rule__startswith="T").values_list("rule", flat=True)) == ["T2"]
 
 
-def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(told):
-    rule, now = told(Said()), timezone.now()
-    for minutes, looks in ((0, 1), (1, 1), (59, 1), (60, 2), (61, 2), (300, 3)):
+def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(add_rule):
+    finder, now = Finder(), timezone.now()
+    add_rule(finder)
+    for minutes, runs in ((0, 1), (1, 1), (59, 1), (60, 2), (61, 2), (300, 3)):
         monitoring.watch(now + dt.timedelta(minutes=minutes))
-        assert rule.looks == looks
+        assert finder.runs == runs
 
 
-def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(told):
-    now = timezone.now()
-    told(Said())
+def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(add_rule):
+    now, finder = timezone.now(), Finder()
+    add_rule(finder)
     monitoring.watch(now)
-    rule = told(Said(breaks=True))
+    finder.fails = True
     Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
     for minutes in (60, 61, 62):
         monitoring.watch(now + dt.timedelta(minutes=minutes))
-    assert rule.looks == 3
+    assert finder.runs == 4
     assert monitoring.open_alarms().get().rule == "A2"
     monitoring.watch(now + dt.timedelta(minutes=131))
     silent = monitoring.open_alarms().get(rule="A29")
-    assert (silent.about, "T1 (Told) last looked" in silent.detail) == ("T1", True)
+    assert (silent.about, "“Test” last ran" in silent.detail) == ("T1", True)
 
 
 def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site):
@@ -396,17 +394,18 @@ def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site)
         assert not monitoring.open_alarms().exists()
 
 
-def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(site, told):
-    rule, rita = told(Said("one")), site.person("rita", "reviewer")
+def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(site, add_rule):
+    finder, rita = Finder("one"), site.person("rita", "reviewer")
+    rule = add_rule(finder)
     keep([rule], timezone.now())
     assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
-    rule.about = ("one", "two")
+    finder.about = ("one", "two")
     keep([rule], timezone.now())
     assert set(monitoring.open_alarms().values_list("about", "acknowledged_by__username")) == {
         ("one", "rita"),
         ("two", None),
     }
-    rule.about = ("two",)
+    finder.about = ("two",)
     keep([rule], timezone.now())
     assert monitoring.open_alarms().get().about == "two"
 

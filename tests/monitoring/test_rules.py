@@ -15,11 +15,9 @@ from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Arm
 from grading import monitoring, review
 from grading.models import Flag, Grade, Session
-from grading.monitoring.collapse import Collapse
-from grading.monitoring.disagreement import Disagreement
-from grading.monitoring.doubts import Repeated
-from grading.monitoring.drift import Drift
-from grading.monitoring.operation import Incomplete
+from grading.monitoring.operation import incomplete
+from grading.monitoring.rewards import collapse, disagreement, drift
+from grading.monitoring.sessions import repeated
 from grading.reward import rewards
 from grading.vocabulary import Source, Status
 from tests.casts import logs
@@ -130,14 +128,14 @@ def test_the_third_in_seven_days_is_an_alarm_about_the_agent(site):
 
 
 def look(rule):
-    return {finding.about: finding.detail for finding in rule.look(timezone.now())}
+    return {finding.about: finding.detail for finding in rule.find(timezone.now())}
 
 
 def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy(site):
     for _ in range(3):
-        assert look(Incomplete()) == {}
+        assert look(incomplete) == {}
         site.session(None, model="opus")
-    found = look(Incomplete())
+    found = look(incomplete)
     assert list(found) == ["bob: category"]
     assert found["bob: category"].startswith("3 of 3 sessions of bob in seven days came without a category")
     assert "Add a rule under Settings, Categories" in found["bob: category"]
@@ -146,9 +144,9 @@ def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy(site)
 def test_a_few_missing_fields_among_many_are_usual(site):
     for n in range(20):
         site.session(model="" if n < 5 else "opus")
-    assert look(Incomplete()) == {}
+    assert look(incomplete) == {}
     site.session(model="", harness=None)
-    assert list(look(Incomplete())) == ["bob: model"]
+    assert list(look(incomplete)) == ["bob: model"]
 
 
 def test_one_harness_of_an_agent_that_stops_sending_a_field_is_named(site):
@@ -156,14 +154,14 @@ def test_one_harness_of_an_agent_that_stops_sending_a_field_is_named(site):
         site.session(model="opus", harness="gptme")
         if n < 3:
             site.session(model="", harness="codex")
-    assert list(look(Incomplete())) == ["bob with codex: model"]
+    assert list(look(incomplete)) == ["bob with codex: model"]
 
 
 def test_what_infrastructure_ended_and_what_is_long_ago_need_say_nothing(site):
     for _ in range(5):
         site.session(model="", outcome="infrastructure", outcome_reason="no answer")
         site.session(model="", ago=8 * DAY)
-    assert look(Incomplete()) == {}
+    assert look(incomplete) == {}
 
 
 # --- collapse ---------------------------------------------------------------------------------------------------------
@@ -206,11 +204,11 @@ def several(site, values, **fields):
 
 def test_thirty_rewards_all_alike_are_told(site):
     several(site, [0.5] * 29)
-    assert look(Collapse()) == {}
+    assert look(collapse) == {}
     several(site, [0.51])
-    assert "The last 30 rewards, of 4 categories, are all between 0.50 and 0.51" in look(Collapse())["all alike"]
+    assert "The last 30 rewards, of 4 categories, are all between 0.50 and 0.51" in look(collapse)["all alike"]
     several(site, [0.8])
-    assert look(Collapse()) == {}
+    assert look(collapse) == {}
 
 
 def test_categories_that_differed_and_do_not_any_more_are_told(site):
@@ -219,7 +217,7 @@ def test_categories_that_differed_and_do_not_any_more_are_told(site):
         for place, arm in enumerate(ARMS):
             level = 0.3 + 0.15 * place if n < 22 else 0.5
             settled(site, chance.gauss(level, 0.05), arm=arm, ago=(36 - n) / 3 * DAY, source=Source.TRAJECTORY)
-    found = look(Collapse())
+    found = look(collapse)
     assert list(found) == ["levelled"]
     assert found["levelled"].startswith("4 categories differed by 0.1")
 
@@ -228,25 +226,25 @@ def test_what_holds_scores_down_at_one_number_is_no_finding():
     judge = {"source": Source.JUDGE, "value": 0.6, "model": "m"}
     caps = [{"why": "reached: partial", "most": 0.6}]
     add_graded((ARMS[n % 4], NOON, [judge | {"evidence": {"mean": 0.6 + n / 1000, "caps": caps}}]) for n in range(100))
-    assert look(Collapse()) == {}
+    assert look(collapse) == {}
 
 
 def test_eleven_zeros_are_told_as_zeros(site):
     several(site, [0.4, *[0.0] * 11])
-    assert list(look(Collapse())) == ["zeros"]
+    assert list(look(collapse)) == ["zeros"]
 
 
 def test_a_number_that_makes_up_fifteen_percent_is_told():
     values = [n / 100 if n < 85 else 0.755 for n in range(100)]
     add_graded(("code", NOON, [{"source": Source.JUDGE, "value": value, "model": "m"}]) for value in values)
-    assert look(Collapse())["judge"].startswith("15 of 100 grades of the judge in seven days are 0.76, exactly: 15 %")
+    assert look(collapse)["judge"].startswith("15 of 100 grades of the judge in seven days are 0.76, exactly: 15 %")
 
 
 @pytest.mark.parametrize("view", ["looked", "failed", "facts"])
 def test_the_numbers_of_views_that_are_constants_are_no_finding(view):
     grade = {"source": Source.TRAJECTORY, "value": 0.35, "evidence": {"view": view}}
     add_graded([("code", NOON, [grade])] * 120)
-    assert look(Collapse()) == {}
+    assert look(collapse) == {}
 
 
 def test_sessions_that_looked_and_floors_are_not_alike(site):
@@ -254,7 +252,7 @@ def test_sessions_that_looked_and_floors_are_not_alike(site):
         site.session(ARMS[n % 4], ended_at=NOON).graded(Source.TRAJECTORY, 0.35, evidence={"view": "looked"}).settle()
     for n in range(32):
         rewards.settle(site.session(ARMS[n % 4], ended_at=NOON).session)
-    assert look(Collapse()) == {}
+    assert look(collapse) == {}
 
 
 # --- disagreement -----------------------------------------------------------------------------------------------------
@@ -352,7 +350,7 @@ def history(site, lost, *, days=40, rubric="abcdef"):
 
 def test_a_slice_whose_difference_drifts_is_told(site):
     history(site, 0.35)
-    found = look(Disagreement())
+    found = look(disagreement)
     assert [about.split(" · ")[0] for about in found] == ["claude-code × code"]
     (said,) = found.values()
     assert "the judge is 0.41 above the trajectory on average" in said
@@ -361,12 +359,12 @@ def test_a_slice_whose_difference_drifts_is_told(site):
 
 def test_where_nothing_changes_no_slice_is_told(site):
     history(site, 0.0)
-    assert look(Disagreement()) == {}
+    assert look(disagreement) == {}
 
 
 def test_another_rubric_begins_another_series(site):
     history(site, 0.35, rubric="b" * 64)
-    assert look(Disagreement()) == {}
+    assert look(disagreement) == {}
 
 
 def calibrate():
@@ -402,9 +400,9 @@ def judged(site, n, levels, *, first_day, seed, model="m"):
 
 def test_a_drift_names_its_cell(site):
     judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
-    assert look(Drift()) == {}
+    assert look(drift) == {}
     judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.6)}, first_day=20, seed=2)
-    found = look(Drift())
+    found = look(drift)
     assert list(found) == ["claude-code × opus × code"]
     assert "0.40 on average since" in found["claude-code × opus × code"]
     assert "where 0.69 was usual" in found["claude-code × opus × code"]
@@ -413,7 +411,7 @@ def test_a_drift_names_its_cell(site):
 def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
     judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
     judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.3)}, first_day=20, seed=2, model="other")
-    found = look(Drift())
+    found = look(drift)
     assert list(found) == ["another judge"]
     assert "The judge changed too (m, rubric abcd; now other, rubric abcd)" in found["another judge"]
     assert "1 more moved with it" in found["another judge"]
@@ -421,9 +419,9 @@ def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
 
 def test_a_mix_shift_is_told_as_that(site):
     judged(site, 600, {"code": (8, 0.8), "infra": (2, 0.4)}, first_day=60, seed=1)
-    assert look(Drift()) == {}
+    assert look(drift) == {}
     judged(site, 300, {"code": (2, 0.8), "infra": (8, 0.4)}, first_day=30, seed=2)
-    found = look(Drift())
+    found = look(drift)
     assert list(found) == ["all sessions"]
     assert "The mix of work shifted" in found["all sessions"]
 
@@ -431,7 +429,7 @@ def test_a_mix_shift_is_told_as_that(site):
 def test_nobody_can_tell_where_the_work_is_new(site):
     judged(site, 600, {"code": (8, 0.8), "infra": (2, 0.7)}, first_day=60, seed=1)
     judged(site, 300, {"news": (8, 0.4), "triage": (2, 0.4)}, first_day=30, seed=2)
-    assert "can’t be told" in look(Drift())["all sessions"]
+    assert "can’t be told" in look(drift)["all sessions"]
 
 
 # --- the page of an alarm ---------------------------------------------------------------------------------------------
@@ -449,8 +447,8 @@ def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(site, cl
         site.upload(f"s{n}", logs.claude("operator", logs.COMMIT, padding=6_000 + n))
     page = page_of(site, client, "A5")
     assert "3 sessions of bob in seven days came with files already submitted for another session" in page
-    assert Repeated.todo in page
-    assert Repeated.means in page
+    assert repeated.todo in page
+    assert repeated.means in page
     for session in Session.objects.all():
         assert f'href="{session.get_absolute_url()}"' in page
     assert "The log belongs to session operator, not to this one" in page

@@ -62,7 +62,7 @@ def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
     job.refresh_from_db()
     assert job.state == JobState.PARKED
     judging.sweep()
-    (alarm,) = alarms("A45")
+    (alarm,) = alarms("A44")
     assert job.session.external_id in alarm.detail
 
 

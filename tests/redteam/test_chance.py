@@ -23,7 +23,7 @@ from grading import intake, monitoring
 from grading.intake.first_word import Speaker
 from grading.models import Alarm, ApiToken, Flag, RuleRun, Session, SessionShares
 from grading.models.agents import TokenScope
-from grading.monitoring.agents import UnusedDecisions
+from grading.monitoring.arms import unused_decisions
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
 from tests.casts import logs
@@ -160,7 +160,7 @@ def test_decisions_ground_online_stop_at_eight_and_are_told(eve):
             for row in Selection.objects.filter(decision_id__startswith=f"d-{day}-", arm__name="infra"):
                 selection.complete(row, observation=f"o-{row.pk}", executed_arm="infra", now=row.created)
                 used += 1
-            if list(UnusedDecisions().look(timezone.now())):
+            if list(unused_decisions.find(timezone.now())):
                 break
         monitoring.watch()
     assert used <= 12

@@ -14,7 +14,7 @@ from grading.intake import erasing, regrading
 from grading.judging import recomputing
 from grading.models import Alarm, Evidence, Flag, Grade, JudgeJob, ReviewItem, Session
 from grading.models.judging import JobState, Purpose
-from grading.monitoring.judges import WastedJudging
+from grading.monitoring.judges import wasted_judging
 from grading.reward import rewards
 from grading.reward.decide import GradeView, decide
 from grading.reward.rereading import why_again
@@ -198,7 +198,7 @@ def test_readings_go_after_everything_else_that_waits(site, sim):
 
 def test_readings_are_no_waste(site, sim):
     read(site, sim, 0.1, 0.15, 0.1)
-    assert list(WastedJudging().look(timezone.now())) == []
+    assert list(wasted_judging.find(timezone.now())) == []
 
 
 def test_erasing_a_session_takes_its_readings_along(site, sim):

@@ -70,20 +70,20 @@ def test_a_session_settled_again_to_the_same_end_is_not_written_again(site):
 
 
 def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right(site):
-    """I56, broken rows that a repair skips: alarm (A49). Rows are compared with the rewards."""
+    """I56, broken rows that a repair skips: alarm (A33). Rows are compared with the rewards."""
     sessions = [graded(site, journal=0.3) for _number in range(3)]
     tasks.at_night()
-    assert not monitoring.open_alarms().filter(rule="A49").exists()
+    assert not monitoring.open_alarms().filter(rule="A33").exists()
     Session.objects.filter(pk=sessions[0].pk).update(reward_value=0.9, open_flags=2)
     Session.objects.filter(pk=sessions[1].pk).update(settlement=None)
     tasks.at_night()
-    detail = monitoring.open_alarms().get(rule="A49").detail
-    assert detail.startswith("2 sessions have a wrong state")
+    detail = monitoring.open_alarms().get(rule="A33").detail
+    assert detail.startswith("Sessions that lists show wrongly: 2.")
     assert f"session {sessions[0].pk}: reward_value, open_flags; session {sessions[1].pk}: settlement_id" in detail
     assert "`manage.py rebuild --repair`" in detail
     call_command("rebuild", repair=True, verbosity=0)
     tasks.at_night()
-    assert not monitoring.open_alarms().filter(rule="A49").exists()
+    assert not monitoring.open_alarms().filter(rule="A33").exists()
 
 
 def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights(site):

@@ -1,6 +1,7 @@
 """The page of one alarm: every rule has one, with what its sessions did to the bandits and what can be done."""
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 import time_machine
@@ -10,7 +11,7 @@ from django.utils.html import escape
 from bandit.selection import posterior_of
 from grading import monitoring
 from grading.models import Alarm, Session
-from grading.monitoring.agents import LoneAgent
+from grading.monitoring.arms import lone_agent
 from grading.screens.alarms import reach
 from tests.bandit.helpers import policy
 from tests.casts import desk as desk_cast
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def found(monkeypatch) -> list[int]:
     """The keys of the sessions that A41 names; fill it."""
     keys: list[int] = []
-    monkeypatch.setattr(LoneAgent, "sessions", lambda _rule, _about, _now: keys)
+    monkeypatch.setitem(monitoring.RULES, "A41", replace(lone_agent, list_sessions=lambda _about, _now: keys))
     return keys
 
 

@@ -14,14 +14,14 @@ from django.conf import settings
 
 from grading.models import Alarm
 from grading.monitoring.notices.webhook import opener
-from grading.monitoring.operation import MissedTurns, ProgramStopped
+from grading.monitoring.operation import missed_turns, program_stopped
 
 logger = logging.getLogger(__name__)
 
 
 def call() -> bool:
     """Call DEADMAN_URL, if it is set and every program does its work; whether the call arrived."""
-    stands_still = Alarm.objects.filter(rule__in=[ProgramStopped.id, MissedTurns.id], resolved_at=None)
+    stands_still = Alarm.objects.filter(rule__in=[program_stopped.id, missed_turns.id], resolved_at=None)
     if not settings.DEADMAN_URL or stands_still.exists():
         return False
     request = Request(settings.DEADMAN_URL, headers={"User-Agent": "gradingsite"})  # noqa: S310 - http(s) only
