@@ -1,7 +1,5 @@
 """The quota that a judge's provider grants, each change of its state, and the operators' policy for spending it."""
 
-from enum import StrEnum
-
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -9,19 +7,28 @@ from django.db.models import Q
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of, unit_interval
-from grading.vocabulary import Reason
+from grading.vocabulary import LabelledEnum, Reason
 
 
-class QuotaState(StrEnum):
+class QuotaState(LabelledEnum):
+    """Whether a judge can be called. The labels are what every page, alarm and message calls the state."""
+
     OPEN = "open"
-    PACING = "pacing"
-    EXHAUSTED = "exhausted"
+    PACING = "pacing", "paced"
+    EXHAUSTED = "exhausted", "out"
     MISCONFIGURED = "misconfigured"
     PAUSED = "paused"
 
 
 # In these states nothing is sent, except a probe while the quota is exhausted.
 CLOSED_STATES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED, QuotaState.PAUSED)
+
+
+def state_words(state: str, reason: str) -> str:
+    """A state for people, in lower case; a spent budget is told from the provider's quota."""
+    if state == QuotaState.EXHAUSTED and reason == Reason.BUDGET_SPENT:
+        return "budget spent"
+    return QuotaState(state).words
 
 
 class QuotaQuerySet(models.QuerySet["Quota"]):
@@ -57,6 +64,10 @@ class Quota(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model}: {self.state}"
+
+    @property
+    def words(self) -> str:
+        return state_words(self.state, self.reason)
 
     @property
     def is_out(self) -> bool:

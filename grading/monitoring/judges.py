@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -29,7 +30,7 @@ from grading.models import (
 )
 from grading.models.canary import Canary
 from grading.models.grades import GradeQuerySet
-from grading.models.judging import AttemptOutcome, JobState
+from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
@@ -120,16 +121,25 @@ NOT_CALLED = ", not called"
 
 
 def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
-    """The sessions that were settled since the outage began, and wait for a verdict."""
+    """The sessions that were settled since the outage began and wait for a verdict, or for a second judge's opinion."""
     about = about.removesuffix(NOT_CALLED)
-    since = next((quota.changed_at for quota in Quota.objects.out() if about_quota(quota) == about), None)
-    if since is None:
+    outages = [(quota.model, quota.changed_at) for quota in Quota.objects.out() if about_quota(quota) == about]
+    if not outages:
         failing = {**_lately(now), **_waiting(now)}
-        began = [row["since"] for judge, rows in failing.items() if about_judge(judge) == about for row in rows]
-        since = min(began, default=None)
-    if since is None:
+        outages = [
+            (row["model"], row["since"])
+            for judge, rows in failing.items()
+            if about_judge(judge) == about
+            for row in rows
+        ]
+    if not outages:
         return ()
-    waiting = Session.objects.yours().filter(reward_final=False, settlement__created_at__gte=since)
+    model, since = min(outages, key=itemgetter(1))
+    waiting = Session.objects.yours().filter(settlement__created_at__gte=since)
+    if model == settings.JUDGE_SECOND_MODEL != settings.JUDGE_MODEL:
+        waiting = waiting.filter(pk__in=JudgeJob.objects.open().filter(purpose=Purpose.SECOND).values("session"))
+    else:
+        waiting = waiting.filter(reward_final=False)
     return list(waiting.order_by("ended_at", "pk").values_list("pk", flat=True))
 
 
@@ -151,12 +161,10 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
     for quota in out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
             reason = Reason(quota.reason)
-            until = "until it is fixed" if quota.until is None else f"until {stamp(quota.until)}"
-            if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
-                until = f"asked again {stamp(quota.until)}"
-            state = f"{quota.model}: {reason.words or 'it can’t be called'}, since {stamp(quota.changed_at)}, {until}."
+            state = f"{quota.model} is {quota.words}{_until(quota)}, since {stamp(quota.changed_at)}."
+            why = f"{reason.words}." if reason.words else ""
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
-            parts = (state, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
+            parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
             yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
         if detail := _not_called(quota, now):
             yield Finding(about=about_quota(quota) + NOT_CALLED, detail=detail)
@@ -175,6 +183,14 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
         yield Finding(about=about_judge(judge), detail=detail)
 
 
+def _until(quota: Quota) -> str:
+    if quota.state == QuotaState.PAUSED:
+        return " until somebody resumes it"
+    if quota.until is None:
+        return " until it is fixed"
+    return f"{', asked again' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
+
+
 def _not_called(quota: Quota, now: dt.datetime) -> str:
     """That a quota is believed gone for days, though nobody asked: is it the key that is paid for?"""
     since = now - NOT_CALLED_FOR
@@ -186,7 +202,7 @@ def _not_called(quota: Quota, now: dt.datetime) -> str:
         return ""
     wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     return (
-        f"{quota.model} has been {quota.state} since {stamp(quota.changed_at)} and hasn’t been called for three days, "
+        f"{quota.model} has been {quota.words} since {stamp(quota.changed_at)} and hasn’t been called for three days, "
         f"while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, and "
         "the limit, you are paying for, then probe now on the quota page."
     )

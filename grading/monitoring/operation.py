@@ -64,7 +64,7 @@ def sums_differ(now: dt.datetime) -> Iterable[Finding]:
     }
     for words, wrong in differences.items():
         if wrong:
-            yield Finding(about=words, detail=f"{words}: {len(wrong):,}. {_first(wrong)}. {sums_differ.todo}")
+            yield Finding(about=words, detail=f"{words}: {len(wrong):,}. {_first(wrong)}.")
 
 
 def _first(differences: Sequence[object]) -> str:
@@ -101,7 +101,7 @@ def damaged_evidence(_now: dt.datetime) -> Iterable[Finding]:
         files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
         yield Finding(
             detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on them "
-            f"stay as they are, but can’t be derived again. {damaged_evidence.todo}"
+            f"stay as they are, but can’t be derived again."
         )
 
 
@@ -129,7 +129,6 @@ def no_room_left(_now: dt.datetime) -> Iterable[Finding]:
 
 
 NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
-LOOK = "Check that it is running (manage.py up restarts it when it fails), and what the log says about it."
 EFFECTS: Mapping[Component, str] = {
     Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
     Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
@@ -151,7 +150,7 @@ NAMES: Mapping[Component, str] = {
         "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
         "measured by whoever is watching, once it has watched for a minute without a gap."
     ),
-    todo=LOOK,
+    todo="Check that it is running (manage.py up restarts it when it fails), and what the log says about it.",
     every=dt.timedelta(minutes=1),
     is_attended=True,
 )
@@ -166,7 +165,7 @@ def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
     for part in silent:
         beat_at = seen.get(part)
         since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
-        yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
+        yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]}")
 
 
 @alarm_rule(
@@ -184,9 +183,7 @@ def missed_turns(now: dt.datetime) -> Iterable[Finding]:
     """A47. Programs that run, and a job that is not done."""
     for job in periodic.missed(now):
         why = f" Its last run failed: {job.error}" if job.error else ""
-        yield Finding(
-            about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why} {missed_turns.todo}"
-        )
+        yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why}")
 
 
 def standing_still(alarms: Iterable[Alarm]) -> str:

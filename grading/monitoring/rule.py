@@ -52,7 +52,7 @@ class Rule:
     title: str
     means: str
     find: Find
-    todo: str = "Read what it found, fix that, then acknowledge the alarm."
+    todo: str = "Read what it found and fix that. The alarm closes by itself."
     page: str = "admin:alarms"
     severity: Severity = Severity.ALARM
     every: dt.timedelta | None = None

@@ -91,7 +91,10 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
         "the work either. Opens at the third such session in seven days. It looks at where a grade came from, never at "
         "its value."
     ),
-    todo="Review these sessions, and check the quota page for what keeps the judge from answering.",
+    todo=(
+        "Review these sessions, and check the quota page for what keeps the judge from answering. Once you know the "
+        "cause, acknowledge the alarm: that closes it."
+    ),
     settled="it has a real grade now, or one is on its way",
     is_rate=True,
     summarize=_summarize_ungraded,
@@ -269,7 +272,7 @@ def _summarize_contended(flags: Sequence[Flagged]) -> Iterable[Finding]:
     if is_too_often(count):
         yield Finding(
             detail=f"{count} sessions in seven days claimed what another agent's session had claimed before. Two "
-            "agents send each other's logs or facts: look at the flagged sessions, and where each takes them from."
+            "agents send each other's logs or facts."
         )
 
 
@@ -279,6 +282,10 @@ def _summarize_contended(flags: Sequence[Flagged]) -> Iterable[Finding]:
     means=(
         "Flags a session that claims a commit, pull request or log already claimed by another agent’s session. The "
         "earlier session keeps it. Opens at the third in seven days."
+    ),
+    todo=(
+        "Look at the flagged sessions, and where each agent takes its logs and facts from. Once you know the cause, "
+        "acknowledge the alarm: that closes it."
     ),
     settled="none of it belongs to another agent now",
     is_rate=True,
@@ -355,7 +362,7 @@ def _summarize_unsteady(flags: Sequence[Flagged]) -> Iterable[Finding]:
     if is_too_often(count):
         yield Finding(
             detail=f"Of {count} sessions in seven days three readings of the judge are more than "
-            f"{number(MAX_SPREAD)} apart. {unsteady_judge.todo}"
+            f"{number(MAX_SPREAD)} apart."
         )
 
 
@@ -393,12 +400,6 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
         )
 
 
-CONTESTED_TODO = (
-    "Look at what it left behind. If it is filler, make the artifact rules stricter; if it is good, the rubric misses "
-    "such work."
-)
-
-
 @flag_rule(
     id=CONTESTED,
     title="What a session left behind contradicts the judge",
@@ -407,13 +408,15 @@ CONTESTED_TODO = (
         "verdict, once the judge has read it three times or won’t read it again. Opens at an agent’s third such "
         "session in seven days, or when one has been waiting for the judge for two days."
     ),
-    todo=CONTESTED_TODO,
+    todo=(
+        "Look at what it left behind. If it is filler, make the artifact rules stricter; if it is good, the rubric "
+        "misses such work."
+    ),
     settled="the judge and the artifacts agree now, or the judge will read it again",
     every=SOMETIMES,
     find=_find_contested,
     summarize=too_many_of_an_agent(
-        "{count} sessions of {agent} in seven days left behind what would be worth far more than the judge says. "
-        + CONTESTED_TODO
+        "{count} sessions of {agent} in seven days left behind what would be worth far more than the judge says."
     ),
 )
 def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
@@ -430,11 +433,6 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
     return f"{above}, and the judge won’t read it again: until a person grades it, it counts little or nothing"
 
 
-CLAIMED_TODO = (
-    "Check whether the claims are true. Either the agent makes them up, or the judge isn’t shown what it left behind."
-)
-
-
 @flag_rule(
     id=CLAIMED_ABOVE,
     title="An agent claims far more than the judge saw",
@@ -443,13 +441,14 @@ CLAIMED_TODO = (
         f"{number(CONTESTED_ABOVE)} above its verdict. The verdict stands. Opens at an agent’s third such session "
         "in seven days."
     ),
-    todo=CLAIMED_TODO,
+    todo=(
+        "Check whether the claims are true. Either the agent makes them up, or the judge isn’t shown what it left "
+        "behind."
+    ),
     severity=Severity.ADVISORY,
     settled="the judge and the claims agree now",
     every=SOMETIMES,
-    summarize=too_many_of_an_agent(
-        "{count} sessions of {agent} in seven days claim far more than the judge saw. " + CLAIMED_TODO
-    ),
+    summarize=too_many_of_an_agent("{count} sessions of {agent} in seven days claim far more than the judge saw."),
 )
 def claimed_above(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
     """An agent claims far more than its judge saw. The verdict stands; people are told."""

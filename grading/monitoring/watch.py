@@ -56,7 +56,7 @@ def silent_rule(now: dt.datetime) -> Iterable[Finding]:
         silent = RULES.get(run.rule)
         if silent is not None and silent.every is not None and run.ran_at < now - 2 * silent.every - GRACE:
             yield Finding(
-                about=silent.id,
+                about=silent.title,
                 detail=f"“{silent.title}” last ran {stamp(run.ran_at)}. The sweep is not running, or the rule fails: "
                 "check that worker and scheduler are up, and read the log.",
             )

@@ -93,7 +93,7 @@ def loud(number):
     judging.pump()
     judging.sweep()
     (said,) = alarms("A2")
-    for words in ("claude-sonnet-5-5: Quota exhausted, since", "You will regain access on", "then probe now"):
+    for words in ("claude-sonnet-5-5 is out until", "Quota exhausted.", "You will regain access on", "then probe now"):
         assert words in said
     settlement = rewards.live(session)
     assert (settlement.final, settlement.reason) == (False, Reason.QUOTA_EXHAUSTED)
@@ -157,7 +157,11 @@ def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_e
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     (said,) = alarms("A27")
     assert "claude-haiku-5-5 at api, rubric aaaa, digest/1 gives 0.69 (20)" in said
-    assert monitoring.RULES["A27"].severity is monitoring.Severity.ADVISORY
+    rule, alarm = monitoring.RULES["A27"], monitoring.open_alarms().get(rule="A27")
+    assert rule.severity is monitoring.Severity.ADVISORY
+    # It lists the sessions of the older grader, to be judged again.
+    older = Grade.objects.filter(model="claude-sonnet-5-5")
+    assert set(rule.sessions(alarm.about, timezone.now())) == set(older.values_list("session", flat=True))
 
 
 def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_taken_out_exactly(site):
@@ -304,6 +308,7 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]
+    assert monitoring.RULES["A15"].sessions("", timezone.now()) == (session.pk,)
 
 
 def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
@@ -348,6 +353,9 @@ def test_i43_two_graders_together_do_not_hide_each_other(site):
     monitoring.watch()
     (said,) = alarms("A26")
     assert said.startswith("claude-haiku-5-5 at api")
+    alarm = monitoring.open_alarms().get(rule="A26")
+    theirs = Grade.objects.filter(model="claude-haiku-5-5").values_list("session", flat=True)
+    assert set(monitoring.RULES["A26"].sessions(alarm.about, timezone.now())) == set(theirs)
 
 
 # --- I44: a submission that failed scored as a task that failed -------------------------------------------------------

@@ -10,10 +10,12 @@ from django.utils.html import escape
 from bandit.models import LedgerEntry
 from grading import judging, monitoring, review
 from grading.health.liveness import Liveness
-from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, RuleRun, Session
+from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Rubric, RuleRun, Session
+from grading.models.judging import Purpose
 from grading.models.review import Answer
 from grading.monitoring import attending
 from grading.monitoring.alarms import keep
+from grading.monitoring.judges import about_quota
 from grading.monitoring.rule import Finding
 from grading.review import answers
 from grading.vocabulary import Reason, Source
@@ -322,6 +324,25 @@ def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
     assert monitoring.RULES[monitoring.JUDGE_OUT].sessions(f"{quota.model} other", start) == ()
 
 
+def test_an_outage_of_the_second_judge_names_the_sessions_that_wait_for_it(site, settings):
+    settings.JUDGE_SECOND_MODEL = "second"
+    start = timezone.now()
+    quota = Quota.objects.create(
+        key="k", model="second", state="exhausted", reason=Reason.QUOTA_EXHAUSTED, changed_at=start
+    )
+    site.session().with_log().graded(Source.TRAJECTORY, 0.2).settle()
+    second = site.session().judged(0.7).settle()
+    JudgeJob.objects.create(session=second, rubric=Rubric.objects.active(), purpose=Purpose.SECOND)
+    rule = monitoring.RULES[monitoring.JUDGE_OUT]
+    assert rule.sessions(about_quota(quota), timezone.now()) == [second.pk]
+
+
+def test_an_alarm_of_a_rule_that_was_removed_closes_by_itself():
+    Alarm.objects.create(rule="removed", detail="found by a rule that is gone")
+    monitoring.watch()
+    assert not monitoring.open_alarms().exists()
+
+
 # --- when rules look -------------------------------------------------------------------------------------------------
 
 HOURLY = dt.timedelta(hours=1)
@@ -381,7 +402,7 @@ def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(a
     assert monitoring.open_alarms().get().rule == "A2"
     monitoring.watch(now + dt.timedelta(minutes=131))
     silent = monitoring.open_alarms().get(rule="A29")
-    assert (silent.about, "“Test” last ran" in silent.detail) == ("T1", True)
+    assert (silent.about, "“Test” last ran" in silent.detail) == ("Test", True)
 
 
 def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site):
@@ -389,7 +410,9 @@ def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site)
     monitoring.watch()
     with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
         inspected(site, proof=False)
-        assert "A15" in set(monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True))
+        assert monitoring.title_of("A15") in set(
+            monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True)
+        )
         monitoring.watch()
         assert not monitoring.open_alarms().exists()
 

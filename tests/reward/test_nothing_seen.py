@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bandit.models import LedgerEntry
-from grading.models import Flag
+from grading import monitoring
+from grading.models import Flag, Session
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import logs
@@ -65,6 +66,8 @@ def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagge
     session = site.upload("a4", logs.gptme(*turns), harness="gptme").session
     assert abstained(session) == Reason.FORMAT_BLIND
     assert Flag.objects.open().get(session=session, rule="A4").detail
+    Session.objects.update(harness=None)
+    assert list(monitoring.RULES["A4"].sessions("an unknown harness", session.ended_at)) == [session.pk]
 
 
 @pytest.mark.parametrize("error", ["API Error: 529 Overloaded", "You've hit your session limit · resets 5pm"])

@@ -77,18 +77,18 @@ def test_an_outage_is_said_in_words_with_the_providers_own_and_what_it_means(vie
         quota_cast.waiting(NOW, value)
     response = opened(viewer)
     first, effect = response.context["first"], response.context["effect"]
-    assert (first.heading, first.trouble) == ("Exhausted until 00:00 UTC", True)
+    assert (first.heading, first.trouble) == ("Out until 00:00 UTC", True)
     assert first.since == "since 12:04, 7 h 36 min; returns in 4 h 20 min"
     assert (effect.provisional, effect.ungraded, effect.floor_learned) == (2, 1, 0)
     html = flat(response)
     assert quota_cast.SAID in html
-    assert '<b class="red">exhausted</b>' in html
+    assert '<b class="red">out</b>' in html
 
 
 def test_every_state_has_its_heading_and_its_meaning(site, viewer):
     for state, fields, heading in (
         (QuotaState.OPEN, {}, "Open"),
-        (QuotaState.PACING, {"until": NOW}, "Pacing until 19:40:00"),
+        (QuotaState.PACING, {"until": NOW}, "Paced until 19:40:00"),
         (QuotaState.MISCONFIGURED, {"detail": "401"}, "Misconfigured"),
         (QuotaState.PAUSED, {"detail": "moving"}, "Paused"),
         (
@@ -117,7 +117,7 @@ def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to
 
 def test_once_its_time_has_come_an_outage_says_that_it_asks_again(viewer):
     exhausted(until=NOW - dt.timedelta(minutes=1))
-    assert opened(viewer).context["first"].heading == "Exhausted, asking again"
+    assert opened(viewer).context["first"].heading == "Out, asking again"
     assert banner(viewer).until == "until it answers again"
 
 

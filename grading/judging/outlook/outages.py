@@ -11,7 +11,7 @@ from django.db.models.functions import TruncHour
 
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import OPEN_STATES, Purpose
-from grading.models.quota import CLOSED_STATES, QuotaState
+from grading.models.quota import CLOSED_STATES, QuotaState, state_words
 from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
@@ -36,12 +36,11 @@ class Period:
 
     @property
     def words(self) -> str:
-        """What happened, as one says it afterwards."""
-        if self.row.reason == Reason.BUDGET_SPENT:
-            return "The day's budget was spent"
-        if self.row.state == QuotaState.PAUSED:
-            return "Paused"
-        return Reason(self.row.reason).words or self.row.state.capitalize()
+        """The state, and its reason if that says more."""
+        state, reason = state_words(self.row.state, self.row.reason).capitalize(), Reason(self.row.reason)
+        if not reason.words or reason in (Reason.BUDGET_SPENT, Reason.PAUSED):
+            return state
+        return f"{state}: {reason.words[0].lower()}{reason.words[1:]}"
 
 
 def periods(quota: Quota, start: dt.datetime) -> list[Period]:

@@ -19,7 +19,6 @@ from grading.screens.quota.judge_state import UNHEARD, never_judged, until
 from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
 
-STATES = tuple(str(state) for state in QuotaState)
 ROLES = {JudgeRole.FIRST: "First judge", JudgeRole.FALLBACK: "Fallback", JudgeRole.SECOND: "Second opinion"}
 
 
@@ -38,14 +37,13 @@ class JudgeCard:
 
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
-    heading, since = quota.state.capitalize(), "not asked yet"
+    heading, since = quota.words.capitalize(), "not asked yet"
     if quota.is_untested:
         heading = "Has not answered yet"
     elif quota.state == QuotaState.EXHAUSTED:
-        out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Exhausted"
-        heading = f"{out}{until(quota.until)}"
+        heading += until(quota.until)
     elif quota.state == QuotaState.PACING and quota.until is not None:
-        heading = f"Pacing until {clock(quota.until)}"
+        heading += f" until {clock(quota.until)}"
     if quota.is_untested:
         since = "" if quota.pk else since
     elif quota.pk is not None:

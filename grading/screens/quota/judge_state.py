@@ -88,13 +88,10 @@ def judge_state(quota: Quota | None) -> JudgeState:
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(said=f"Judge paced{simulated}", title=why, open=quota.has_answered, calls=True)
-    if quota.state == QuotaState.MISCONFIGURED:
-        return JudgeState(said=f"Judge misconfigured{simulated}", title=why, trouble=True)
-    if quota.state == QuotaState.PAUSED:
-        return JudgeState(said=f"Judge paused{simulated}", title=why, trouble=True)
-    out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Judge out"
-    return JudgeState(said=out, ends=quota.until, tail=simulated, title=why, trouble=True)
+        return JudgeState(said=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
+    words = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.words}"
+    ends = quota.until if quota.state == QuotaState.EXHAUSTED else None
+    return JudgeState(said=words, ends=ends, tail=simulated, title=why, trouble=True)
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:

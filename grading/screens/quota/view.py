@@ -20,7 +20,7 @@ from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.monitoring import operation
 from grading.screens.quota import figures
-from grading.screens.quota.cards import STATES, card, effect, unconfigured
+from grading.screens.quota.cards import card, effect, unconfigured
 from grading.screens.quota.judge_state import until
 from grading.screens.quota.policy import may_probe
 from grading.screens.sample_data import held as held_samples
@@ -34,7 +34,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     first = judged.pop(JudgeRole.FIRST, None)
     context: dict[str, object] = {
         "title": "Judge quota",
-        "states": STATES,
+        "states": list(QuotaState),
         "first": unconfigured() if first is None else card(first, policy, now),
         "others": [card(standing, policy, now) for standing in judged.values()],
         "effect": effect(),
