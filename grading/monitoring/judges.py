@@ -153,6 +153,8 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
         "was answered meanwhile; or after it has been paused for a day. A second alarm opens if a judge that is "
         "out has not been called for three days while jobs wait: the key may be the wrong one."
     ),
+    todo="See on the quota page what the service answered and when it is asked again.",
+    page="admin:quota",
     list_sessions=_sessions_of_outage,
 )
 def judge_out(now: dt.datetime) -> Iterable[Finding]:
