@@ -29,7 +29,7 @@ class Pages(DocsBase):
                 statuses = {str(status): reply for status, reply in operation["responses"].items()}
                 good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
                 reply = statuses[good[0]].get("content", {}).get("application/json", {}).get("schema", {})
-                told = {
+                described = {
                     "method": method.upper(),
                     "path": path,
                     "summary": operation.get("summary", ""),
@@ -40,7 +40,7 @@ class Pages(DocsBase):
                     "reply": list(_fields(schema, reply)),
                     "errors": ", ".join(sorted(set(statuses) - set(good))),
                 }
-                operations.append(told)
+                operations.append(described)
         context = {
             "title": "API",
             "api": api,

@@ -63,8 +63,8 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
             status, name, expected = 403, "reading only", "a token of the agent, its hook or its runner"
             got, todo = "a token for reading only", "make another token on the page “Connect an agent”"
         case UploadRefused():
-            said = error.problem
-            status, name, expected, got, todo = error.status, said.code, said.expected, said.got, said.todo
+            part = error.problem
+            status, name, expected, got, todo = error.status, part.code, part.expected, part.got, part.todo
         case OverQuota():
             seconds = max(1, round((error.resets - timezone.now()).total_seconds()))
             status, name, expected = 429, "over quota", f"at most {error.limit:,} {error.what} a day with one token"
@@ -90,9 +90,9 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
             got = f"{len(error.errors)} invalid field(s), the first {where}"
         case HttpError():
             status, name, expected, got = error.status_code, "unreadable", "a valid request", str(error)
-        case _ if found := trouble(error):
-            status, name, expected, got = 503, found.name.lower(), "a site that can store what comes", found.words
-            todo, headers["Retry-After"] = f"send it again in {found.seconds} s", str(found.seconds)
+        case _ if outage := trouble(error):
+            status, name, expected, got = 503, outage.name.lower(), "a site that can store what comes", outage.words
+            todo, headers["Retry-After"] = f"send it again in {outage.seconds} s", str(outage.seconds)
         case _:
             incident = uuid.uuid4().hex[:12]
             logger.error("incident %s at %s", incident, request.path, exc_info=error)

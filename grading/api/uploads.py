@@ -111,8 +111,8 @@ def read(request: HttpRequest) -> UploadedParts:
     # Parts that nobody would look at: misspelt, or sent twice.
     for name in sorted({str(name) for name in (*request.POST, *request.FILES)}):
         if name not in PARTS:
-            known = f"parts named {', '.join(PARTS)}"
-            submission.problems.append(_problem(name[:80], "unknown_part", known, repr(name[:80])))
+            expected = f"parts named {', '.join(PARTS)}"
+            submission.problems.append(_problem(name[:80], "unknown_part", expected, repr(name[:80])))
         elif len(request.POST.getlist(name)) + len(request.FILES.getlist(name)) > 1:
             repeated = "several; the last one was taken"
             submission.problems.append(_problem(name, "repeated_part", f"one part named {name}", repeated))

@@ -139,7 +139,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
     if row is None:
         raise Http404
-    reward, grades, said = live(row), list(row.grades.all()), provenance_of(row)
+    reward, grades, provenance = live(row), list(row.grades.all()), provenance_of(row)
     reader = calibrating.CalibrationReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.calibrate(row, decides, reward.value)
@@ -147,7 +147,8 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason", "history")},
         "session_id": row.external_id,
         "category": row.category and row.category.name,
-        "category_given": said and {"by": said.origin, "why": said.why, "inferred": said.is_inferred},
+        "category_given": provenance
+        and {"by": provenance.origin, "why": provenance.why, "inferred": provenance.is_inferred},
         "harness": row.harness and row.harness.name,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
@@ -163,12 +164,12 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     response={200: SelectionOut, frozenset({401, 403, 404, 409, 422, 429}): ErrorOut},
     summary="Ask what to work on next",
 )
-def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
+def select(request: HttpRequest, payload: SelectionIn) -> Status[dict[str, Any]]:
     """Draws an arm by its chance of being the best and logs the decision. Only a finished session earns a reward."""
     samples = Agent.objects.filter(is_sample=True).values_list("name", flat=True)
     try:
         made = selection.select(
-            **asked.dict(), agent=_agent(request).name, exempt_agents=tuple(samples), now=timezone.now()
+            **payload.dict(), agent=_agent(request).name, exempt_agents=tuple(samples), now=timezone.now()
         )
     except selection.NothingEligible as error:
         return _error(409, "nothing to choose from", "an arm that is eligible", str(error), "offer other work")
@@ -178,7 +179,7 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
         return _error(422, "invalid selection", "a valid selection", str(error), AGAIN)
     fields = ("decision_id", "propensity", "eligible", "explanation", "posterior_version", "created")
     body = {name: getattr(made, name) for name in fields}
-    return Status(200, {**body, "bandit": asked.bandit, "arm": made.arm.name})
+    return Status(200, {**body, "bandit": payload.bandit, "arm": made.arm.name})
 
 
 @api.post(
@@ -186,17 +187,17 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
     response={200: AssignmentOut, frozenset({401, 403, 409, 422, 429}): ErrorOut},
     summary="Ask which lessons to give",
 )
-def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
+def assign(request: HttpRequest, payload: AssignmentIn) -> Status[dict[str, Any]]:
     """Draws which of the lessons that match are given and which are held out, and logs each with its chance.
 
     What is held out by chance shows what a lesson causes; once that is known, few are. Ask before the session begins;
     asked again, the same decision_id gets the same answer, and lessons that are new to it are drawn and added.
     """
     now, lesson = timezone.now(), Bandit.objects.named("lesson")
-    who = {"agent": _agent(request).name, "context": asked.context}
+    who = {"agent": _agent(request).name, "context": payload.context}
     decided = lessons.decided(lesson, now)
     try:
-        drawn = holdout.assign(lesson.name, asked.decision_id, asked.lessons, **who, decided=decided, now=now)
+        drawn = holdout.assign(lesson.name, payload.decision_id, payload.lessons, **who, decided=decided, now=now)
     except selection.TooManyOpen as error:
         return _too_many_open(error)
     except holdout.Taken as error:
@@ -227,15 +228,15 @@ def read_judging(request: HttpRequest) -> dict[str, Any]:
     History is what ended before the agent's first token was made. For a week after a token was made it can be sent with
     `"judge": "none"`, so that nobody asks the judge until a person does, or `"judge": "backlog"`; it keeps its dates.
     """
-    rubrics, found = Rubric.objects.in_force(), history.history_window(_token(request))
+    rubrics, window = Rubric.objects.in_force(), history.history_window(_token(request))
     rubric = rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
     price = estimate(1, rubric) if rubric is not None and quota.is_configured() else None
     return {
         "verdict_usd": price and price.each_usd,
         "measured": price.measured if price else 0,
         "budget_usd": JudgePolicy.objects.current().daily_budget_usd,
-        "history_before": found and found.before,
-        "history_until": found and found.until,
+        "history_before": window and window.before,
+        "history_until": window and window.until,
     }
 
 
@@ -259,8 +260,8 @@ def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
 
 def _with(row: Settlement | Grade, fields: Iterable[str], read: calibrating.Calibrated | None) -> dict[str, Any]:
     """These fields of a row, and what its value is read as on the judge's scale, where anything maps it."""
-    said = {name: getattr(row, name) for name in fields}
-    return {**said, "calibrated": read and read.value, "calibration_version": read and read.version}
+    columns = {name: getattr(row, name) for name in fields}
+    return {**columns, "calibrated": read and read.value, "calibration_version": read and read.version}
 
 
 def _token(request: HttpRequest) -> ApiToken:

@@ -30,16 +30,16 @@ def live(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signa
 def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
     """200 where the site does its work, 503 with the problems in words where it does not."""
     try:
-        asked = [role for role, (_model, may_be_asked) in judges().items() if may_be_asked]
-        found = readiness(timezone.now(), asked)
+        open_judges = [role for role, (_model, may_be_asked) in judges().items() if may_be_asked]
+        state = readiness(timezone.now(), open_judges)
     except Exception as error:
         if not is_busy(error):
             raise
-        said = trouble(error)
-        problems = ["" if said is None else said.title]
+        problem = trouble(error)
+        problems = ["" if problem is None else problem.title]
         return answer({"ready": False, "problems": problems, "checks": {}}, status=503)
-    body = {"ready": not found.problems, "problems": found.problems, "checks": found.checks}
-    return answer(body, status=503 if found.problems else 200)
+    body = {"ready": not state.problems, "problems": state.problems, "checks": state.checks}
+    return answer(body, status=503 if state.problems else 200)
 
 
 @require_safe

@@ -111,10 +111,10 @@ class MissedTurn:
 
 def missed(now: dt.datetime) -> list[MissedTurn]:
     """The jobs that missed their turns: one query. A job without a row has only just been thought of."""
-    plan, found = schedules(), []
+    plan, turns = schedules(), []
     for row in PeriodicJob.objects.filter(name__in=plan).order_by("name"):
         every = interval(plan[row.name])
         patience = MISSED * every + MINUTE if every < DAY else every + LATE_AT_NIGHT
         if row.ended_at < now - patience:
-            found.append(MissedTurn(name=row.name, since=row.ended_at, error=row.error))
-    return found
+            turns.append(MissedTurn(name=row.name, since=row.ended_at, error=row.error))
+    return turns

@@ -31,9 +31,9 @@ class Readiness:
     problems: tuple[str, ...]
 
 
-def readiness(now: dt.datetime, asked: Collection[str]) -> Readiness:
-    """Whether the site does its work: four queries. `asked` are the judges, by their roles, that may be asked now: what
-    waits for another waits for its quota or its key. Raises what the database raises where it is away.
+def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
+    """Whether the site does its work: four queries. `open_judges` are the roles of the judges that may be called now:
+    what waits for another waits for its quota or its key. Raises what the database raises while it is away.
     """
     ages = heartbeat_ages(now)
     silent, trouble = pulse.silent(), pulse.trouble()
@@ -41,7 +41,7 @@ def readiness(now: dt.datetime, asked: Collection[str]) -> Readiness:
         pulse.beat([Component.WEB])  # nobody has shown yet that the database can be written to
     free, floor = disk.free(), disk.floor()
     due = oldest_due(now)
-    waits = max((age for judge, age in due.items() if judge in asked), default=0.0)
+    waits = max((age for judge, age in due.items() if judge in open_judges), default=0.0)
     problems = {
         f"The database cannot be written to: {trouble}": trouble,
         f"{free:,} bytes are free, and {floor:,} are to stay free": free < floor,
@@ -54,10 +54,10 @@ def readiness(now: dt.datetime, asked: Collection[str]) -> Readiness:
         "heartbeats": {name: {"age_seconds": round(age, 1), "silent": name in silent} for name, age in ages.items()},
         "jobs": {
             "oldest_due_seconds": {judge: round(age, 1) for judge, age in due.items()},
-            "judges_asked": sorted(asked),
+            "judges_asked": sorted(open_judges),
         },
     }
-    return Readiness(checks=checks, problems=tuple(said for said, is_so in problems.items() if is_so))
+    return Readiness(checks=checks, problems=tuple(text for text, is_so in problems.items() if is_so))
 
 
 def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
@@ -121,11 +121,11 @@ def by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
     return {**{str(each): 0.0 for each in always}, **{row[column]: float(row["n"]) for row in counted}}
 
 
-def gauge(name: str, words: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
-    found = GaugeMetricFamily(f"gradingsite_{name}", words, labels=[label])
+def gauge(name: str, help_text: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"gradingsite_{name}", help_text, labels=[label])
     for key, value in values.items():
-        found.add_metric([key], value)
-    return found
+        family.add_metric([key], value)
+    return family
 
 
 def recent_sessions(now: dt.datetime) -> int:

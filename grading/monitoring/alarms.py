@@ -45,14 +45,14 @@ def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
 def state(
     results: Sequence[tuple[Rule, Iterable[Finding]]], now: dt.datetime, *, leave: Collection[tuple[str, str]] = ()
 ) -> None:
-    """Open, reword and resolve these rules' alarms so that they say what was found: at most one open a thing. Those to
-    `leave`, by rule and what they are about, stay as they are: nobody knows.
+    """Open, reword and resolve these rules' alarms so that they say what was found: at most one for each thing. Those
+    to `leave`, by rule and what they are about, stay as they are: nobody knows.
     """
     by_id = {rule.id: rule for rule, _findings in results}
-    found = {(rule.id, finding.about): finding.detail for rule, findings in results for finding in findings}
-    held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
-    for (rule, about), detail in found.items():
-        alarm = held.pop((rule, about), None)
+    details = {(rule.id, finding.about): finding.detail for rule, findings in results for finding in findings}
+    open_by_key = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
+    for (rule, about), detail in details.items():
+        alarm = open_by_key.pop((rule, about), None)
         if alarm is None:
             with transaction.atomic():  # the alarm and the news of it, both or neither
                 alarm, is_new = Alarm.objects.get_or_create(
@@ -62,7 +62,7 @@ def state(
                     outbox.opened(alarm, by_id[rule])
         elif alarm.detail != detail:
             Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
-    for alarm in held.values():
+    for alarm in open_by_key.values():
         if (alarm.rule, alarm.about) in leave:
             continue
         with transaction.atomic():

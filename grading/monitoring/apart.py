@@ -106,17 +106,17 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
     count = sum(len(by_arm) for by_arm in compared.values())
     outliers = []
     for arm, agents in means.items():
-        left = dict(agents)
+        remaining = dict(agents)
         while chances := {
             agent: count * _chance(arm, each, compared[agent], freedom)
-            for agent, each in _differences(left).items()
-            if len(left) > PAIR or each.value > 0
+            for agent, each in _differences(remaining).items()
+            if len(remaining) > PAIR or each.value > 0
         }:
             agent = min(chances, key=chances.__getitem__)
             if chances[agent] >= LEVEL:
                 break
-            own = left.pop(agent)
-            others = sum(each.n for each in left.values())
+            own = remaining.pop(agent)
+            others = sum(each.n for each in remaining.values())
             outliers.append(
                 Apart(
                     arm=arm,
@@ -124,7 +124,7 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
                     n=own.n,
                     mean=own.mean,
                     others=others,
-                    others_mean=sum(each.n * each.mean for each in left.values()) / others,
+                    others_mean=sum(each.n * each.mean for each in remaining.values()) / others,
                     p=chances[agent],
                 )
             )

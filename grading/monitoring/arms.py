@@ -64,30 +64,30 @@ def silent_failure(now: dt.datetime) -> Iterable[Finding]:
 
 def cases(now: dt.datetime) -> list[SilenceCase]:
     """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
-    rows = {key: (seen, ended_at) for seen, key, ended_at in _sessions(now)}
+    rows = {key: (observed, ended_at) for observed, key, ended_at in _sessions(now)}
     opened = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
     ended = {key: ended_at for key, (_, ended_at) in rows.items()}
-    return cases_of([seen for seen, _ in rows.values()], ended, opened)
+    return cases_of([observed for observed, _ in rows.values()], ended, opened)
 
 
 def cases_of(
     sessions: Sequence[ObservedSession], ended: Mapping[int, dt.datetime], opened: Iterable[str]
 ) -> list[SilenceCase]:
     """The cases in these sessions, in order of time, which ended then, by key; `opened`: what has an open alarm."""
-    found = find(sessions, {None if about == ALL_ARMS else about for about in opened})
-    words: dict[str, list[str]] = {}
+    report = find(sessions, {None if about == ALL_ARMS else about for about in opened})
+    texts: dict[str, list[str]] = {}
     keys: dict[str, dict[int, None]] = {}
-    for streak in found.streaks:
-        words.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
+    for streak in report.streaks:
+        texts.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
         keys.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
-    for excess in found.excesses:
-        words.setdefault(excess.arm, []).append(
+    for excess in report.excesses:
+        texts.setdefault(excess.arm, []).append(
             f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
             f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
             f"{_rounded(round(1 / excess.p)):,} times."
         )
         keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
-    return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
+    return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(text)) for arm, text in texts.items()]
 
 
 def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datetime]]:
@@ -124,15 +124,15 @@ def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
     died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
     parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
     first, last = (stamp(ended[streak.sessions[at].key]) for at in (0, -1))
-    said = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
+    text = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
     often = round(1 / streak.chance)
     once = f"once in {_rounded(often):,} runs" if often < RAREST else "less than once in a billion runs"
     if streak.others is None:
         arms = Counter(each.arm for each in streak.sessions)
-        said += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
-        return f"{said}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
+        text += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
+        return f"{text}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
     return (
-        f"{said}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
+        f"{text}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
         f"that happens {once}."
     )
 
@@ -198,41 +198,41 @@ LEAST_SHARE = 1
 )
 def lone_agent(now: dt.datetime) -> Iterable[Finding]:
     """Who would have an arm chosen, or dropped, needs only to make its own sessions of it look so."""
-    today, held = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
-    rows, policy = held.rows(today), held.policy_on(today)
+    today, policies = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
+    rows, policy = policies.rows(today), policies.policy_on(today)
     first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
     machines = rows.mask(lambda kind: kind.source in MACHINES)
     agents = rows.map_kinds(attrgetter("agent"), object)
     remembered = rows.select(machines & (rows.day > first.toordinal()))
     if len({kind.agent for kind in remembered.kinds} - {""}) < PAIR:
         return  # before SciPy is loaded for what the bandit believes
-    reading, current = held.outlook(today)
+    reading, current = policies.outlook(today)
     changes = reading.posterior.changes
-    for found in apart(remembered, 0.0 if changes is None else changes.day_variance):
-        rest = rows.select(~(machines & (agents == found.agent)))
-        without = outlook(held.bandit, policy, rest, today)
-        share, share_without = (each.share_of_next_100(found.arm) for each in (current, without))
+    for outlier in apart(remembered, 0.0 if changes is None else changes.day_variance):
+        rest = rows.select(~(machines & (agents == outlier.agent)))
+        without = outlook(policies.bandit, policy, rest, today)
+        share, share_without = (each.share_of_next_100(outlier.arm) for each in (current, without))
         lift = share - share_without
-        if abs(lift) >= LEAST_SHARE and (lift > 0) == (found.mean > found.others_mean):
+        if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
             yield Finding(
-                about=f"{found.agent}: {found.arm}",
-                detail=describe_difference(found, (today - first).days, share, share_without),
-                sessions=sessions_of(found, first, now),
+                about=f"{outlier.agent}: {outlier.arm}",
+                detail=describe_difference(outlier, (today - first).days, share, share_without),
+                sessions=sessions_of(outlier, first, now),
             )
 
 
-def sessions_of(found: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
+def sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
     """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
     of time. Three queries.
     """
     rows = (
         Session.objects.yours()
         # None counts on a day after the one on which the site received it.
-        .filter(agent__name=found.agent, received_at__gt=now - (site_day(now) - first) - dt.timedelta(days=1))
+        .filter(agent__name=outlier.agent, received_at__gt=now - (site_day(now) - first) - dt.timedelta(days=1))
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
         )
-        .filter(arm=found.arm, reward_source__in=MACHINES, reward_value__isnull=False)
+        .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")
         .only("ended_at", "received_at")
     )
@@ -241,12 +241,12 @@ def sessions_of(found: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ..
     return tuple(each.pk for each in sessions if days[each.pk] > first)
 
 
-def describe_difference(found: Apart, days: int, share: float, share_without: float) -> str:
-    """What was found, with its arithmetic."""
+def describe_difference(outlier: Apart, days: int, share: float, share_without: float) -> str:
+    """The difference, with its arithmetic."""
     return (
-        f"{found.n} sessions of {found.agent} in {found.arm} within {days} days came to {found.mean:.2f} on average, "
-        f"{found.others} of other agents to {found.others_mean:.2f}. {found.arm} has {share:.0f} of the next 100 "
-        f"decisions; without this agent’s rewards it would have {share_without:.0f}."
+        f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to {outlier.mean:.2f} on "
+        f"average, {outlier.others} of other agents to {outlier.others_mean:.2f}. {outlier.arm} has {share:.0f} of the "
+        f"next 100 decisions; without this agent’s rewards it would have {share_without:.0f}."
     )
 
 
@@ -274,9 +274,9 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
     """Who asks until the draw suits, or whose sessions of an arm die unseen, chooses instead of the bandit."""
     by_agent = decisions(now)
     for (bandit, agent), own in sorted(by_agent.items()):
-        found = picking(own)
-        if found is not None and found.money >= ONE_IN * len(by_agent):
-            yield Finding(about=f"{agent}: {bandit}", detail=describe_picking(agent, bandit, found, own))
+        bet = picking(own)
+        if bet is not None and bet.money >= ONE_IN * len(by_agent):
+            yield Finding(about=f"{agent}: {bandit}", detail=describe_picking(agent, bandit, bet, own))
 
 
 def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
@@ -289,21 +289,21 @@ def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
         .order_by("-created", "-pk")
         .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
     )
-    found: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
+    by_agent: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
     for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
         odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
-        found[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
-    return dict(found)
+        by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
+    return dict(by_agent)
 
 
-def describe_picking(agent: str, bandit: str, found: Picking, own: list[DrawnDecision]) -> str:
-    """What was found, with its arithmetic."""
+def describe_picking(agent: str, bandit: str, bet: Picking, own: list[DrawnDecision]) -> str:
+    """What the bet found, with its arithmetic."""
     dropped = sum(not each.used for each in own)
-    which = "led to a session" if found.kept else "were dropped"
+    which = "led to a session" if bet.kept else "were dropped"
     return (
         f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the decisions came to "
-        f"nothing. Of the {found.n} that {which} {found.seen} were for {found.arm}; its chances say "
-        f"{found.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+        f"nothing. Of the {bet.n} that {which} {bet.seen} were for {bet.arm}; its chances say "
+        f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
         "decisions that suit it."
     )
 

@@ -42,22 +42,22 @@ def look(seen: Liveness) -> None:
                         keep([missed_turns], now)
     waits = Notice.objects.queued().filter(next_attempt_at__lte=clock.now() - UNSENT)
     if silent or waits.exists():
-        tell()
+        send_in_background()
 
 
-_teller: threading.Thread | None = None
+_sender: threading.Thread | None = None
 
 
-def tell() -> None:
+def send_in_background() -> None:
     """Send what is due, in a thread of its own: a mail server that does not answer must not stop the heart."""
-    global _teller  # noqa: PLW0603 - a process has one
-    if _teller is None or not _teller.is_alive():
-        _teller = threading.Thread(target=send, name="notices", daemon=True)
-        _teller.start()
+    global _sender  # noqa: PLW0603 - a process has one
+    if _sender is None or not _sender.is_alive():
+        _sender = threading.Thread(target=send, name="notices", daemon=True)
+        _sender.start()
 
 
 def send() -> None:
-    """What `tell` does in its thread, whose connection it closes."""
+    """Send what is due, and close the thread's connection."""
     try:
         send_due()
     finally:

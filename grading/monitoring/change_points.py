@@ -80,15 +80,15 @@ def threshold(values_a_year: float) -> float:
 
 def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
     """The changes in a series, in order. After each the level is learned anew."""
-    found: list[ChangePoint] = []
+    points: list[ChangePoint] = []
     start = 0
     while (change := _first(values, start, limit)) is not None:
-        found.append(change)
+        points.append(change)
         start = change.at + 1
-    if found:
-        last = found[-1]
-        found[-1] = replace(last, after=float(np.mean(values[last.since :])), n_after=len(values) - last.since)
-    return found
+    if points:
+        last = points[-1]
+        points[-1] = replace(last, after=float(np.mean(values[last.since :])), n_after=len(values) - last.since)
+    return points
 
 
 def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
@@ -121,9 +121,9 @@ def commonest(names: Iterable[str]) -> str:
 def scores(values: Sequence[float]) -> np.ndarray:
     """Each value against all before it, standard normal where nothing changes; 0 for the first WARM_UP."""
     x = np.asarray(values, dtype=float)
-    found = np.zeros(len(x))
+    result = np.zeros(len(x))
     if len(x) <= WARM_UP:
-        return found
+        return result
     from scipy.special import ndtri, stdtr  # large: a short series does without
 
     n = np.arange(WARM_UP, len(x))
@@ -131,8 +131,8 @@ def scores(values: Sequence[float]) -> np.ndarray:
     mean = total[n - 1] / n
     spread = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
     student = (x[n] - mean) / np.sqrt(spread * (n + 1) / n)
-    found[n] = np.clip(ndtri(stdtr(n - 1, student)), -CUT, CUT)
-    return found
+    result[n] = np.clip(ndtri(stdtr(n - 1, student)), -CUT, CUT)
+    return result
 
 
 def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | None:
@@ -158,12 +158,12 @@ def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | N
 
 def by_part(rows: Iterable[tuple[Component, float]]) -> Mapping[Component, list[float]]:
     """The values of each part, of (part, value)."""
-    found: dict[Component, list[float]] = defaultdict(list)
+    parts: dict[Component, list[float]] = defaultdict(list)
     for part, value in rows:
-        found[part].append(value)
-    return found
+        parts[part].append(value)
+    return parts
 
 
-def _share(held: Mapping[Hashable, list[float]], parts: Iterable[Hashable]) -> float:
-    total = sum(map(len, held.values()))
-    return sum(len(held[part]) for part in parts) / total if total else 0.0
+def _share(values: Mapping[Hashable, list[float]], parts: Iterable[Hashable]) -> float:
+    total = sum(map(len, values.values()))
+    return sum(len(values[part]) for part in parts) / total if total else 0.0

@@ -113,13 +113,13 @@ def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
     """By rule, the flags on sessions that ended in the window, one query for all."""
     recent = Flag.objects.filter(yours(), session__ended_at__gt=now - WINDOW).order_by()
     rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
-    found: dict[str, list[Flagged]] = {}
+    by_rule: dict[str, list[Flagged]] = {}
     for rule, agent, harness, n, still, latest in rows.annotate(
         n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
     ):
         row = Flagged(rule=rule, agent=agent, harness=harness or "", n=n, open=still, latest=latest)
-        found.setdefault(rule, []).append(row)
-    return found
+        by_rule.setdefault(rule, []).append(row)
+    return by_rule
 
 
 def total(flags: Iterable[Flagged]) -> int:

@@ -53,9 +53,9 @@ def inspect_flags(session: Session, now: dt.datetime) -> bool:
     A flag that cleared itself comes back where its reason does, and counts towards the alarm all the same. Settles the
     session where its flags changed.
     """
-    held = {flag.rule: flag for flag in session.flags.all()}
+    flags = {flag.rule: flag for flag in session.flags.all()}
     grades = rewards.current_grades(session)
-    changes = [_state(session, rule, held.get(rule.id), rule.examine(session, grades, now)) for rule in FLAG_RULES]
+    changes = [_state(session, rule, flags.get(rule.id), rule.examine(session, grades, now)) for rule in FLAG_RULES]
     if any(changes):
         settle(session)
     return any(changes)

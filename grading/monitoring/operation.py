@@ -161,9 +161,9 @@ def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
 
 def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
     """A finding for each of these programs, which send no heartbeats."""
-    seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
+    last_beats = dict(Heartbeat.objects.values_list("name", "beat_at"))
     for part in silent:
-        beat_at = seen.get(part)
+        beat_at = last_beats.get(part)
         since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
         yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]}")
 
@@ -189,8 +189,8 @@ def missed_turns(now: dt.datetime) -> Iterable[Finding]:
 def standing_still(alarms: Iterable[Alarm]) -> str:
     """Which programs open alarms say stand still, in a few words; empty where none does."""
     about = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
-    found = [NAMES[part].removeprefix("The ") for part in Component if part in about]
-    return f"{' and '.join(found).capitalize()} stand{'s' * (len(found) == 1)} still" if found else ""
+    names = [NAMES[part].removeprefix("The ") for part in Component if part in about]
+    return f"{' and '.join(names).capitalize()} stand{'s' * (len(names) == 1)} still" if names else ""
 
 
 # Earlier versions ended a job for these, though they say nothing of its session.
@@ -271,8 +271,8 @@ def counted() -> StalledJobs:
 
 def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
     """Answers that are on record for some minutes and of which nothing could be made."""
-    held = JudgeAttempt.objects.filter(answer__isnull=False, outcome=AttemptOutcome.RUNNING)
-    return held.filter(job__leased_until__lte=now - LATE)
+    answered = JudgeAttempt.objects.filter(answer__isnull=False, outcome=AttemptOutcome.RUNNING)
+    return answered.filter(job__leased_until__lte=now - LATE)
 
 
 @alarm_rule(
@@ -328,19 +328,19 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
 def review_waits(now: dt.datetime) -> Iterable[Finding]:
     """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
     late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
-    found = (
+    queue = (
         ReviewItem.objects.open()
         .filter(yours())
         .aggregate(late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk"))
     )
-    if found["late"]:
-        wait = "session has" if found["late"] == 1 else "sessions have"
+    if queue["late"]:
+        wait = "session has" if queue["late"] == 1 else "sessions have"
         answers = ReviewAnswer.objects.filter(yours()).order_by("-created_at")
         last = answers.values_list("created_at", flat=True).first()
         reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
         yield Finding(
-            detail=f"{found['late']} {wait} been awaiting review for more than "
-            f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(found['oldest'])}; {found['n']} are queued. "
+            detail=f"{queue['late']} {wait} been awaiting review for more than "
+            f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(queue['oldest'])}; {queue['n']} are queued. "
             f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
         )
 

@@ -29,26 +29,26 @@ def notifies_externally(rule: Rule) -> bool:
 def opened(alarm: Alarm, rule: Rule) -> None:
     """Queue the news of an alarm that was just opened. Call it in the transaction that opened it."""
     if notifies_externally(rule):
-        _queue(places(), About.OPENED, alarm=alarm, said=_said(alarm, rule))
+        _queue(places(), About.OPENED, alarm=alarm, content=_describe(alarm, rule))
 
 
 def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
     """Queue the news that an alarm no longer holds, to whoever was told that it did."""
-    told = Notice.objects.filter(alarm=alarm, about=About.OPENED).select_related("to")
-    heard = [Place(kind=Channel(each.channel), row=each.to) for each in told]
+    notices = Notice.objects.filter(alarm=alarm, about=About.OPENED).select_related("to")
+    heard = [Place(kind=Channel(each.channel), row=each.to) for each in notices]
     still = [place for place in heard if place.row is None or place.row.state == ChannelState.ON]
-    _queue(still, About.RESOLVED, alarm=alarm, said={**_said(alarm, rule), "resolved_at": _iso(now)})
+    _queue(still, About.RESOLVED, alarm=alarm, content={**_describe(alarm, rule), "resolved_at": _iso(now)})
 
 
 def test(by: Any, to: Iterable[Place]) -> list[Notice]:
     """Queue a test message to each of these places, for the operator `by`."""
-    said = {
+    content = {
         "title": "A test",
         "detail": f"{by.get_username()} wanted to see whether notices arrive. This one did.",
         "what_to_do": "Nothing.",
         "link": link("admin:notices"),
     }
-    return _queue(to, About.TEST, by=by, said=said)
+    return _queue(to, About.TEST, by=by, content=content)
 
 
 def link(page: str) -> str:
@@ -65,7 +65,7 @@ def chat_text(lines: Iterable[str]) -> str:
     return "\n".join(lines).translate({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("@"): "@\u200b"})
 
 
-def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
+def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
     return {
         "rule": rule.id,
         "severity": rule.severity,
@@ -77,18 +77,20 @@ def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _queue(to: Iterable[Place], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
+def _queue(to: Iterable[Place], about: About, *, content: dict[str, Any], **columns: Any) -> list[Notice]:
     ended = " (no longer holds)" if about is About.RESOLVED else ""
     # One line: a session's name may have more.
-    subject = plain_text(f"[gradingsite] {said['title']}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
-    parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
+    subject = (
+        plain_text(f"[gradingsite] {content['title']}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
+    )
+    parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
     if about is About.RESOLVED:
-        parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])
+        parts = (f"This no longer holds: {content['title']}.", f"It had said: {content['detail']}", content["link"])
     queued, now = [], clock.now()
     for place in to:
         key = uuid.uuid4()
         is_email = place.kind is Channel.EMAIL
-        message = {"notice": str(key), "about": about, **said, "text": chat_text([subject, *parts])}
+        message = {"notice": str(key), "about": about, **content, "text": chat_text([subject, *parts])}
         body = "\n\n".join(parts) + "\n" if is_email else json.dumps(message)
         queued.append(
             Notice.objects.create(

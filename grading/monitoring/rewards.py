@@ -85,7 +85,7 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
     """What is implausible about a verdict beside a fallback's grade of the same session, in words; empty where nothing
     is, and where nobody can say yet what a verdict should be beside such a number.
     """
-    said, number = verdict.value or 0.0, fallback.value or 0.0
+    judged, number = verdict.value or 0.0, fallback.value or 0.0
     read = calibrating.calibrate(session, fallback)
     if read is not None:
         expected, why = read.value, f"{read.value:.2f} on the judge's scale"
@@ -94,13 +94,13 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
         if usual is None:
             return ""
         expected = number + usual.difference
-        of = "this category" if usual.here else "all categories"
-        why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {of}"
-    if not is_wide(said, expected):
+        scope = "this category" if usual.here else "all categories"
+        why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {scope}"
+    if not is_wide(judged, expected):
         return ""
     return (
-        f"the judge says {said:.2f}; its {fallback.source}, which saw the whole log, {number:.2f} ({why}): one of them "
-        "missed something"
+        f"the judge says {judged:.2f}; its {fallback.source}, which saw the whole log, {number:.2f} ({why}): one of "
+        "them missed something"
     )
 
 
@@ -115,9 +115,9 @@ def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iter
     limit = threshold(pairs.a_year(len(compared), now))
     slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
     for (name, judge, version), some in sorted(slices.items()):
-        moved = changes([row.verdict - (row.trajectory or 0.0) for row in some], limit)
-        if moved and some[moved[-1].at].ended_at > now - pairs.HOLDS:
-            last = moved[-1]
+        moves = changes([row.verdict - (row.trajectory or 0.0) for row in some], limit)
+        if moves and some[moves[-1].at].ended_at > now - pairs.HOLDS:
+            last = moves[-1]
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
                 detail=f"{name}: since {some[last.since].ended_at:%-d %b} the judge is {_above(last.after)} the "
@@ -242,19 +242,19 @@ def _grades(now: dt.datetime) -> dict[str, list[float]]:
     rows = Grade.objects.chain().filter(
         yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
     )
-    held = {
+    current = {
         (source, session): (value, view, mean)
         for source, session, value, view, mean in rows.order_by("pk").values_list(
             "source", "session", "value", "view", "mean"
         )
         if value is not None or source != Source.JUDGE
     }
-    found: dict[str, list[float]] = defaultdict(list)
-    for (source, _session), (value, view, mean) in held.items():
+    by_source: dict[str, list[float]] = defaultdict(list)
+    for (source, _session), (value, view, mean) in current.items():
         if value is not None and (source == Source.JUDGE or view in MEASURED):
             # What holds a score down (harm, or work that came only so far) does so at one number.
-            found[source].append(value if mean is None else mean)
-    return found
+            by_source[source].append(value if mean is None else mean)
+    return by_source
 
 
 ALL, JUDGE = "all sessions", "another judge"
@@ -321,9 +321,9 @@ def _of_sessions(change: ChangePoint) -> ChangePoint:
     )
 
 
-def _latest(rows: Sequence[SessionVerdict], found: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
+def _latest(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
     """The last change, as long as it is told."""
-    return found[-1] if found and rows[found[-1].at].ended_at > now - pairs.HOLDS else None
+    return changes[-1] if changes and rows[changes[-1].at].ended_at > now - pairs.HOLDS else None
 
 
 def _moved(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:

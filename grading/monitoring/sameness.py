@@ -51,8 +51,8 @@ def stuck(values: Sequence[float]) -> Common | None:
     if len(values) < LEAST_GRADES:
         return None
     ((value, count),) = Counter(round(value, DECIMALS) for value in values).most_common(1)
-    found = Common(value=value, count=count, total=len(values))
-    return found if found.share >= SHARE else None
+    common = Common(value=value, count=count, total=len(values))
+    return common if common.share >= SHARE else None
 
 
 def zeros(rewards: Sequence[tuple[str, float]]) -> int:
@@ -88,22 +88,22 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
         return None
     from scipy.special import fdtrc, ndtri  # large: few arms do without
 
-    x, y = (np.array([np.mean(held[arm]) for arm in arms]) for held in (old, new))
+    x, y = (np.array([np.mean(parts[arm]) for arm in arms]) for parts in (old, new))
     error = _within([new[arm] for arm in arms]) / np.array([len(new[arm]) for arm in arms])
     doubt = _within([old[arm] for arm in arms]) / np.array([len(old[arm]) for arm in arms])
     # What the old means differ by beyond chance: less of it makes the slope flatter than it is.
-    seen, chance = float(np.var(x, ddof=1)), max(float(doubt.mean()), LEAST_ERROR)
+    variance, chance = float(np.var(x, ddof=1)), max(float(doubt.mean()), LEAST_ERROR)
     freedom = sum(len(old[arm]) for arm in arms) - len(arms)
-    if fdtrc(len(arms) - 1, freedom, seen / chance) >= DIFFERED:
+    if fdtrc(len(arms) - 1, freedom, variance / chance) >= DIFFERED:
         return None
-    spread = seen - chance
+    spread = variance - chance
     weight = 1 / np.maximum(error, LEAST_ERROR)
     centred = x - np.average(x, weights=weight)
     squares = float((weight * centred**2).sum())
-    slope = float((weight * centred * y).sum()) / squares * seen / spread
-    most = slope + float(ndtri(1 - LEVEL)) / math.sqrt(squares) * seen / spread
-    found = Levelled(arms=len(arms), before=math.sqrt(spread), most=most)
-    return found if most < LEFT else None
+    slope = float((weight * centred * y).sum()) / squares * variance / spread
+    most = slope + float(ndtri(1 - LEVEL)) / math.sqrt(squares) * variance / spread
+    result = Levelled(arms=len(arms), before=math.sqrt(spread), most=most)
+    return result if most < LEFT else None
 
 
 def _within(parts: Sequence[Sequence[float]]) -> float:

@@ -136,19 +136,19 @@ def overdue(now: dt.datetime) -> QuerySet[Session]:
     limit = Case(When(backlog=True, then=Value(now - BACKLOG)), default=Value(now - ORDINARY))
     jobs = JudgeJob.objects.open().filter(created_at__lte=limit, purpose=Purpose.VERDICT)
     work = Artifact.objects.owned().filter(session=OuterRef("pk"), origin=Origin.FACTS, kind__in=LINKS)
-    known = Flag.objects.filter(session=OuterRef("pk"), rule=impossible_pair.id)
-    said = Grade.objects.chain().filter(session=OuterRef("pk"))
-    graded = said.filter(source=Source.HUMAN) | said.verdicts()
+    flags = Flag.objects.filter(session=OuterRef("pk"), rule=impossible_pair.id)
+    grades = Grade.objects.chain().filter(session=OuterRef("pk"))
+    graded = grades.filter(source=Source.HUMAN) | grades.verdicts()
     recent = jobs.exclude(reason=Reason.NOT_CONFIGURED).filter(session__ended_at__gt=F("created_at") - RECENT)
     waiting = Session.objects.yours().filter(pk__in=recent.values("session"))
-    return waiting.filter(Exists(work), ~Exists(known), ~Exists(graded)).order_by("pk")
+    return waiting.filter(Exists(work), ~Exists(flags), ~Exists(graded)).order_by("pk")
 
 
 def independent_work(session: Session) -> str:
     """The commits and pull requests that the caller observed itself, in words; empty where there are none."""
     facts = [row for row in session.artifacts.all() if row.origin == Origin.FACTS and row.owned_by_id is None]
     kinds = [row.kind for row in facts]
-    counts = {kind: sum(1 for seen in kinds if seen == kind) for kind in set(kinds)}
+    counts = {kind: sum(1 for other in kinds if other == kind) for kind in set(kinds)}
     parts = [
         _plural(counts.get(ArtifactKind.PULL_REQUEST, 0), "pull request"),
         _plural(counts.get(ArtifactKind.COMMIT, 0), "commit"),

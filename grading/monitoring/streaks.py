@@ -97,22 +97,22 @@ def find(sessions: Sequence[ObservedSession], known: Collection[str | None] = ()
     arms = sorted({each.arm for each in rest})
     # Any of the arms may have it by chance.
     streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm) / len(arms))]
-    found = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
-    return StreakReport(streaks=(*outages, *streaks), excesses=tuple(each for each in found if each is not None))
+    excesses = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
+    return StreakReport(streaks=(*outages, *streaks), excesses=tuple(each for each in excesses if each is not None))
 
 
 def _of_several(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
     """Runs over all arms that are too long, and would be without the arm that has most of them."""
     missing = _so_far(sessions)
     tries = len(sessions) - missing[-1] + 1
-    found = []
+    streaks = []
     for start, run in _runs(sessions):
         usual = min(_share(missing[start], start), MOST_USUAL)
         streak = Streak(arm=None, sessions=run, usual=usual, others=None)
         most = Counter(each.arm for each in run).most_common(1)[0][1]
         if _is_rare(streak, tries, level) and usual ** (len(run) - most) < level:
-            found.append(streak)
-    return found
+            streaks.append(streak)
+    return streaks
 
 
 def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
@@ -121,15 +121,15 @@ def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list
     at = {each.key: place for place, each in enumerate(sessions, start=1)}
     missing, own_missing = _so_far(sessions), _so_far(own)
     tries = len(own) - own_missing[-1] + 1
-    found = []
+    streaks = []
     for start, run in _runs(own):
         end, own_end = at[run[-1].key], start + len(run)
         others = _share(missing[end] - own_missing[own_end], end - own_end)
         usual = min((SHRINKAGE * others + own_missing[start]) / (SHRINKAGE + start), MOST_USUAL)
         streak = Streak(arm=arm, sessions=run, usual=usual, others=others)
         if _is_rare(streak, tries, level):
-            found.append(streak)
-    return found
+            streaks.append(streak)
+    return streaks
 
 
 def _is_rare(streak: Streak, tries: int, level: float) -> bool:
@@ -167,14 +167,14 @@ def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Exce
 
 def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[ObservedSession, ...]]]:
     """The longest runs without a grade, each with the place where it begins."""
-    found: list[tuple[int, tuple[ObservedSession, ...]]] = []
+    runs: list[tuple[int, tuple[ObservedSession, ...]]] = []
     start = 0
     for place in range(len(sessions) + 1):
         if place == len(sessions) or not sessions[place].is_missing:
             if place > start:
-                found.append((start, tuple(sessions[start:place])))
+                runs.append((start, tuple(sessions[start:place])))
             start = place + 1
-    return found
+    return runs
 
 
 def _so_far(sessions: Iterable[ObservedSession]) -> list[int]:

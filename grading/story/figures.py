@@ -111,11 +111,11 @@ class Ledger:
         """Every row about each session, in the order they were written."""
         names = {session.observation: name for name, session in self.sessions.items()}
         rows = LedgerEntry.objects.filter(observation__in=names, bandit__name=BANDIT).select_related("grader")
-        found: dict[str, list[Entry]] = {name: [] for name in self.sessions}
+        entries: dict[str, list[Entry]] = {name: [] for name in self.sessions}
         for row in rows.order_by("pk"):
-            own = found[names[row.observation]]
+            own = entries[names[row.observation]]
             own.append(Entry.of(row, own[-1] if own else None))
-        return found
+        return entries
 
     def reward(self, name: str, until: dt.datetime | None = None) -> Entry | None:
         """What was live for a session at a moment, or is now; None for nothing."""

@@ -87,17 +87,18 @@ class Incident:
 
     def __init__(self, now: dt.datetime) -> None:
         self.now = now
-        held = cache.get_many([_key(step.name) for step in STEPS])
+        stored = cache.get_many([_key(step.name) for step in STEPS])
         self.pressed: dict[str, dt.datetime] = {
-            step.name: held[_key(step.name)] for step in STEPS if _key(step.name) in held
+            step.name: stored[_key(step.name)] for step in STEPS if _key(step.name) in stored
         }
         mine = Session.objects.filter(agent__name=AGENT)
         names = [each.name for each in BOTH]
-        found = {session.external_id: session for session in mine.filter(external_id__in=names).select_related("agent")}
-        if len(found) < len(names):  # not submitted yet, or erased since: the story goes on by submitting them
+        submitted = mine.filter(external_id__in=names).select_related("agent")
+        sessions = {session.external_id: session for session in submitted}
+        if len(sessions) < len(names):  # not submitted yet, or erased since: the story goes on by submitting them
             before = {step.name for step in STEPS[: STEPS.index(SUBMIT)]}
             self.pressed = {name: at for name, at in self.pressed.items() if name in before}
-        self.ledger = Ledger({name: found[name] for name in names if name in found}, now)
+        self.ledger = Ledger({name: sessions[name] for name in names if name in sessions}, now)
 
     @cached_property
     def done(self) -> int:
@@ -183,12 +184,12 @@ def start_again(by: User) -> None:
     cache.delete_many([_key(step.name) for step in STEPS])
 
 
-def order(**said: object) -> None:
+def order(**script: object) -> None:
     """Tell the simulator what to do from now on. SimulatorAway where it does not answer."""
     import httpx2
 
     try:
-        httpx2.post(f"{settings.ANTHROPIC_BASE_URL}/_script", json=said, timeout=SECONDS).raise_for_status()
+        httpx2.post(f"{settings.ANTHROPIC_BASE_URL}/_script", json=script, timeout=SECONDS).raise_for_status()
     except httpx2.HTTPError as error:
         raise SimulatorAway(f"The judge simulator doesn’t answer ({error}). Nothing was changed; try again.") from error
 
@@ -262,8 +263,8 @@ def mix_up(_by: User) -> None:
             ended_at=ended_at,
         )
         journal = f"# {each.name}\n\n{each.task}.\n\nSubmitted PR #{each.pull_request}. Waiting for review.\n"
-        seen = {"pull_requests": [f"https://example.test/contrib/pull/{each.pull_request}"]}
-        _submit(metadata, wrong, journal, seen)
+        facts = {"pull_requests": [f"https://example.test/contrib/pull/{each.pull_request}"]}
+        _submit(metadata, wrong, journal, facts)
 
 
 def _are_there(incident: Incident) -> bool:
@@ -296,8 +297,8 @@ def _watched(incident: Incident) -> Iterator[Figure]:
         yield Figure(of="Alarm", says=monitoring.title_of(rule))
     for name, session in incident.ledger.sessions.items():
         flags = Flag.objects.filter(session=session).order_by("rule").values_list("rule", flat=True)
-        found = "; ".join(monitoring.title_of(rule) for rule in flags)
-        yield Figure(of="Flagged", says=f"{name}: {found or 'by no rule'}")
+        titles = "; ".join(monitoring.title_of(rule) for rule in flags)
+        yield Figure(of="Flagged", says=f"{name}: {titles or 'by no rule'}")
 
 
 # --- 4 and 5 ---------------------------------------------------------------------------------------------------------
@@ -312,8 +313,8 @@ def _returned(_incident: Incident) -> Iterator[Figure]:
 
 
 def _are_judged(incident: Incident) -> bool:
-    held = [incident.ledger.reward(each.name) for each in BOTH]
-    return all(entry is not None and entry.source == Source.JUDGE for entry in held)
+    entries = [incident.ledger.reward(each.name) for each in BOTH]
+    return all(entry is not None and entry.source == Source.JUDGE for entry in entries)
 
 
 def _judged(incident: Incident) -> Iterator[Figure]:
@@ -342,10 +343,10 @@ def _corrected(incident: Incident) -> Iterator[Figure]:
 
 
 def take_back(by: User) -> None:
-    given = ReviewAnswer.objects.effective().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
-    if given is not None:
+    answer = ReviewAnswer.objects.effective().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
+    if answer is not None:
         with suppress(AlreadyUndone):
-            answers.undo(given, by, "To see that nothing of it stays")
+            answers.undo(answer, by, "To see that nothing of it stays")
 
 
 def _is_undone(_incident: Incident) -> bool:

@@ -224,8 +224,8 @@ def cited(text: str | None, address: str = "") -> SafeString:
     `{{ text|cited:"?event" }}` leads to ?event=118#e118, else it is #e118.
     """
 
-    def linked(found: re.Match[str]) -> str:
-        number = found[0]
+    def linked(match: re.Match[str]) -> str:
+        number = match[0]
         query = f"{escape(address)}={number}" if address else ""
         return f'<a class="cite" href="{query}#e{number}">{number}</a>'
 
@@ -283,12 +283,12 @@ def term(words: str, name: str = "") -> SafeString:
     """`{% term "Rewards" %}`: a word of ours as a link to what it means, one line that opens in place; plain text where
     it is none of the glossary's. `name` is the term where `words` write it otherwise.
     """
-    found = glossary.find(name or words)
-    if found is None:
+    entry = glossary.find(name or words)
+    if entry is None:
         return format_html("{}", words)
     return format_html(
         '<a class="term" href="{}#{}" data-term="{}: {}." title="{}">{}</a>',
-        reverse("admin:words"), found.anchor, found.word, found.meaning, found.meaning, words,
+        reverse("admin:words"), entry.anchor, entry.word, entry.meaning, entry.meaning, words,
     )  # fmt: skip
 
 

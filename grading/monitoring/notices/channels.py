@@ -36,20 +36,20 @@ def by_environment() -> list[Place]:
 def target(notice: Notice) -> Target:
     """Where one notice is sent. Raises DeliveryRefused where its channel is gone, paused or can't be read."""
     if notice.to is None:
-        found = of_environment(Channel(notice.channel))
-        if found is None:
+        target = of_environment(Channel(notice.channel))
+        if target is None:
             name = VARIABLES[Channel(notice.channel)]
             raise DeliveryRefused(f"no {Channel(notice.channel).words} is configured any more ({name})")
-        return found
+        return target
     if notice.to.state != ChannelState.ON:
         raise DeliveryRefused(f"the channel was {notice.to.state}")
     try:
-        found = _without_environments(notice.to.unseal())
+        target = _without_environments(notice.to.unseal())
     except Unusable as error:
         raise DeliveryRefused(str(error)) from None
-    if found is None:
+    if target is None:
         raise DeliveryRefused(f"{VARIABLES[Channel(notice.channel)]} names the same address, and is told")
-    return found
+    return target
 
 
 def overridden(row: NoticeChannel) -> bool:
@@ -60,12 +60,12 @@ def overridden(row: NoticeChannel) -> bool:
         return False
 
 
-def described(found: Target) -> str:
+def described(target: Target) -> str:
     """Where it leads, in words that give nothing away: the host of a webhook, the number of addresses."""
-    if isinstance(found, Webhook):
-        return f"{webhook.host(found.url)}, {'signed' if found.secret else 'not signed'}"
-    server = found.server.host if found.server and not settings.MAIL_WORKS else settings.EMAIL_HOST
-    return f"{len(found.addresses)} address{'es' * (len(found.addresses) != 1)}, by {server}"
+    if isinstance(target, Webhook):
+        return f"{webhook.host(target.url)}, {'signed' if target.secret else 'not signed'}"
+    server = target.server.host if target.server and not settings.MAIL_WORKS else settings.EMAIL_HOST
+    return f"{len(target.addresses)} address{'es' * (len(target.addresses) != 1)}, by {server}"
 
 
 def of_environment(kind: Channel) -> Target | None:
@@ -76,9 +76,9 @@ def of_environment(kind: Channel) -> Target | None:
     return Webhook(url=url, secret=settings.NOTIFY_WEBHOOK_SECRET) if url else None
 
 
-def _without_environments(found: Target) -> Target | None:
-    if isinstance(found, Webhook):
-        return None if found.url == settings.NOTIFY_WEBHOOK else found
-    told = {address.lower() for address in settings.NOTIFY_EMAIL}
-    left = tuple(address for address in found.addresses if address.lower() not in told)
-    return replace(found, addresses=left) if left else None
+def _without_environments(target: Target) -> Target | None:
+    if isinstance(target, Webhook):
+        return None if target.url == settings.NOTIFY_WEBHOOK else target
+    environment = {address.lower() for address in settings.NOTIFY_EMAIL}
+    addresses = tuple(address for address in target.addresses if address.lower() not in environment)
+    return replace(target, addresses=addresses) if addresses else None

@@ -12,5 +12,5 @@ from grading.monitoring import RULES
 def notified_rules(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
     """NOTIFY_RULES names rules that there are."""
     unknown = [name for name in settings.NOTIFY_RULES if name not in RULES]
-    said = f"NOTIFY_RULES names {', '.join(unknown)}; expected ids of rules"
-    return [Error(said, hint="Use some of " + ", ".join(RULES), id="grading.E002")] if unknown else []
+    message = f"NOTIFY_RULES names {', '.join(unknown)}; expected ids of rules"
+    return [Error(message, hint="Use some of " + ", ".join(RULES), id="grading.E002")] if unknown else []

@@ -29,9 +29,9 @@ def send(notice: Notice, to: Mail) -> None:
         raise DeliveryRefused(f"the mail server {name} was not called: {error}") from error
     except smtplib.SMTPRecipientsRefused as error:
         code, text = min(error.recipients.values())
-        raise _kind(code)(f"every address was refused: {_words(name, code, text)}") from error
+        raise _kind(code)(f"every address was refused: {_describe(name, code, text)}") from error
     except smtplib.SMTPResponseException as error:
-        raise _kind(error.smtp_code)(_words(name, error.smtp_code, error.smtp_error)) from error
+        raise _kind(error.smtp_code)(_describe(name, error.smtp_code, error.smtp_error)) from error
     except (smtplib.SMTPException, OSError) as error:
         raise Unreachable(f"the mail server {name}: {error}") from error
 
@@ -56,6 +56,6 @@ def _kind(code: int) -> type[Exception]:
     return DeliveryRefused if code >= PERMANENT else Unreachable
 
 
-def _words(name: str, code: int, said: bytes | str) -> str:
-    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+def _describe(name: str, code: int, reply: bytes | str) -> str:
+    text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
     return f"the mail server {name} answered {code} {text}"

@@ -16,10 +16,10 @@ class ForbiddenAddress(OSError):
 
 def check(address: str) -> None:
     """Raises ForbiddenAddress for an IP address that nothing is sent to."""
-    found = ip_address(address.partition("%")[0])
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.is_link_local or found.is_multicast or found in METADATA:
-        raise ForbiddenAddress(f"{found} is an address that notices are never sent to")
+    ip = ip_address(address.partition("%")[0])
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.is_link_local or ip.is_multicast or ip in METADATA:
+        raise ForbiddenAddress(f"{ip} is an address that notices are never sent to")
 
 
 class _Connection(HTTPConnection):

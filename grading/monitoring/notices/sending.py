@@ -72,12 +72,12 @@ def _claim(notice: Notice) -> bool:
     return bool(claimed)
 
 
-def _again(notice: Notice, said: str, rng: Random) -> None:
+def _again(notice: Notice, error: str, rng: Random) -> None:
     if notice.attempts >= MOST_ATTEMPTS:
-        _finish(notice, state=NoticeState.FAILED, last_error=said)
+        _finish(notice, state=NoticeState.FAILED, last_error=error)
         return
     wait = max(backoff(notice.attempts, FIRST_WAIT, rng), FIRST_WAIT / 2)
-    _finish(notice, next_attempt_at=clock.now() + wait, last_error=said)
+    _finish(notice, next_attempt_at=clock.now() + wait, last_error=error)
 
 
 def _finish(notice: Notice, **columns: object) -> bool:
