@@ -73,14 +73,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
+class ArmBelief:
     """What a site believes of the arm: its posterior, and how many of the next hundred sessions it is to get."""
 
     arm: ArmPosterior
     share: float
 
     @classmethod
-    def of(cls, outlook: Outlook) -> "Belief":
+    def of(cls, outlook: Outlook) -> "ArmBelief":
         return cls(arm=outlook.arms[ARM], share=outlook.share_of_next_100(ARM))
 
     @property
@@ -105,7 +105,7 @@ class Ledger:
     def __init__(self, sessions: Mapping[str, Session], now: dt.datetime) -> None:
         self.sessions, self.now = sessions, now
         self.entries = self._entries()
-        self._beliefs: dict[dt.datetime | None, Belief] = {}
+        self._beliefs: dict[dt.datetime | None, ArmBelief] = {}
 
     def _entries(self) -> Mapping[str, Sequence[Entry]]:
         """Every row about each session, in the order they were written."""
@@ -134,23 +134,23 @@ class Ledger:
             net[tuple(what)] += 1 if op == LedgerEntry.Op.APPLY else -1
         return {what for what, live in net.items() if live}
 
-    def belief(self, until: dt.datetime | None = None) -> Belief:
+    def belief(self, until: dt.datetime | None = None) -> ArmBelief:
         """What this site believes today, or would had it known nothing after `until`."""
         if until not in self._beliefs:
-            self._beliefs[until] = Belief.of(posterior_of(BANDIT, self.now, known_by=until))
+            self._beliefs[until] = ArmBelief.of(posterior_of(BANDIT, self.now, known_by=until))
         return self._beliefs[until]
 
     @cached_property
-    def without(self) -> Belief:
+    def without(self) -> ArmBelief:
         """As if these sessions had never been."""
         return self._instead(None)
 
     @cached_property
-    def with_floors(self) -> Belief:
+    def with_floors(self) -> ArmBelief:
         """As if each of these sessions had earned the floor, and a judge had said so."""
         return self._instead(settings.FLOOR)
 
-    def _instead(self, value: float | None) -> Belief:
+    def _instead(self, value: float | None) -> ArmBelief:
         changes = [
             HypotheticalReward(
                 observation=session.observation,
@@ -161,7 +161,7 @@ class Ledger:
             )
             for session in self.sessions.values()
         ]
-        return Belief.of(what_if_many(BANDIT, changes, self.now)[1])
+        return ArmBelief.of(what_if_many(BANDIT, changes, self.now)[1])
 
 
 def thousandths(value: float) -> str:

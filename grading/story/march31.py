@@ -107,11 +107,11 @@ class Incident:
         return pressed - (pressed > 0 and not STEPS[pressed - 1].is_over(self))
 
     @property
-    def current(self) -> "Step | None":
+    def current(self) -> "StoryStep | None":
         """The first step that is not done; None at the end."""
         return STEPS[self.done] if self.done < len(STEPS) else None
 
-    def end_of(self, step: "Step") -> dt.datetime | None:
+    def end_of(self, step: "StoryStep") -> dt.datetime | None:
         """When the step after it was pressed; None where none was."""
         following = STEPS.index(step) + 1
         return self.pressed.get(STEPS[following].name) if following < len(STEPS) else None
@@ -135,7 +135,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Step:
+class StoryStep:
     """One step: what its button says, what it means, what pressing it does (nothing, where that was done before),
     whether all of it has come about, for a worker may have to, and its figures as they were then.
     """
@@ -379,25 +379,25 @@ def _submit(metadata: intake.SubmittedSession, transcript: bytes, journal: str, 
     )
 
 
-def _rewards(incident: Incident, step: Step) -> Iterator[Figure]:
+def _rewards(incident: Incident, step: StoryStep) -> Iterator[Figure]:
     for each in BOTH:
         yield Figure(of=each.name, says=str(incident.ledger.reward(each.name, incident.end_of(step)) or "no reward"))
 
 
-def _changes(incident: Incident, before: Step, after: Step, *which: Worked) -> Iterator[Figure]:
+def _changes(incident: Incident, before: StoryStep, after: StoryStep, *which: Worked) -> Iterator[Figure]:
     for each in which or BOTH:
         was = incident.ledger.reward(each.name, incident.end_of(before))
         now = incident.ledger.reward(each.name, incident.end_of(after))
         yield Figure(of=each.name, says=f"{was or 'no reward'} → {now or 'no reward'}")
 
 
-def _arm(incident: Incident, before: Step, after: Step) -> Iterator[Figure]:
+def _arm(incident: Incident, before: StoryStep, after: StoryStep) -> Iterator[Figure]:
     was, now = (incident.ledger.belief(incident.end_of(step)) for step in (before, after))
     share = f"{was.of_100} → {now.of_100} of the next 100 sessions"
     yield Figure(of=ARM, says=f"{thousandths(was.arm.mean)} → {thousandths(now.arm.mean)}, {share}")
 
 
-EXHAUST = Step(
+EXHAUST = StoryStep(
     name="exhaust",
     title="Exhaust the quota",
     button="Exhaust the quota",
@@ -406,7 +406,7 @@ EXHAUST = Step(
     is_over=_judge_refused,
     figures=_exhausted,
 )
-SUBMIT = Step(
+SUBMIT = StoryStep(
     name="submit",
     title="Submit two sessions with another’s log",
     button=f"Submit {FIRST.name} and {SECOND.name}",
@@ -415,7 +415,7 @@ SUBMIT = Step(
     is_over=_are_there,
     figures=_mixed_up,
 )
-WATCH = Step(
+WATCH = StoryStep(
     name="watch",
     title="Watch the rewards stay provisional",
     button="Ask the judge once more",
@@ -424,7 +424,7 @@ WATCH = Step(
     is_over=_refused_again,
     figures=_watched,
 )
-RETURN = Step(
+RETURN = StoryStep(
     name="return",
     title="Let the quota return",
     button="Give the quota back",
@@ -433,7 +433,7 @@ RETURN = Step(
     is_over=lambda _incident: True,
     figures=_returned,
 )
-REPLACE = Step(
+REPLACE = StoryStep(
     name="replace",
     title="See the verdicts replace them",
     button="Probe now",
@@ -442,7 +442,7 @@ REPLACE = Step(
     is_over=_are_judged,
     figures=_judged,
 )
-CORRECT = Step(
+CORRECT = StoryStep(
     name="correct",
     title="Correct one by hand",
     button=f"Correct {FIRST.name} to {number(CORRECTED)}",
@@ -451,7 +451,7 @@ CORRECT = Step(
     is_over=_is_corrected,
     figures=_corrected,
 )
-UNDO = Step(
+UNDO = StoryStep(
     name="undo",
     title="Undo it",
     button="Undo the correction",
@@ -460,5 +460,5 @@ UNDO = Step(
     is_over=_is_undone,
     figures=_undone,
 )
-STEPS: Sequence[Step] = (EXHAUST, SUBMIT, WATCH, RETURN, REPLACE, CORRECT, UNDO)
+STEPS: Sequence[StoryStep] = (EXHAUST, SUBMIT, WATCH, RETURN, REPLACE, CORRECT, UNDO)
 BY_NAME = {step.name: step for step in STEPS}

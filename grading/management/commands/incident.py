@@ -17,7 +17,7 @@ from django.utils import timezone
 from grading import judging
 from grading.story import history
 from grading.story.figures import ARM
-from grading.story.march31 import STEPS, Incident, Step, is_demo, press
+from grading.story.march31 import STEPS, Incident, StoryStep, is_demo, press
 from gradingsite import broker
 
 # How long a step may take, in seconds; it takes a fraction of one.
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def until_over(step: Step, now: dt.datetime) -> Incident:
+def until_over(step: StoryStep, now: dt.datetime) -> Incident:
     """Do what a worker would, until all of the step has come about. Raises CommandError where it never does."""
     deadline = time.monotonic() + PATIENCE
     while not step.is_over(incident := Incident(now)):

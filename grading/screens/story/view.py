@@ -16,8 +16,8 @@ from django.views.decorators.http import require_POST
 from grading import review
 from grading.screens import charts
 from grading.story import march31
-from grading.story.figures import Belief, Figure
-from grading.story.march31 import FIRST, STEPS, Incident, NotYet, Step
+from grading.story.figures import ArmBelief, Figure
+from grading.story.march31 import FIRST, STEPS, Incident, NotYet, StoryStep
 
 # Pictures of the curves for a screen and for a phone, so that their words keep their size.
 WIDE, NARROW = 900, 330
@@ -27,7 +27,7 @@ WIDE, NARROW = 900, 330
 class StepShown:
     """A step as the page has it: `state` is done, working (a worker is at it), now or later."""
 
-    step: Step
+    step: StoryStep
     state: str
     figures: tuple[Figure, ...]
 
@@ -92,11 +92,11 @@ def again(request: HttpRequest) -> HttpResponse:
     return redirect("admin:story")
 
 
-def _shown(step: Step, at: int, incident: Incident) -> StepShown:
+def _shown(step: StoryStep, at: int, incident: Incident) -> StepShown:
     is_done, is_pressed = at < incident.done, step.name in incident.pressed
     state = "done" if is_done else "later" if at > incident.done else "working" if is_pressed else "now"
     return StepShown(step=step, state=state, figures=tuple(step.figures(incident)) if is_done else ())
 
 
-def _beta(belief: Belief) -> charts.Beta:
+def _beta(belief: ArmBelief) -> charts.Beta:
     return charts.Beta(alpha=belief.arm.alpha, beta=belief.arm.beta)
