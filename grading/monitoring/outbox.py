@@ -13,7 +13,7 @@ from grading import clock
 from grading.models import Alarm, Notice
 from grading.models.notices import About, Channel, ChannelState
 from grading.monitoring.notices.channels import Place, places
-from grading.monitoring.rule import Rule, Severity
+from grading.monitoring.rule import MERGED_INTO, Rule, Severity
 from grading.plain import plain_text
 
 SUBJECT_LIMIT = 200
@@ -22,7 +22,7 @@ SUBJECT_LIMIT = 200
 def notifies_externally(rule: Rule) -> bool:
     """Whether people hear of this rule's alarms: those of NOTIFY_RULES, or else what the rule itself wants."""
     if settings.NOTIFY_RULES:
-        return rule.id in settings.NOTIFY_RULES
+        return rule.id in {MERGED_INTO.get(name, name) for name in settings.NOTIFY_RULES}
     return rule.severity is Severity.ALARM or rule.notify_externally
 
 

@@ -6,11 +6,12 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from grading.monitoring import RULES
+from grading.monitoring.rule import MERGED_INTO
 
 
 @register()
 def notified_rules(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
     """NOTIFY_RULES names rules that there are."""
-    unknown = [name for name in settings.NOTIFY_RULES if name not in RULES]
+    unknown = [name for name in settings.NOTIFY_RULES if name not in RULES and name not in MERGED_INTO]
     message = f"NOTIFY_RULES names {', '.join(unknown)}; expected ids of rules"
     return [Error(message, hint="Use some of " + ", ".join(RULES), id="grading.E002")] if unknown else []
