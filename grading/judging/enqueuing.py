@@ -261,7 +261,7 @@ def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
     """
     if not job.is_first:
         return []
-    drawn = shares.of(session)
+    drawn = shares.for_session(session)
     coming = {each.purpose for each in session.judge_jobs.all() if each.state in OPEN_STATES}
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, drawn.repeat)]
     if judges.second() is not None:

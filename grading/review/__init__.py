@@ -43,7 +43,7 @@ from grading.review.queue import (
 )
 from grading.review.random_slice import take_turns
 from grading.review.seen import evidence_version
-from grading.review.unheard import ask as ask_about_silence
+from grading.review.unheard import flag_unheard as ask_about_silence
 
 __all__ = [
     "REASON_NEEDED_ABOVE",

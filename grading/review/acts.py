@@ -110,11 +110,11 @@ _SAID = {
 }
 
 
-def said(answer: ReviewAnswer) -> str:
+def describe(answer: ReviewAnswer) -> str:
     """An answer as a clause."""
     kind = Answer(answer.answer)
     if kind is Answer.UNDO:
-        return f"undid “{said(answer.undoes)}”" if answer.undoes else "undid"
+        return f"undid “{describe(answer.undoes)}”" if answer.undoes else "undid"
     if kind in _SAID:
         return _SAID[kind]
     verb = "accepted" if kind is Answer.ACCEPT else "graded"
@@ -129,7 +129,7 @@ def of_answer(row: ReviewAnswer) -> HistoryEntry:
         kind=kind,
         pk=row.pk,
         who=str(row.reviewer),
-        what=said(row),
+        what=describe(row),
         why=row.reason,
         session=row.session,
         answer=row,
@@ -138,8 +138,8 @@ def of_answer(row: ReviewAnswer) -> HistoryEntry:
 
 
 def of_reveal(row: Reveal) -> HistoryEntry:
-    told = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
-    what = f"looked at the judge’s answer {told}"
+    timing = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
+    what = f"looked at the judge’s answer {timing}"
     return HistoryEntry(
         at=row.created_at, kind=HistoryKind.REVEAL, pk=row.pk, who=str(row.reviewer), what=what, session=row.session
     )
@@ -209,13 +209,13 @@ def of_cancel(row: JudgeRun) -> HistoryEntry:
 
 def of_policy(row: JudgePolicy) -> HistoryEntry:
     budget = "no budget" if row.daily_budget_usd is None else f"${row.daily_budget_usd:.2f} a day"
-    told = (
+    text = (
         f"{budget}; {number(row.reserved_share)} kept for new sessions; "
         f"{number(row.abstention_share)} of abstentions judged first; {number(row.repeat_share)} asked twice; "
         f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
     )
     return HistoryEntry(
-        at=row.created_at, kind=HistoryKind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=told
+        at=row.created_at, kind=HistoryKind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=text
     )
 
 
@@ -269,12 +269,12 @@ def of_category_undone(row: CategoryChange) -> HistoryEntry:
 
 
 def of_event(row: AuditEvent) -> HistoryEntry:
-    told = [row.detail, f"from {row.address}" if row.address else ""]
+    details = [row.detail, f"from {row.address}" if row.address else ""]
     return HistoryEntry(
         at=row.at,
         kind=HistoryKind(row.kind),
         pk=row.pk,
         who=row.who or "nobody",
         what=row.what,
-        why="; ".join(filter(None, told)),
+        why="; ".join(filter(None, details)),
     )

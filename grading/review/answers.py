@@ -89,12 +89,11 @@ def submit(
 ) -> ReviewAnswer:
     """Record what a person says of a session, and everything that follows, in one transaction.
 
-    A grade, an acceptance and an exclusion become the reward and close the item; while more people are wanted and
-    somebody's grade holds already, they stand beside as an opinion. `seconds` from opening to answering, `bulk` the
-    name of the correction of many that this belongs to. The same said again from the same page changes nothing and
-    returns the first answer. CorrectionError, StaleReview or ClaimLost where nothing could be saved.
+    A verdict becomes the reward and closes the item; where more people are asked and another person's grade holds, it
+    is stored as an opinion. `seconds` is the time from opening to answering, `bulk` the name of the bulk correction.
+    A repeat from the same page returns the first answer. CorrectionError, StaleReview or ClaimLost: nothing was saved.
     """
-    said = SubmittedAnswer(
+    submitted = SubmittedAnswer(
         answer=answer,
         value=value,
         reason=reason.strip(),
@@ -107,9 +106,9 @@ def submit(
     )
     with transaction.atomic():
         locked = _locked(session)
-        if said.claim:
+        if submitted.claim:
             # The same answer from the same page: a double click, or a request that was sent again.
-            mine = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=said.claim)
+            mine = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=submitted.claim)
             first = mine.order_by("-pk").first()
             if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
                 return first
@@ -118,9 +117,9 @@ def submit(
         is_claimed = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
         if item is not None and is_claimed and item.claimed_by_id != reviewer.pk:
             raise ClaimLost(item)
-        if said.answer in VERDICTS:
-            return _verdict(locked, reviewer, said, item)
-        return _no_verdict(locked, reviewer, said, item)
+        if submitted.answer in VERDICTS:
+            return _verdict(locked, reviewer, submitted, item)
+        return _no_verdict(locked, reviewer, submitted, item)
 
 
 def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
@@ -132,8 +131,8 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
         session = _locked(answer.session)
         if answer.answer not in VERDICTS or ReviewAnswer.objects.filter(undoes=answer).exists():
             raise CorrectionError("Only a grade or an exclusion that was not undone can hold; choose another answer.")
-        held = persons_grade(session)
-        if held is not None and held.pk == answer.grade_id:
+        current = persons_grade(session)
+        if current is not None and current.pk == answer.grade_id:
             raise CorrectionError("This answer holds already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
@@ -154,15 +153,15 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
         before = measure(session)
-        seen = records.seen_now(session, before.reward, reviewer)
+        context = records.seen_now(session, before.reward, reviewer)
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
             monitoring.reopen_flags(session, why=monitoring.DISMISSED)
         monitoring.refresh()
         effects = changes(before, measure(session, before))
-        said: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
-        row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
+        columns: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
+        row = records.append(session, reviewer, Answer.UNDO, context=context, **columns)
         _item_follows(session, reviewer)
         if not ReviewItem.objects.open().filter(session=session).exists():
             queue.sync_item(session)
@@ -185,58 +184,59 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
 # --- one answer -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
+def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
     """A grade, an acceptance or an exclusion; to accept is to give the reward that is shown as a grade."""
-    if said.answer is Answer.ACCEPT:
-        held = rewards.live(session)
-        corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+    if submitted.answer is Answer.ACCEPT:
+        current = rewards.live(session)
+        corrections.require_fresh(session, current, submitted.seen_revision, submitted.seen_evidence)
         # The floor is no grade (L2).
-        if held is None or held.value is None or held.source == Source.FLOOR:
+        if current is None or current.value is None or current.source == Source.FLOOR:
             raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
-        said = replace(said, value=held.value)
+        submitted = replace(submitted, value=current.value)
     if item is not None and is_opinion(session, reviewer, item):
         # It stands beside the one that holds, and changes nothing.
-        corrections.require_fresh(session, rewards.live(session), said.seen_revision, said.seen_evidence)
-        corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
-        row = records.append(session, reviewer, said.answer, value=said.value, **said.columns)
+        corrections.require_fresh(session, rewards.live(session), submitted.seen_revision, submitted.seen_evidence)
+        corrections.checked(submitted.value, exclude=submitted.answer is Answer.EXCLUDE)
+        row = records.append(session, reviewer, submitted.answer, value=submitted.value, **submitted.columns)
     else:
-        row = _graded(session, reviewer, said)
+        row = _graded(session, reviewer, submitted)
     _item_follows(session, reviewer)
     return row
 
 
-def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer:
+def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> ReviewAnswer:
     """A verdict that becomes the reward, with all that it changed."""
     before = measure(session)
-    seen = records.seen_now(session, before.reward, reviewer)
+    context = records.seen_now(session, before.reward, reviewer)
     corrections.record_correction(
         session,
         reviewer,
-        value=said.value,
-        exclude=said.answer is Answer.EXCLUDE,
-        reason=said.reason,
-        seen_revision=said.seen_revision,
-        seen_evidence=said.seen_evidence,
+        value=submitted.value,
+        exclude=submitted.answer is Answer.EXCLUDE,
+        reason=submitted.reason,
+        seen_revision=submitted.seen_revision,
+        seen_evidence=submitted.seen_evidence,
     )
     monitoring.refresh()
     effects = changes(before, measure(session, before))
-    made: dict[str, Any] = {"seen": seen, "grade": persons_grade(session), "effects": effects}
-    return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
+    made: dict[str, Any] = {"context": context, "grade": persons_grade(session), "effects": effects}
+    return records.append(session, reviewer, submitted.answer, value=submitted.value, **made, **submitted.columns)
 
 
-def _no_verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
+def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
     """A skip gives the item back; "cannot judge" takes it off the queue, unless others are asked too."""
-    if said.value is not None:
-        raise CorrectionError(f"{said.answer.value!r} says no grade, and {said.value} came with it; clear one of them.")
-    if said.answer is Answer.UNDO:
+    if submitted.value is not None:
+        kind = submitted.answer.value
+        raise CorrectionError(f"{kind!r} says no grade, and {submitted.value} came with it; clear one of them.")
+    if submitted.answer is Answer.UNDO:
         raise CorrectionError("An undo names what it undoes; call undo().")
-    if said.answer is Answer.CANNOT_JUDGE and not said.reason:
+    if submitted.answer is Answer.CANNOT_JUDGE and not submitted.reason:
         raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
     alone = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
-    if said.answer is Answer.CANNOT_JUDGE and alone:
-        return queue.take_off(session, reviewer, **said.columns)
-    row = records.append(session, reviewer, said.answer, **said.columns)
-    if said.answer is Answer.SKIP:
+    if submitted.answer is Answer.CANNOT_JUDGE and alone:
+        return queue.take_off(session, reviewer, **submitted.columns)
+    row = records.append(session, reviewer, submitted.answer, **submitted.columns)
+    if submitted.answer is Answer.SKIP:
         ReviewItem.objects.filter(session=session, claimed_by=reviewer).update(**FREE)
     else:
         _item_follows(session, reviewer)
@@ -263,5 +263,5 @@ def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
     """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
     if item.state != ItemState.OPEN or item.wanted <= 1:
         return False
-    held = persons_grade(session)
-    return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
+    current = persons_grade(session)
+    return current is not None and current.author_id != reviewer.pk and current.created_at >= item.entered_at

@@ -240,7 +240,7 @@ class HistoryPage:
 
 def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE) -> HistoryPage:
     """The newest `size` acts that are older than `before`. A constant number of queries."""
-    found: list[tuple[HistoryCursor, HistoryEntry]] = []
+    dated_acts: list[tuple[HistoryCursor, HistoryEntry]] = []
     of_a_session = filters.arm or filters.sessions is not None
     for index, table in enumerate(_TABLES):
         if (
@@ -261,10 +261,10 @@ def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: 
             rows = rows.filter(older)
         for row in rows.order_by(f"-{table.at}", "-pk")[: size + 1]:
             act = table.read(row)
-            found.append((HistoryCursor(act.at, index, act.pk), act))
-    found.sort(key=lambda each: each[0], reverse=True)
-    shown = found[:size]
-    return HistoryPage(acts=[act for _cursor, act in shown], older=shown[-1][0] if len(found) > size else None)
+            dated_acts.append((HistoryCursor(act.at, index, act.pk), act))
+    dated_acts.sort(key=lambda each: each[0], reverse=True)
+    latest = dated_acts[:size]
+    return HistoryPage(acts=[act for _cursor, act in latest], older=latest[-1][0] if len(dated_acts) > size else None)
 
 
 def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:

@@ -35,8 +35,8 @@ class StaleReward:
     """A session whose reward moved on: its settlement then (None: it had none) and now."""
 
     session: Session
-    seen: Settlement | None
-    held: Settlement | None
+    before: Settlement | None
+    current: Settlement | None
 
 
 class BulkStale(CorrectionError):
@@ -55,18 +55,18 @@ class Chosen:
     """A session to correct, its reward now, its open flags' rules, and whether an answer would only stand beside."""
 
     session: Session
-    held: Settlement | None
+    current: Settlement | None
     flags: tuple[str, ...]
     beside: bool
 
     @property
     def value(self) -> float | None:
         """The reward in [0, 1]; None where there is none, or only the floor (L2)."""
-        return None if self.held is None or self.held.source == Source.FLOOR else self.held.value
+        return None if self.current is None or self.current.source == Source.FLOOR else self.current.value
 
     @property
     def revision(self) -> int:
-        return 0 if self.held is None else self.held.revision
+        return 0 if self.current is None else self.current.revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +89,15 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
     flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="prefetched_flags")
     wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
-    found = list(wanted.select_related("review_item"))
-    held = _live(found)
+    sessions = list(wanted.select_related("review_item"))
+    settlements = _live(sessions)
     chosen = []
-    for session in found:
+    for session in sessions:
         item: ReviewItem | None = getattr(session, "review_item", None)
         chosen.append(
             Chosen(
                 session=session,
-                held=held.get(session.pk),
+                current=settlements.get(session.pk),
                 flags=tuple(flag.rule for flag in session.prefetched_flags),  # type: ignore[attr-defined] # prefetched above
                 beside=item is not None and answers.is_opinion(session, reviewer, item),
             )
@@ -106,15 +106,13 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
 
 
 def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]:
-    """The rewards that hold by a judge's or a person's grade which came after the rule had flagged the session, by
-    session. Two queries.
-    """
+    """The rewards by session that a judge or a person decided after the rule flagged the session. Two queries."""
     raised = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
     rows = Settlement.objects.filter(session__in=raised).select_related("grade").defer("steps").order_by("revision")
-    held = {row.session_id: row for row in rows}
+    settlements = {row.session_id: row for row in rows}
     return {
         key: row
-        for key, row in held.items()
+        for key, row in settlements.items()
         if row.source in (Source.JUDGE, Source.HUMAN)
         and row.value is not None
         and row.grade is not None
@@ -143,7 +141,7 @@ def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Bu
 
 
 def submit(
-    seen: Mapping[int, int],
+    revisions: Mapping[int, int],
     reviewer: User,
     *,
     answer: Answer,
@@ -152,7 +150,7 @@ def submit(
     bulk: str,
     alarm: Alarm | None = None,
 ) -> int:
-    """Give every session of `seen` (its id to the revision on the screen, 0 for none) the same verdict: all or none.
+    """Give every session in `revisions` (id to the revision on the screen, 0 for none) the same verdict: all or none.
 
     Each takes the path of a single answer. `bulk` names it all: sent again with the same name it changes nothing.
     `alarm` is the one that proposes it: what was graded since it flagged the session is not excluded for its sake.
@@ -160,21 +158,22 @@ def submit(
     """
     if not reason.strip():
         raise CorrectionError("A reason is needed: say in a few words why. It is kept with each of the sessions.")
-    if not 0 < len(seen) <= MOST:
-        raise CorrectionError(f"Choose from 1 to {MOST} sessions; {len(seen)} were chosen.")
+    if not 0 < len(revisions) <= MOST:
+        raise CorrectionError(f"Choose from 1 to {MOST} sessions; {len(revisions)} were chosen.")
     with transaction.atomic():
-        sessions = _locked(seen)
+        sessions = _locked(revisions)
         if saved := ReviewAnswer.objects.filter(bulk=bulk).count():
             return saved
-        held = _live(sessions)
-        moved = [each for each in sessions if (held[each.pk].revision if each.pk in held else 0) != seen[each.pk]]
-        if moved:
-            then = {each.pk: each.settlements.filter(revision=seen[each.pk]).first() for each in moved}
-            stale = [StaleReward(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
+        current = _live(sessions)
+        current_revisions = {key: settlement.revision for key, settlement in current.items()}
+        changed = [each for each in sessions if current_revisions.get(each.pk, 0) != revisions[each.pk]]
+        if changed:
+            then = {each.pk: each.settlements.filter(revision=revisions[each.pk]).first() for each in changed}
+            stale = [StaleReward(session=each, before=then[each.pk], current=current.get(each.pk)) for each in changed]
             raise BulkStale(stale, len(sessions))
         problems = []
         is_for_alarm = alarm is not None and answer is Answer.EXCLUDE
-        since = graded_since_flagged(alarm.rule, seen) if alarm is not None and is_for_alarm else {}
+        since = graded_since_flagged(alarm.rule, revisions) if alarm is not None and is_for_alarm else {}
         for session in sessions:
             if session.pk in since:
                 who = "a person" if since[session.pk].source == Source.HUMAN else "the judge"
@@ -190,7 +189,7 @@ def submit(
                     answer=answer,
                     value=value if answer is Answer.GRADE else None,
                     reason=reason,
-                    seen_revision=seen[session.pk],
+                    seen_revision=revisions[session.pk],
                     bulk=bulk,
                 )
             except CorrectionError as error:
@@ -207,12 +206,12 @@ def undo(bulk: str, reviewer: User, reason: str) -> int:
     with transaction.atomic():
         holding = ReviewAnswer.objects.effective().filter(bulk=bulk)
         _locked(holding.values_list("session", flat=True))
-        given = list(holding.select_related("session", "grade").order_by("-pk"))
-        if not given:
+        bulk_answers = list(holding.select_related("session", "grade").order_by("-pk"))
+        if not bulk_answers:
             raise CorrectionError("Nothing of this correction holds any more; nothing was changed.")
-        for answer in given:
+        for answer in bulk_answers:
             answers.undo(answer, reviewer, reason)
-    return len(given)
+    return len(bulk_answers)
 
 
 def _locked(ids: Iterable[int]) -> list[Session]:

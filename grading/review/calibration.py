@@ -34,10 +34,10 @@ __all__ = [
     "JudgeInstrument",
     "arm_means",
     "calibrations",
+    "for_grader",
     "in_use",
     "latest_arm_means",
     "narrow",
-    "of",
     "pairs",
     "store_arm_means",
     "verdict_sums",
@@ -145,7 +145,7 @@ def calibrations() -> list[Calibration]:
     return list(pairs().calibrations.values())
 
 
-def of(grader: JudgeInstrument) -> Calibration:
+def for_grader(grader: JudgeInstrument) -> Calibration:
     """One grader against people. Two queries."""
     return pairs().calibrations.get(grader) or _calibration(grader, ())
 
@@ -214,7 +214,7 @@ def latest_arm_means(
 
 
 def narrow(sessions: SessionQuerySet, grader: JudgeInstrument) -> SessionQuerySet:
-    """The sessions behind `of(grader)`."""
+    """The sessions behind `for_grader(grader)`."""
     identity = {name: getattr(grader, name) for name in IDENTITY}
     return sessions.filter(pk__in=compared().filter(**identity).values("session"))
 

@@ -24,17 +24,17 @@ class CorrectionError(Exception):
 class StaleReview(CorrectionError):
     """The reward or the evidence changed after the form was opened; look at what changed, then decide again.
 
-    `seen` and `held` are the settlements then and now; `added` is the evidence that came since.
+    `before` and `current` are the settlements then and now; `added` is the evidence that came since.
     """
 
-    def __init__(self, held: Settlement | None, seen: Settlement | None, added: Sequence[Evidence]) -> None:
-        self.held, self.seen, self.added = held, seen, tuple(added)
-        if held is None or seen is None or held.pk == seen.pk:
-            now = "" if held is None else f"The reward is {_told(held)}: {held.sentence} "
+    def __init__(self, current: Settlement | None, before: Settlement | None, added: Sequence[Evidence]) -> None:
+        self.current, self.before, self.added = current, before, tuple(added)
+        if current is None or before is None or current.pk == before.pk:
+            now = "" if current is None else f"The reward is {_describe(current)}: {current.sentence} "
             changed = f"New evidence came while you were looking. {now}"
         else:
-            was, now = f"you saw {_told(seen)}", f"now it is {_told(held)}"
-            changed = f"The reward changed while you were looking: {was}, {now}. It now says: {held.sentence} "
+            was, now = f"you saw {_describe(before)}", f"now it is {_describe(current)}"
+            changed = f"The reward changed while you were looking: {was}, {now}. It now says: {current.sentence} "
         listed = ", ".join(f"{row.kind} {row.shown_name}".strip() for row in added)
         came = f"Evidence added since: {listed}. " if listed else ""
         super().__init__(f"{changed}{came}Nothing was saved; look again and submit.")
@@ -64,20 +64,20 @@ def record_correction(
     is no number from 0 to 1, or a reason is needed and missing.
     """
     with transaction.atomic():
-        held = _locked_settlement(session)
-        require_fresh(session, held, seen_revision, seen_evidence)
+        live = _locked_settlement(session)
+        require_fresh(session, live, seen_revision, seen_evidence)
         value = checked(value, exclude=exclude)
         # The floor is no grade (L2), so that nothing is moved from it.
-        before = None if held is None or held.source == Source.FLOOR else held.value
+        before = None if live is None or live.source == Source.FLOOR else live.value
         moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
         if moves and not reason.strip():
             raise CorrectionError(
                 f"A reason is needed: this moves the grade by more than {REASON_NEEDED_ABOVE:g}. Say in a few words "
                 "why."
             )
-        seen: dict[str, object] = {"evidence_sha256": evidence_version(session)}
-        if held is not None:
-            seen |= {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}
+        evidence: dict[str, object] = {"evidence_sha256": evidence_version(session)}
+        if live is not None:
+            evidence |= {"settlement": live.pk, "revision": live.revision, "value": live.value, "source": live.source}
         Grade.objects.create(
             session=session,
             source=Source.HUMAN,
@@ -85,7 +85,7 @@ def record_correction(
             value=value,
             reason=Reason.EXCLUDED if exclude else Reason.NONE,
             detail=reason.strip(),
-            evidence=seen,
+            evidence=evidence,
             version="human/1",
             author=reviewer,
         )
@@ -123,18 +123,18 @@ def _locked_settlement(session: Session) -> Settlement | None:
 
 
 def require_fresh(
-    session: Session, held: Settlement | None, seen_revision: int | None, seen_evidence: str = ""
+    session: Session, current: Settlement | None, seen_revision: int | None, seen_evidence: str = ""
 ) -> None:
     """StaleReview where reward or evidence are not those that were seen; what was not named is not compared."""
-    moved = seen_revision is not None and held is not None and held.revision != seen_revision
+    reward_changed = seen_revision is not None and current is not None and current.revision != seen_revision
     came = bool(seen_evidence) and seen_evidence != evidence_version(session)
-    if not moved and not came:
+    if not reward_changed and not came:
         return
-    seen = session.settlements.filter(revision=seen_revision or 0).first()
-    raise StaleReview(held, seen, added_since(session, seen) if seen else [])
+    settlement = session.settlements.filter(revision=seen_revision or 0).first()
+    raise StaleReview(current, settlement, added_since(session, settlement) if settlement else [])
 
 
-def _told(settlement: Settlement) -> str:
+def _describe(settlement: Settlement) -> str:
     by = f" by {settlement.source}" if settlement.source else ""
     return f"{number(settlement.value)}{by} (settlement {settlement.revision})"
 

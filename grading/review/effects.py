@@ -34,30 +34,30 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
     learners = () if before else rewards.learners(session)
     own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
     outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({bandit for bandit, _arm in own})}
-    arms = {(bandit, arm): said for bandit, outlook in outlooks.items() for arm, said in outlook.by_arm.items()}
+    arms = {(bandit, arm): figures for bandit, outlook in outlooks.items() for arm, figures in outlook.by_arm.items()}
     believed = {(bandit, arm): outlooks[bandit].arms[arm] for bandit, arm in own}
     evidence = {key: (arm.sessions, arm.observations) for key, arm in believed.items()}
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
-    said = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
+    alarms = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
     reward = rewards.live(session)
-    return Measured(reward=reward, own=own, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=said)
+    return Measured(reward=reward, own=own, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=alarms)
 
 
 def changes(before: Measured, after: Measured) -> dict[str, Any]:
     """The difference as JSON, unrounded: `bandits` the arms that ran, `others` those that moved with them (a bandit's
     arms share its mean, and its choices). An alarm that is not open says None; flags are named by their rules.
     """
-    moved = [key for key in before.arms if key not in before.own and before.arms[key] != after.arms[key]]
-    told = sorted(set(before.alarms) | set(after.alarms))
+    others = [key for key in before.arms if key not in before.own and before.arms[key] != after.arms[key]]
+    alarm_keys = sorted(set(before.alarms) | set(after.alarms))
     alarms = [
         {"rule": rule, "about": about, "before": was, "after": now}
-        for rule, about in told
+        for rule, about in alarm_keys
         if (was := before.alarms.get((rule, about))) != (now := after.alarms.get((rule, about)))
     ]
     source = "" if before.reward is None else before.reward.source
     return {
         "bandits": [_arm(key, before, after) | _evidence(key, before, after) for key in sorted(before.own)],
-        "others": [_arm(key, before, after) for key in moved],
+        "others": [_arm(key, before, after) for key in others],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
         "alarms": alarms,

@@ -56,8 +56,8 @@ def of_session(session: Session) -> dict[str, Any]:
 
 def of_act(act: HistoryEntry) -> dict[str, Any]:
     """The fields of `ACT`; those of an answer are None for other acts."""
-    told: dict[str, Any] = dict.fromkeys(ACT)
-    told |= {
+    record: dict[str, Any] = dict.fromkeys(ACT)
+    record |= {
         "at": act.at,
         "id": f"{act.kind}-{act.pk}",
         "kind": str(act.kind),
@@ -68,12 +68,12 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "reward_after": act.reward.get("after"),
         "source_before": act.reward.get("source_before"),
     }
-    told |= _session(act.session)
+    record |= _session(act.session)
     if act.answer is None:
-        return told
+        return record
     row = act.answer
     undoing: ReviewAnswer | None = getattr(row, "undone_by", None)
-    return told | {
+    return record | {
         "answer": str(row.answer),
         "value": row.value,
         "blind_value": row.blind_value,
@@ -86,7 +86,7 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "bulk": row.bulk or None,
         "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
         "settlement_seen": row.settlement.revision if row.settlement else None,
-        **_seen(row),
+        **_context(row),
     }
 
 
@@ -114,7 +114,7 @@ def pairs() -> Iterator[dict[str, Any]]:
                 "human_blind_value": row.blind_value,
                 "human_final_value": row.value,
                 "revealed": row.revealed,
-                **_seen(row),
+                **_context(row),
                 "drawn_at": row.session.review_item.drawn_at,
                 **_identity(verdict),
                 "judged_at": verdict.created_at,
@@ -130,7 +130,7 @@ def _session(session: Session | None) -> dict[str, Any]:
     return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
 
 
-def _seen(row: ReviewAnswer) -> dict[str, Any]:
+def _context(row: ReviewAnswer) -> dict[str, Any]:
     """Who had judged it, of what, and how the session came to be asked about."""
     return {
         "slice_probability": row.slice_probability,

@@ -47,8 +47,8 @@ class QueueFilters:
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:
         """From an address' query string; other names in it are left alone."""
-        known = {field.name: plain_text(query[field.name], 100) for field in fields(cls) if query.get(field.name)}
-        return cls(**known)
+        values = {field.name: plain_text(query[field.name], 100) for field in fields(cls) if query.get(field.name)}
+        return cls(**values)
 
     @property
     def query(self) -> str:

@@ -56,25 +56,25 @@ class Corrections:
     .1 for a judge's or a person's (about what two readings of one session differ by).
     """
 
-    def __init__(self, moved: Mapping[Stratum, tuple[int, float]]) -> None:
-        """`moved`: how many corrections each stratum had, and the sum of their sizes in reward."""
-        self._moved = dict(moved)
+    def __init__(self, totals: Mapping[Stratum, tuple[int, float]]) -> None:
+        """`totals`: how many corrections each stratum had, and the sum of their sizes in reward."""
+        self._totals = dict(totals)
         self._by_kind: dict[tuple[str, bool], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
-        for key, (n, total) in self._moved.items():
+        for key, (n, total) in self._totals.items():
             for sums, at in ((self._by_kind, (key.source, key.flagged)), (self._by_source, key.source)):
                 count, size = sums[at]  # type: ignore[index] # each sum has keys of its own
                 sums[at] = (count + n, size + total)  # type: ignore[index] # as above
 
     def answers(self, key: Stratum) -> int:
         """How many corrections a stratum has had."""
-        return self._moved.get(key, (0, 0.0))[0]
+        return self._totals.get(key, (0, 0.0))[0]
 
     def expected(self, key: Stratum) -> float:
         """The expected |correction| in a stratum, in [0, 1]."""
         wider = _shrunk(self._by_source.get(key.source), prior(key.source, flagged=key.flagged))
         wider = _shrunk(self._by_kind.get((key.source, key.flagged)), wider)
-        return _shrunk(self._moved.get(key), wider)
+        return _shrunk(self._totals.get(key), wider)
 
 
 def prior(source: str, *, flagged: bool) -> float:
@@ -116,9 +116,9 @@ def prioritise(now: dt.datetime | None = None) -> int:
     half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
     for pk, before, arm, ended_at, source, flags, probability in rows:
-        left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
+        decay = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         taught = 1.0 if probability is None else TEACHES
-        impact = priority.rounded(left * expected.expected(Stratum(arm, source, flags > 0)) * taught)
+        impact = priority.rounded(decay * expected.expected(Stratum(arm, source, flags > 0)) * taught)
         if impact != before:
             changed[pk] = impact
     return _write(changed)

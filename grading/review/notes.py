@@ -30,10 +30,10 @@ def flag(session: Session, by: User, why: str) -> Flag:
         raise CorrectionError("A flag needs a reason: say in a few words what others should look at.")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-        held = Flag.objects.filter(session=session, rule=Flag.BY_A_PERSON).first()
-        if held is not None and held.cleared_at is None:
-            raise CorrectionError(f"{held.raised_by} flagged this session already: {held.detail}")
-        row = held or Flag(session=session, rule=Flag.BY_A_PERSON)
+        existing = Flag.objects.filter(session=session, rule=Flag.BY_A_PERSON).first()
+        if existing is not None and existing.cleared_at is None:
+            raise CorrectionError(f"{existing.raised_by} flagged this session already: {existing.detail}")
+        row = existing or Flag(session=session, rule=Flag.BY_A_PERSON)
         row.detail, row.raised_at, row.raised_by = why.strip(), timezone.now(), by
         row.cleared_at, row.cleared_by, row.cleared_why = None, None, ""
         row.save()

@@ -76,9 +76,9 @@ def arm_mean(pairs: Sequence[JudgeHumanPair], alone: GradeSums) -> ArmMean:
     tuned = float(weights @ (centred * human)) / spread / (1 + size / alone.n) if alone.n and spread else 0.0
     weight = min(max(tuned, 0.0), 1.0)
     rest = human - weight * judge
-    left = float(weights @ rest)
-    variance = float(weights @ (rest - left) ** 2) / (size - 2)
-    mean = left
+    intercept = float(weights @ rest)
+    variance = float(weights @ (rest - intercept) ** 2) / (size - 2)
+    mean = intercept
     if alone.n:
         mean += weight * alone.s / alone.n
         variance += weight**2 * alone.variance / alone.n

@@ -37,8 +37,8 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
     `chance` is how often the arm is chosen: a mean that nobody acts on is worth little. That the arm's long-run
     centre moves too, by less, is left out. Shapes (K,).
     """
-    moved: Floats = scale / (strength + scale * (1 - weight))
-    return chance * moved
+    change: Floats = scale / (strength + scale * (1 - weight))
+    return chance * change
 
 
 def by_arm(now: dt.datetime) -> dict[int, float]:

@@ -64,7 +64,7 @@ class Anchoring:
     """
 
     n: int
-    moved: int
+    changed: int
     towards: int
     mean: float | None
 
@@ -102,9 +102,9 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
     """The figures of one person, or of all. Three queries."""
     now = now or timezone.now()
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
-    found = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
-    found = found.exclude(answer__in=LOOKS_ONLY)
-    given = [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
+    recent = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
+    recent = recent.exclude(answer__in=LOOKS_ONLY)
+    answers = [_Given(*columns) for columns in recent.order_by("pk").values_list(*COLUMNS)]
     waits = dict(
         ReviewItem.objects.open()
         .filter(yours(), assigned_to__isnull=False)
@@ -112,69 +112,69 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
         .annotate(n=Count("pk"))
         .order_by()
     )
-    overruled = _overruled(given)
-    asked = {answer.reviewer for answer in given} | set(waits) if reviewer is None else {reviewer.pk}
-    people = User.objects.filter(pk__in=asked).order_by("username")
-    rows = tuple(_row(person, given, overruled, waits, now) for person in people)
-    total = _row(reviewer, given, overruled, waits, now)
+    overruled = _overruled(answers)
+    reviewer_ids = {answer.reviewer for answer in answers} | set(waits) if reviewer is None else {reviewer.pk}
+    people = User.objects.filter(pk__in=reviewer_ids).order_by("username")
+    rows = tuple(_row(person, answers, overruled, waits, now) for person in people)
+    total = _row(reviewer, answers, overruled, waits, now)
     return ReviewProgress(total=total, rows=rows)
 
 
 def _row(
-    reviewer: User | None, given: Sequence[_Given], overruled: set[int], waits: dict[int, int], now: dt.datetime
+    reviewer: User | None, answers: Sequence[_Given], overruled: set[int], waits: dict[int, int], now: dt.datetime
 ) -> ReviewerRow:
-    mine = [answer for answer in given if reviewer is None or answer.reviewer == reviewer.pk]
-    held = [answer for answer in mine if answer.undone_by is None]
+    mine = [answer for answer in answers if reviewer is None or answer.reviewer == reviewer.pk]
+    effective = [answer for answer in mine if answer.undone_by is None]
     today = start_of_day(now)
-    seconds = [answer.seconds for answer in held if answer.seconds is not None and not answer.bulk]
+    seconds = [answer.seconds for answer in effective if answer.seconds is not None and not answer.bulk]
     return ReviewerRow(
         reviewer=reviewer,
-        today=sum(answer.at >= today for answer in held),
-        week=sum(answer.at >= today - WEEK for answer in held),
+        today=sum(answer.at >= today for answer in effective),
+        week=sum(answer.at >= today - WEEK for answer in effective),
         answers=len(mine),
         taken_back=sum(answer.undone_by is not None or answer.pk in overruled for answer in mine),
         seconds=median(seconds) if seconds else None,
-        people=_with_people(given, reviewer),
-        judge=_with_judge(held),
-        anchoring=_anchoring(held),
+        people=_with_people(answers, reviewer),
+        judge=_with_judge(effective),
+        anchoring=_anchoring(effective),
         waits=sum(waits.values()) if reviewer is None else waits.get(reviewer.pk, 0),
     )
 
 
-def _overruled(given: Iterable[_Given]) -> set[int]:
+def _overruled(answers: Iterable[_Given]) -> set[int]:
     """The answers whose grade another person's later one took the place of."""
-    held: dict[int, _Given] = {}
-    found = set()
-    for answer in given:
+    latest: dict[int, _Given] = {}
+    overruled = set()
+    for answer in answers:
         if answer.grade is None or answer.undone_by is not None:
             continue
-        before = held.get(answer.session)
+        before = latest.get(answer.session)
         if before is not None and before.reviewer != answer.reviewer:
-            found.add(before.pk)
-        held[answer.session] = answer
-    return found
+            overruled.add(before.pk)
+        latest[answer.session] = answer
+    return overruled
 
 
-def _with_people(given: Iterable[_Given], reviewer: User | None) -> GraderGap:
+def _with_people(answers: Iterable[_Given], reviewer: User | None) -> GraderGap:
     """Two people's latest grades of one session, each pair once."""
     latest: dict[int, dict[int, float]] = defaultdict(dict)
-    for answer in given:
+    for answer in answers:
         if answer.undone_by is None and answer.value is not None:
             latest[answer.session][answer.reviewer] = answer.value
     apart = [
-        abs(said[one] - said[other])
-        for said in latest.values()
-        for one, other in itertools.combinations(said, 2)
+        abs(by_person[one] - by_person[other])
+        for by_person in latest.values()
+        for one, other in itertools.combinations(by_person, 2)
         if reviewer is None or reviewer.pk in (one, other)
     ]
     return GraderGap(n=len(apart), mean=fmean(apart) if apart else None)
 
 
-def _with_judge(held: Iterable[_Given]) -> GraderGap:
+def _with_judge(answers: Iterable[_Given]) -> GraderGap:
     """What was said blind of the random slice, against the judge: the only pairs that are no one's choice."""
     apart = [
         answer.blind - answer.judge
-        for answer in held
+        for answer in answers
         if answer.slice_probability is not None
         and answer.blind is not None
         and answer.judge is not None
@@ -186,12 +186,12 @@ def _with_judge(held: Iterable[_Given]) -> GraderGap:
     return GraderGap(n=len(apart), mean=fmean(map(abs, apart)), bias=fmean(apart))
 
 
-def _anchoring(held: Iterable[_Given]) -> Anchoring:
+def _anchoring(answers: Iterable[_Given]) -> Anchoring:
     n, moves, towards = 0, [], 0
-    for answer in held:
+    for answer in answers:
         if not answer.revealed or answer.blind is None or answer.value is None or answer.judge is None:
             continue
         n, move = n + 1, answer.value - answer.blind
         moves.append(abs(move))
         towards += move * (answer.judge - answer.blind) > 0
-    return Anchoring(n=n, moved=sum(move > 0 for move in moves), towards=towards, mean=fmean(moves) if n else None)
+    return Anchoring(n=n, changed=sum(move > 0 for move in moves), towards=towards, mean=fmean(moves) if n else None)

@@ -13,32 +13,32 @@ from grading.vocabulary import Source
 
 
 def outlooks(
-    given: Iterable[tuple[Session, float | None]],
+    grades: Iterable[tuple[Session, float | None]],
 ) -> Iterator[tuple[str, Outlook, Outlook, frozenset[str]]]:
     """What it does together that a person gives these sessions these values in [0, 1] (None: exclude).
 
     Each bandit that learns from them, its outlook now and then, and the arms that the sessions ran.
     """
     now = timezone.now()
-    by_bandit = changes(given)
-    moved = rows_moved(by_bandit)
+    by_bandit = changes(grades)
+    changed_rows = rows_moved(by_bandit)
     for bandit, own in by_bandit.items():
-        before, after = what_if_moved(bandit, moved, now)
+        before, after = what_if_moved(bandit, changed_rows, now)
         yield bandit, before, after, frozenset(change.arm for change in own)
 
 
-def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
+def effects(grades: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
     """The same by arm: every arm that the sessions ran, and every other that moves with theirs by a digit shown."""
-    for bandit, before, after, ran in outlooks(given):
+    for bandit, before, after, ran in outlooks(grades):
         yield from (move for move in moves(bandit, before, after, touched=ran) if move.touched or move.is_shown)
 
 
-def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
+def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
     """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
-    found: dict[str, list[HypotheticalReward]] = {}
-    asked = list(given)
-    days = rewards.credited_days(session for session, _ in asked)
-    for session, value in asked:
+    by_bandit: dict[str, list[HypotheticalReward]] = {}
+    pairs = list(grades)
+    days = rewards.credited_days(session for session, _ in pairs)
+    for session, value in pairs:
         day = days[session.pk]
         for learner in rewards.learners(session):
             change = HypotheticalReward(
@@ -51,5 +51,5 @@ def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Hyp
                 salience=learner.salience,
                 cost_usd=session.cost_usd,
             )
-            found.setdefault(learner.bandit, []).append(change)
-    return found
+            by_bandit.setdefault(learner.bandit, []).append(change)
+    return by_bandit

@@ -117,8 +117,8 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
     """Give an item to one person (None: to anybody). Who did so stands among the session's comments."""
     with transaction.atomic():
         ReviewItem.objects.filter(pk=item.pk).update(assigned_to=to)
-        said = f"Assigned to {to.get_username()}" if to else "Assigned to nobody in particular"
-        Comment.objects.create(session_id=item.session_id, author=by, text=said)
+        text = f"Assigned to {to.get_username()}" if to else "Assigned to nobody in particular"
+        Comment.objects.create(session_id=item.session_id, author=by, text=text)
 
 
 def require_answers(item: ReviewItem, people: int) -> None:
@@ -140,15 +140,15 @@ def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
         return take_off(session, by, reason=why.strip())
 
 
-def take_off(session: Session, by: User, **said: Any) -> ReviewAnswer:
+def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
     """Dismiss a session that the caller has locked: the answer, with what it changed. Its flags go, and its machines'
     reward out of their stratum.
     """
     before = measure(session)
-    seen = records.seen_now(session, before.reward, by)
+    context = records.seen_now(session, before.reward, by)
     close(session, ItemState.DISMISSED, by)
     effects = changes(before, measure(session, before))
-    return records.append(session, by, Answer.CANNOT_JUDGE, seen=seen, effects=effects, **said)
+    return records.append(session, by, Answer.CANNOT_JUDGE, context=context, effects=effects, **columns)
 
 
 def close(session: Session, state: ItemState, by: User) -> None:
@@ -167,10 +167,10 @@ def state_of(item: ReviewItem) -> ItemState:
     What counts are the answers since it came in that were not undone, one a person.
     """
     answers = ReviewAnswer.objects.effective().filter(session=item.session_id, created_at__gte=item.entered_at)
-    said = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
-    if len(said) < item.wanted:
+    by_reviewer = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
+    if len(by_reviewer) < item.wanted:
         return ItemState.OPEN
-    return ItemState.DISMISSED if set(said.values()) == {Answer.CANNOT_JUDGE} else ItemState.DONE
+    return ItemState.DISMISSED if set(by_reviewer.values()) == {Answer.CANNOT_JUDGE} else ItemState.DONE
 
 
 def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
@@ -186,8 +186,8 @@ def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
 
 def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str] | None:
     """Why a session should wait for a person, if it should. Once in the slice, it stays there."""
-    held = sorted((flag for flag in session.flags.all() if flag.cleared_at is None), key=lambda flag: flag.pk)
-    flags = {flag.rule: flag.detail for flag in held}
+    open_flags = sorted((flag for flag in session.flags.all() if flag.cleared_at is None), key=lambda flag: flag.pk)
+    flags = {flag.rule: flag.detail for flag in open_flags}
     if Flag.BY_A_PERSON in flags:
         return QueueEntry.PERSON, flags[Flag.BY_A_PERSON]
     if session.outcome in NO_REWARD:

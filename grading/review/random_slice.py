@@ -28,7 +28,7 @@ ORDER = "review order"
 
 def probability(session: Session) -> float | None:
     """The chance with which a session is in the slice, where it is; None where it is not."""
-    return None if session.outcome in NO_REWARD else shares.of(session).review_slice
+    return None if session.outcome in NO_REWARD else shares.for_session(session).review_slice
 
 
 def rank(session: Session) -> float:
@@ -38,8 +38,8 @@ def rank(session: Session) -> float:
 
 def answered() -> Exists:
     """Whether somebody has answered an item's session, as a condition in a query. A skip is no answer."""
-    held = ReviewAnswer.objects.effective().exclude(answer=Answer.SKIP)
-    return Exists(held.filter(session=OuterRef("session")))
+    answers = ReviewAnswer.objects.effective().exclude(answer=Answer.SKIP)
+    return Exists(answers.filter(session=OuterRef("session")))
 
 
 def awaited() -> ReviewItemQuerySet:
@@ -55,5 +55,5 @@ def take_turns(now: dt.datetime) -> int:
     closed = ReviewItem.objects.in_slice().exclude(state=ItemState.OPEN).filter(yours(), drawn_at=None)
     with transaction.atomic():
         free = closed.filter(~Exists(before)).select_for_update(skip_locked=True, of=("self",))
-        found = list(free.values_list("pk", flat=True)[:NOTED_AT_ONCE])
-        return ReviewItem.objects.filter(pk__in=found).update(drawn_at=now)
+        ids = list(free.values_list("pk", flat=True)[:NOTED_AT_ONCE])
+        return ReviewItem.objects.filter(pk__in=ids).update(drawn_at=now)

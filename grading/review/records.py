@@ -15,11 +15,11 @@ def stratum(session: Session) -> str:
     return rewards.FLAGGED if rewards.is_flagged(session) else ""
 
 
-def seen_now(session: Session, held: Settlement | None, reviewer: User) -> dict[str, Any]:
+def seen_now(session: Session, settlement: Settlement | None, reviewer: User) -> dict[str, Any]:
     """What is on this person's screen now, as columns of an answer: take it before anything changes."""
     item = ReviewItem.objects.filter(session=session).first()
     return {
-        "settlement": held,
+        "settlement": settlement,
         "judge": judges_answer(session),
         "evidence_sha256": evidence_version(session),
         "slice_probability": None if item is None else item.slice_probability,
@@ -34,17 +34,17 @@ def append(
     answer: Answer,
     *,
     value: float | None = None,
-    seen: dict[str, Any] | None = None,
+    context: dict[str, Any] | None = None,
     sighted: bool = False,
-    **said: Any,
+    **details: Any,
 ) -> ReviewAnswer:
-    """Append an answer; `seen` as it was before the answer changed anything, by default as it is.
+    """Append an answer; `context` as it was before the answer changed anything, by default as it is.
 
     `sighted`: given with everything in view, and not at the desk, so that nothing of it is blind or the queue's.
     """
-    seen = seen_now(session, rewards.live(session), reviewer) if seen is None else seen
-    first = blind(session, reviewer, answer, value, seen["settlement"])
+    context = seen_now(session, rewards.live(session), reviewer) if context is None else context
+    first = blind(session, reviewer, answer, value, context["settlement"])
     if sighted:
-        first, seen = BlindGrade(value=None, revealed=True), {**seen, "place": ""}
-    columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **seen, **said}
+        first, context = BlindGrade(value=None, revealed=True), {**context, "place": ""}
+    columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **context, **details}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

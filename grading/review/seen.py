@@ -47,16 +47,16 @@ def is_outdated(grade: Grade) -> bool:
 
     A grade says which evidence it saw; for one from before that was kept, the time of arrival decides.
     """
-    if seen := grade.evidence.get("evidence_sha256"):
-        return bool(seen != evidence_version(grade.session))
+    if sha256 := grade.evidence.get("evidence_sha256"):
+        return bool(sha256 != evidence_version(grade.session))
     return grade.session.evidence.filter(received_at__gt=grade.created_at).exists()
 
 
 def judges_answer(session: Session) -> Grade | None:
     """The judge's verdict that the chain reads, or another family's beside it."""
-    held = rewards.current_grades(session).get(Source.JUDGE)
+    current = rewards.current_grades(session).get(Source.JUDGE)
     verdicts = session.grades.verdicts()
-    return verdicts.order_by("-pk").first() if held is None or held.value is None else verdicts.get(pk=held.id)
+    return verdicts.order_by("-pk").first() if current is None or current.value is None else verdicts.get(pk=current.id)
 
 
 def judged(session: str = "session") -> Exists:
@@ -79,7 +79,7 @@ def hides_judge(session: Session, reviewer: User) -> bool:
     return Session.objects.filter(hidden(reviewer, "pk"), pk=session.pk).exists()
 
 
-def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> BlindGrade:
+def blind(session: Session, reviewer: User, answer: Answer, value: float | None, live: Settlement | None) -> BlindGrade:
     """What this person said of the session before they saw the judge's answer, now that they answer `value`.
 
     The first thing they said remains that, whatever they say later. Who accepts what the judge or another person
@@ -92,5 +92,5 @@ def blind(session: Session, reviewer: User, answer: Answer, value: float | None,
     earlier = mine.order_by("pk").first()
     if earlier is not None:
         return BlindGrade(value=earlier.blind_value, revealed=True)
-    follows = answer is Answer.ACCEPT and held is not None and held.source in (Source.JUDGE, Source.HUMAN)
+    follows = answer is Answer.ACCEPT and live is not None and live.source in (Source.JUDGE, Source.HUMAN)
     return BlindGrade(value=None if follows else value, revealed=False)

@@ -25,14 +25,14 @@ def _drawn(session: Session) -> dict[str, Any]:
     # Nobody asks the judge about a sample but people, once each.
     shares = (0.0, 0.0) if session.is_sample else (policy.repeat_share, policy.second_share)
     return {
-        "review_slice": _of(session, SLICE, settings.REVIEW_SLICE),
-        "repeat": _of(session, Purpose.REPEAT, shares[0]),
-        "second": _of(session, Purpose.SECOND, shares[1]),
+        "review_slice": _draw_share(session, SLICE, settings.REVIEW_SLICE),
+        "repeat": _draw_share(session, Purpose.REPEAT, shares[0]),
+        "second": _draw_share(session, Purpose.SECOND, shares[1]),
         "key_id": key_id(),
     }
 
 
-def of(session: Session) -> SessionShares:
+def for_session(session: Session) -> SessionShares:
     """What was drawn for a session; it is drawn now where that was never done."""
     drawn: SessionShares | None = getattr(session, "shares", None)
     return drawn or SessionShares.objects.get_or_create(session=session, defaults=_drawn(session))[0]
@@ -43,5 +43,5 @@ def number(purpose: str, agent: str, name: str) -> float:
     return chance(purpose, "", agent, name)
 
 
-def _of(session: Session, purpose: str, share: float) -> float | None:
+def _draw_share(session: Session, purpose: str, share: float) -> float | None:
     return share if number(purpose, session.agent.name, session.external_id) < share else None

@@ -31,14 +31,14 @@ VOICES = (Source.JUDGE, Source.HUMAN)
 HEARD = "it has a grade now"
 
 
-def ask(now: dt.datetime | None = None) -> int:
+def flag_unheard(now: dt.datetime | None = None) -> int:
     """Flag up to five sessions of each unheard arm, drawn by keyed chance. Returns how many were flagged.
 
     An arm is asked about once in four weeks, and not while one of its sessions still waits for this. Sessions that have
     a grade meanwhile are taken off the queue.
     """
     now = now or timezone.now()
-    _let_go()
+    _clear_heard()
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
@@ -53,9 +53,9 @@ def _ask_about(arm: str, observations: list[str], now: dt.datetime) -> int:
     """Flag the sessions with the lowest numbers under the key, of those that nobody was asked about for this and nobody
     took off the queue.
     """
-    asked = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
+    already_flagged = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
     dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
-    over = {observation_of(pk) for pk in (*asked, *dismissed)}
+    over = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
     sessions = Session.objects.by_observation(set(observations) - over).values()
     key = f"silence of {arm}"
     numbered = [(chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions]
@@ -79,8 +79,8 @@ def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:
     )
 
 
-def _let_go() -> None:
-    """Take those off the queue that no longer abstain."""
+def _clear_heard() -> None:
+    """Clear the flags of sessions that no longer abstain."""
     flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
     names = [flag.session.observation for flag in flags]
     silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)

@@ -44,24 +44,24 @@ BUILT_IN: dict[FilteredList, tuple[BuiltIn, ...]] = {
 }
 
 
-def of(user: User, page: FilteredList) -> list[SavedView]:
+def visible_to(user: User, page: FilteredList) -> list[SavedView]:
     """The views of a list that this person sees: their own, then what others share, each by name."""
-    seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
-    return sorted(seen, key=lambda view: (view.owner_id != user.pk, view.name.lower(), view.pk))
+    views = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
+    return sorted(views, key=lambda view: (view.owner_id != user.pk, view.name.lower(), view.pk))
 
 
 def save(user: User, page: FilteredList, name: str, query: str, *, shared: bool = False) -> SavedView:
     """Keep a list's filters under a name. ViewError for a name that is blank, too long or taken, or for too much."""
     if SavedView.objects.filter(owner=user).count() >= MOST:
         raise ViewError(f"You keep {MOST} views already; delete one first.")
-    return _kept(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
+    return _saved(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
 
 
 def change(view: SavedView, user: User, *, name: str, shared: bool) -> SavedView:
     """Rename, share or keep to oneself. ViewError for somebody else's view or a name that cannot be."""
     _require_own(view, user)
     view.name, view.shared = _named(name), shared
-    return _kept(view)
+    return _saved(view)
 
 
 def delete(view: SavedView, user: User) -> None:
@@ -72,12 +72,12 @@ def delete(view: SavedView, user: User) -> None:
 
 def filters_of(query: str) -> str:
     """An address' query string without what is empty or passing. ViewError for one that is too long."""
-    given = QueryDict(query.lstrip("?"))
-    kept = QueryDict(mutable=True)
-    for name in given:
-        if name not in PASSING and any(given.getlist(name)):
-            kept.setlist(name, given.getlist(name))
-    text = kept.urlencode()
+    params = QueryDict(query.lstrip("?"))
+    filters = QueryDict(mutable=True)
+    for name in params:
+        if name not in PASSING and any(params.getlist(name)):
+            filters.setlist(name, params.getlist(name))
+    text = filters.urlencode()
     if len(text) > LONGEST_QUERY:
         raise ViewError(
             f"These filters take {len(text)} characters, and {LONGEST_QUERY} can be kept: narrow them down."
@@ -87,8 +87,8 @@ def filters_of(query: str) -> str:
 
 def current(views: Iterable[SavedView | BuiltIn], query: str) -> SavedView | BuiltIn | None:
     """The view whose filters are those of the page."""
-    asked = dict(QueryDict(query).lists())
-    return next((view for view in views if dict(QueryDict(view.query).lists()) == asked), None)
+    filters = dict(QueryDict(query).lists())
+    return next((view for view in views if dict(QueryDict(view.query).lists()) == filters), None)
 
 
 def _named(name: str) -> str:
@@ -103,7 +103,7 @@ def _require_own(view: SavedView, user: User) -> None:
         raise ViewError(f"This view is {view.owner.get_username()}'s; save a copy of your own to change it.")
 
 
-def _kept(view: SavedView) -> SavedView:
+def _saved(view: SavedView) -> SavedView:
     try:
         with transaction.atomic():
             view.save()

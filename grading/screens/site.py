@@ -116,7 +116,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("review/<int:pk>/flag/", "review_flag", desk.flag, "grading.add_flag"),
     ("review/<int:pk>/assign/", "review_assign", desk.assign, "grading.change_reviewitem"),
     ("answers/<int:pk>/undo/", "review_undo", desk.undo, CORRECT),
-    ("answers/<int:pk>/hold/", "review_hold", desk.hold, "grading.change_reviewitem"),
+    ("answers/<int:pk>/hold/", "review_hold", desk.adopt, "grading.change_reviewitem"),
     ("review/bulk/", "bulk", bulk.show, CORRECT),
     ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
     ("review/progress/", "progress", progress.show, VIEW),

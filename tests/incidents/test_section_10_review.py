@@ -189,7 +189,7 @@ def test_i149_a_form_opened_before_new_evidence_is_refused_even_where_the_reward
     seen = {"seen_revision": rewards.live(session).revision, "seen_evidence": evidence}
     with pytest.raises(review.StaleReview, match="New evidence came while you were looking") as refused:
         answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="r", **seen)
-    assert refused.value.held == rewards.live(session)
+    assert refused.value.current == rewards.live(session)
     stale = {"seen_revision": opened.revision, "seen_evidence": evidence}
     with pytest.raises(review.StaleReview) as refused:
         answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="r", **stale)

@@ -135,7 +135,7 @@ def test_alarm_lists_the_sessions_that_were_judged_since(judge, site, client):
     page = client.get(f"/alarms/{told.pk}/")
     assert [row.session for row in page.context["rows"]] == [after]
     (again, *_others) = page.context["answers"]
-    assert again.words == "Judge 1 session again"
+    assert again.label == "Judge 1 session again"
     assert again.price > 0
     assert not monitoring.RULES["A50"].sessions("bad", START)
 

@@ -320,7 +320,7 @@ def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
         client.force_login(site.person("olga", "operator"))
         page = client.get(f"/alarms/{alarm.pk}/")
     assert [row.session for row in page.context["rows"]] == waiting[::-1]
-    assert page.context["answers"][0].words == "Judge 2 sessions again"
+    assert page.context["answers"][0].label == "Judge 2 sessions again"
     assert monitoring.RULES[monitoring.JUDGE_OUT].sessions(f"{quota.model} other", start) == ()
 
 

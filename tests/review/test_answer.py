@@ -170,13 +170,13 @@ def today(part, whole):
 def test_every_state_has_its_sentence_and_its_button(facts, word, sentence, button, leads_to):
     found = answer(TrustFacts(**{**ALL, **facts}))
     assert (found.word, found.sentence) == (word, sentence)
-    assert found.step.words == button
+    assert found.step.label == button
     assert "?".join(filter(None, (found.step.screen, found.step.query))) == leads_to
     assert found.is_bad == (word == "Not fully.")
 
 
 def test_who_may_only_read_is_offered_to_see_and_not_to_review():
-    assert answer(TrustFacts(contradicted=5)).step.words == "See the five"
-    assert answer(TrustFacts(queue=2)).step.words == "See the two waiting"
-    assert answer(TrustFacts(compared=compared(7), blind=3)).step.words == "See the sessions"
+    assert answer(TrustFacts(contradicted=5)).step.label == "See the five"
+    assert answer(TrustFacts(queue=2)).step.label == "See the two waiting"
+    assert answer(TrustFacts(compared=compared(7), blind=3)).step.label == "See the sessions"
     assert answer(TrustFacts(any_sessions=False)).step is None

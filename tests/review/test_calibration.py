@@ -91,7 +91,7 @@ def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(sit
     assert calibration.in_use() == calibration.CalibrationStatus(
         grader=calibration.JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1
     )
-    assert calibration.of(calibration.in_use().grader).whole == found["b"]
+    assert calibration.for_grader(calibration.in_use().grader).whole == found["b"]
 
 
 def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):

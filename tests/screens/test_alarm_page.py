@@ -75,7 +75,7 @@ def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found
     before = posterior_of("category", timezone.now())
     found += [desk_cast.judged(0.95, category="code", external_id=f"own-{n}").pk for n in range(5)]
     now = timezone.now()
-    told = reach.of(read(found), now)
+    told = reach.load_reach(read(found), now)
     held = posterior_of("category", now)
     assert (told.bandit, told.arm, told.rewards) == ("category", "code", 5)
     without, as_it_is, in_full = told.beliefs
@@ -93,10 +93,10 @@ def test_the_button_names_what_it_does_and_its_price(site, operator, found):
     found += [session.pk for session in sessions]
     reply = operator.get(f"/alarms/{opened('A41').pk}/")
     first, *others = reply.context["answers"]
-    assert first.words == "Judge 3 sessions again"
+    assert first.label == "Judge 3 sessions again"
     assert first.price > 0
     assert operator.get(first.url).context["plan"].total == 3
-    taken = next(each for each in others if each.words == "Take 3 sessions out of the bandits")
+    taken = next(each for each in others if each.label == "Take 3 sessions out of the bandits")
     assert taken.price is None
     assert "code goes back to" in taken.effect
     assert len(operator.get(taken.url).context["rows"]) == 3
@@ -119,8 +119,8 @@ def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
             site.on(session).judged(0.76).recheck()
         reply = operator.get(f"/alarms/{alarm.pk}/")
         assert flat(reply).count("Graded .76 by the judge since.") == 2
-        (taken,) = [each for each in reply.context["answers"] if "out of the bandits" in each.words]
-        assert taken.words == "Take 1 session out of the bandits"
+        (taken,) = [each for each in reply.context["answers"] if "out of the bandits" in each.label]
+        assert taken.label == "Take 1 session out of the bandits"
         opened_at = operator.get(taken.url)
         assert [row["chosen"].session for row in opened_at.context["rows"]] == [sessions[2]]
         assert f'name="alarm" value="{alarm.pk}"' in flat(opened_at)
@@ -132,7 +132,7 @@ def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
         assert {each.settlements.last().value for each in sessions} == {0.76, 0.1}
         for session in sessions[2:]:
             site.on(session).judged(0.3).recheck()
-        words = [each.words for each in operator.get(f"/alarms/{alarm.pk}/").context["answers"]]
+        words = [each.label for each in operator.get(f"/alarms/{alarm.pk}/").context["answers"]]
         assert not [each for each in words if "out of the bandits" in each]
         assert "Acknowledge: I know the cause" in words
     assert "exclude" not in operator.get(f"/alarms/{alarm.pk}/").content.decode()
@@ -140,4 +140,4 @@ def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
 
 def test_sessions_that_no_bandit_has_learned_from_reach_nothing(site, found):
     found.append(site.session(None, harness=None).session.pk)
-    assert reach.of(read(found), timezone.now()) is None
+    assert reach.load_reach(read(found), timezone.now()) is None

@@ -342,7 +342,7 @@ def test_the_effect_shows_before_and_after_for_each_bandit_and_saves_nothing(rev
     before = buckets()
     reply = effect(reviewer, session, ".8")
     found = reply.context["effect"]
-    assert (found.held, found.moves, found.needs_reason) == (0.32, pytest.approx(0.48), True)
+    assert (found.current, found.moves, found.needs_reason) == (0.32, pytest.approx(0.48), True)
     assert found.band["name"] == "strong"
     assert [move.arm for move, _ in found.arms] == ["cross-repo", "claude-code"]
     assert 'data-names="Submit .80"' in text(reply)

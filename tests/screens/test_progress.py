@@ -105,7 +105,7 @@ def test_anchoring_is_how_far_and_where_people_move_after_looking(site, rita):
         answers.reveal(session, rita, blind)
         grade(session, rita, final)
     found = row(rita).anchoring
-    assert (found.n, found.moved, found.towards) == (3, 2, 1)
+    assert (found.n, found.changed, found.towards) == (3, 2, 1)
     assert found.mean == pytest.approx((0.2 + 0.1 + 0) / 3)
 
 

@@ -111,7 +111,7 @@ def test_what_cannot_be_kept_is_said(viewer, vera, fields, said):
 def test_a_name_may_stand_once_on_each_list(vera):
     views.save(vera, FilteredList.SESSIONS, "Mine", "category=news")
     views.save(vera, FilteredList.HISTORY, "Mine", "kind=undo")
-    assert [view.name for view in views.of(vera, FilteredList.HISTORY)] == ["Mine"]
+    assert [view.name for view in views.visible_to(vera, FilteredList.HISTORY)] == ["Mine"]
 
 
 def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):

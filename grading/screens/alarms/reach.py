@@ -26,7 +26,7 @@ STEPS = 4
 class Belief:
     """What the arm would be if the sessions counted so: its mean in [0, 1] and its number of the next 100."""
 
-    words: str
+    label: str
     css: str
     mean: float
     share: float
@@ -68,26 +68,26 @@ class Reach:
         return next(move for move in self.here if move.arm == self.arm)
 
 
-def of(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
+def load_reach(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     """What these sessions, in the order in which they ended, have done; None where no bandit has learned from them.
 
     Some ten queries for each bandit and each step drawn.
     """
     live = [each for each in sessions if each.reward_value is not None]
     taken_out = promises.changes((session, None) for session in live)
-    found: list[ArmMove] = []
+    arm_moves: list[ArmMove] = []
     beliefs: dict[str, tuple[Outlook, Outlook]] = {}
     for bandit, own in taken_out.items():
-        held, without = what_if_many(bandit, own, now, other_changes=taken_out)
-        beliefs[bandit] = (without, held)
+        current, without = what_if_many(bandit, own, now, other_changes=taken_out)
+        beliefs[bandit] = (without, current)
         ran = {change.arm for change in own}
-        found += [move for move in moves(bandit, without, held, touched=ran) if move.touched or move.is_shown]
-    touched = [move for move in found if move.touched and move.is_shown]
+        arm_moves += [each for each in moves(bandit, without, current, touched=ran) if each.touched or each.is_shown]
+    touched = [move for move in arm_moves if move.touched and move.is_shown]
     if not touched:
         return None
     # Of what moves, the arm of the first bandit that people choose work by; else the one that moves most.
     worst = max(touched, key=lambda move: (move.bandit == "category", abs(move.share_moves), abs(move.mean_moves)))
-    without, held = beliefs[worst.bandit]
+    without, current = beliefs[worst.bandit]
     in_full = _in_full(worst.bandit, live, taken_out[worst.bandit], now)
     held_rows = ledger.live_entries_of(worst.bandit, [session.observation for session in live])
     entries = {
@@ -96,9 +96,9 @@ def of(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     since = min(entry.recorded_at for entry in entries.values())
     decided = Selection.objects.filter(bandit__name=worst.bandit, created__gte=since)
     rows = [entries[each.observation] for each in live if each.observation in entries]
-    told = [
+    curves = [
         ("not at all", "without", without),
-        ("as learned now", "held", held),
+        ("as learned now", "held", current),
         ("in full", "full", in_full),
     ]
     return Reach(
@@ -107,12 +107,12 @@ def of(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
         bandit=worst.bandit,
         arm=worst.arm,
         beliefs=tuple(
-            Belief(words=words, css=css, mean=each.arms[worst.arm].mean, share=each.share_of_next_100(worst.arm))
-            for words, css, each in told
+            Belief(label=label, css=css, mean=each.arms[worst.arm].mean, share=each.share_of_next_100(worst.arm))
+            for label, css, each in curves
         ),
-        curves=charts.beliefs({css: _beta(each, worst.arm) for _, css, each in told}, worst.arm),
+        curves=charts.beliefs({css: _beta(each, worst.arm) for _, css, each in curves}, worst.arm),
         climb=_climb(worst, rows, now),
-        moves=tuple(found),
+        moves=tuple(arm_moves),
         decisions=decided.count(),
         for_it=decided.filter(arm__name=worst.arm).count(),
     )
@@ -123,8 +123,8 @@ def _in_full(
 ) -> Outlook:
     """The outlook if every reward counted as a person's does, whatever its source and standing."""
     values = {each.observation: each.reward_value for each in sessions}
-    given = [replace(each, value=values[each.observation], source=Source.HUMAN) for each in taken_out]
-    _held, after = what_if_many(bandit, given, now)
+    changes = [replace(each, value=values[each.observation], source=Source.HUMAN) for each in taken_out]
+    _current, after = what_if_many(bandit, changes, now)
     return after
 
 
@@ -134,7 +134,7 @@ def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> Sa
     points = [(0, arm.share_before)]
     for count in sorted({ceil(total * step / STEPS) for step in range(1, STEPS)} - {0, total}):
         missing = [row_of(entry, sign=-1) for entry in entries[count:]]
-        _held, then = what_if_moved(arm.bandit, {arm.bandit: missing}, now)
+        _current, then = what_if_moved(arm.bandit, {arm.bandit: missing}, now)
         points.append((count, then.share_of_next_100(arm.arm)))
     points.append((total, arm.share_after))
     return charts.climb(points)

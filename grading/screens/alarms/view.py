@@ -63,7 +63,7 @@ class AlarmRow:
 class AlarmAnswer:
     """Something to do about an alarm: what the button says, its `effect`, its `price` in dollars (None: no cost)."""
 
-    words: str
+    label: str
     effect: str
     url: str
     price: float | None = None
@@ -104,7 +104,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
     latest = keys[-bulk.MOST :]
     sessions = Session.objects.with_people().select_related("settlement__grade").in_bulk(latest)
-    found = [sessions[key] for key in latest if key in sessions]
+    sessions_in_order = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
     since = bulk.graded_since_flagged(alarm.rule, latest)
     rows = [
@@ -114,9 +114,9 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
             since=since.get(each.pk),
             settlement=each.settlement,
         )
-        for each in reversed(found[-LISTED:])
+        for each in reversed(sessions_in_order[-LISTED:])
     ]
-    reached = reach.of(found, timezone.now())
+    reached = reach.load_reach(sessions_in_order, timezone.now())
     context = {
         "title": f"{monitoring.title_of(alarm.rule)}, alarm",
         "alarm": alarm,
@@ -124,7 +124,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         "ways": _ways_out().get(alarm.about) if is_silence else None,
         "rows": rows,
         "reach": reached,
-        "answers": list(_answers(request, alarm, rule, found, reached, since=since)),
+        "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
         "is_flagged": any(row.why for row in rows),
         "total": len(keys),
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
@@ -151,14 +151,14 @@ def _answers(
     chosen = urlencode({"session": [session.pk for session in sessions]}, doseq=True)
     if sessions and user.has_perm("grading.change_quota"):
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
-        asked = plans.plan(rows, Rubric.objects.in_force())
-        if asked is not None and asked.ask:
-            whole = len(asked.ask)
+        plan = plans.plan(rows, Rubric.objects.in_force())
+        if plan is not None and plan.ask:
+            whole = len(plan.ask)
             yield AlarmAnswer(
-                words=f"Judge {whole} session{'s' * (whole != 1)} again"
+                label=f"Judge {whole} session{'s' * (whole != 1)} again"
                 if whole == count
                 else f"Judge {whole} of {them}",
-                price=asked.estimate.usd,
+                price=plan.estimate.usd,
                 effect="Each new verdict takes the place of what holds, exactly as if it had come first.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
             )
@@ -171,22 +171,22 @@ def _answers(
             arm = reached.without
             back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
-            words=f"Take {them} out of the bandits",
+            label=f"Take {them} out of the bandits",
             effect=f"{back}One preview, one reason, one undo.",
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}&alarm={alarm.pk}",
         )
         yield AlarmAnswer(
-            words=f"Grade {them} yourself",
+            label=f"Grade {them} yourself",
             effect="Your grade is final for each. One preview, one reason, one undo.",
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.GRADE}",
         )
     if rule is not None and rule.page != "admin:alarms":
-        yield AlarmAnswer(words=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
+        yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
         banner = "" if is_advisory(alarm.rule) else "The banner goes. "
         then = CLOSES if _is_rate(rule) else "The alarm closes by itself once its cause is gone."
         yield AlarmAnswer(
-            words="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
+            label="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
             effect=f"{banner}Your name is on record. {then}",
             url=reverse("admin:alarm_acknowledge", args=[alarm.pk]),
             posts=True,
@@ -199,18 +199,18 @@ def _is_rate(rule: monitoring.Rule | None) -> bool:
 
 def _ways_out() -> dict[str, dict[str, Any]]:
     """What a person may do about the sessions of each case that holds now, by what it is about."""
-    found = {}
+    by_arm = {}
     for case in monitoring.cases(timezone.now()):
         chosen = urlencode({"session": case.sessions[-bulk.MOST :]}, doseq=True)
         there = f"{reverse('admin:bulk')}?{chosen}&answer="
-        found[case.arm] = {
+        by_arm[case.arm] = {
             "infrastructure": there + Answer.EXCLUDE,
             "bad": there + Answer.GRADE,
             "arm": Arm.objects.of(priority.BANDIT).select_related("bandit").filter(name=case.arm).first(),
             "total": len(case.sessions),
             "shown": min(len(case.sessions), bulk.MOST),
         }
-    return found
+    return by_arm
 
 
 def _sessions(count: int) -> str:

@@ -40,9 +40,9 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
             day = date.fromisoformat(post.get("day", ""))
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
-        said = arms.decide_break(arm, day, kept=BREAKS[act], by=by, why=why)
-        counts = "no longer counts, whatever its rewards say" if said.kept else "counts again"
-        return f"What {arm} earned before {said.day:%-d %B %Y} {counts}."
+        decision = arms.decide_break(arm, day, kept=BREAKS[act], by=by, why=why)
+        counts = "no longer counts, whatever its rewards say" if decision.kept else "counts again"
+        return f"What {arm} earned before {decision.day:%-d %B %Y} {counts}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
     if act == "alias":
@@ -62,41 +62,41 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
 
 
-def _other(arm: Arm, said: Mapping[str, str]) -> Arm:
-    into = said.get("into", "")
-    found = arm.bandit.arms.filter(pk=int(into)).first() if into.isdecimal() and len(into) < 19 else None  # noqa: PLR2004 - 64 bits
-    if found is None:
+def _other(arm: Arm, params: Mapping[str, str]) -> Arm:
+    into = params.get("into", "")
+    other = arm.bandit.arms.filter(pk=int(into)).first() if into.isdecimal() and len(into) < 19 else None  # noqa: PLR2004 - 64 bits
+    if other is None:
         raise ValueError(f"choose the arm that {arm} is to be merged into; nothing was changed")
-    return found
+    return other
 
 
 # --- asked before it is done -----------------------------------------------------------------------------------------
 
 
-def ask(act: str, arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
+def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]:
     """What one of ASKED would do, for its page. Raises ValueError where it cannot be done, with the reason."""
     if act == "merge":
-        into = _other(arm, said)
-        seen = merging.preview_merge(arm, into, timezone.now())
-        found = [move for move in moves(arm.bandit.name, seen.before, seen.after) if move.arm != arm.name]
-        moved = f"{rewards(seen.merged.moved)} move{'s' if seen.merged.moved == 1 else ''}"
+        into = _other(arm, params)
+        preview = merging.preview_merge(arm, into, timezone.now())
+        arm_moves = [move for move in moves(arm.bandit.name, preview.before, preview.after) if move.arm != arm.name]
+        moving = f"{rewards(preview.merged.moved)} move{'s' if preview.merged.moved == 1 else ''}"
         chooses = arm.bandit.kind == BanditKind.CHOICE
-        own = next(words(move, title=str(into), shares=chooses) for move in found if move.arm == into.name)
+        own = next(words(move, title=str(into), shares=chooses) for move in arm_moves if move.arm == into.name)
         pairs: list[str] = []
         # Harness × model pairs keep their own rewards until they are merged too.
         if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
-            kept = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
-            pairs = [name for name in kept.values_list("name", flat=True) if arm.name in name.split("/", 1)]
+            pair_arms = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
+            pairs = [name for name in pair_arms.values_list("name", flat=True) if arm.name in name.split("/", 1)]
         return {
             "do": "merge",
             "into": into,
             "heading": f"Merge {arm} into {into}",
-            "words": f"{moved}{_doubles(seen.merged.kept, into)}; {own}. {arm} and all its names mean {into} from then "
-            f"on. Nothing is deleted: parting the two brings the same rewards back.",
-            "moves": found if arm.bandit.kind != BanditKind.NAMES else [],
+            "words": f"{moving}{_doubles(preview.merged.kept, into)}; {own}. {arm} and all its names mean {into} from "
+            f"then on. Nothing is deleted: parting the two brings the same rewards back.",
+            "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
             "pairs": pairs,
-            "button": f"Merge {arm} into {into}: {moved}",
+            "button": f"Merge {arm} into {into}: {moving}",
         }
     if act == "retire":
         share = posterior_of(arm.bandit.name, timezone.now()).share_of_next_100(arm.name)
@@ -123,5 +123,5 @@ def rewards(count: int) -> str:
     return f"{count} reward{'' if count == 1 else 's'}"
 
 
-def _doubles(kept: int, into: Arm) -> str:
-    return f", {kept} more only end because {into} has one of the same session" if kept else ""
+def _doubles(kept_count: int, into: Arm) -> str:
+    return f", {kept_count} more only end because {into} has one of the same session" if kept_count else ""

@@ -24,8 +24,8 @@ def show(request: HttpRequest) -> HttpResponse:
         except ValueError as error:
             messages.error(request, str(error))
         else:
-            left = naming.count_waiting()
-            more = f" {left} more sessions get it within minutes." if left else ""
+            waiting = naming.count_waiting()
+            more = f" {waiting} more sessions get it within minutes." if waiting else ""
             messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")
         return redirect("admin:models")
     context = {

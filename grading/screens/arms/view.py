@@ -66,11 +66,11 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 
 def rows(bandit: Bandit) -> list[ArmListRow]:
     """Every arm, those that may be chosen first, merged ones last. Five queries."""
-    held = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
+    bandit_arms = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
     events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
     sessions, latest = _sessions(bandit), {event.arm_id: event for event in events}
     version = version_of(bandit)
-    found = [
+    lines = [
         ArmListRow(
             arm=arm,
             aliases=tuple(sorted(alias.alias for alias in arm.aliases.all())),
@@ -78,9 +78,9 @@ def rows(bandit: Bandit) -> list[ArmListRow]:
             state=state(arm, sessions.get(arm.pk, 0), version),
             event=latest.get(arm.pk),
         )
-        for arm in held
+        for arm in bandit_arms
     ]
-    return sorted(found, key=lambda row: (row.arm.merged_into_id is not None, not row.arm.is_choosable, row.arm.name))
+    return sorted(lines, key=lambda row: (row.arm.merged_into_id is not None, not row.arm.is_choosable, row.arm.name))
 
 
 def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
@@ -98,8 +98,8 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
 
 def _sessions(bandit: Bandit) -> dict[int, int]:
     if bandit.kind == BanditKind.NAMES:
-        seen = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
-        return dict(seen.annotate(n=Count("pk")))
+        by_model = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
+        return dict(by_model.annotate(n=Count("pk")))
     counted = Bucket.objects.rewards().filter(bandit=bandit).order_by().values_list("arm")
     return {arm: int(n) for arm, n in counted.annotate(total=Sum("n"))}
 
@@ -120,10 +120,10 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         if request.POST.get("do") in acts.BREAKS:
             return redirect("admin:bandit", name=name)
         return redirect("admin:arm", name=name, pk=pk)
-    asked = request.GET.get("do", "")
-    if asked in acts.ASKED:
+    act = request.GET.get("do", "")
+    if act in acts.ASKED:
         try:
-            context = acts.ask(asked, arm, request.GET)
+            context = acts.preview_act(act, arm, request.GET)
         except ValueError as error:
             messages.error(request, str(error))
             return redirect("admin:arm", name=name, pk=pk)

@@ -38,23 +38,23 @@ class BulkForm(VerdictForm):
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    given = request.POST if request.method == "POST" else request.GET
-    seen = _seen(given)
-    name = _name(given)
+    params = request.POST if request.method == "POST" else request.GET
+    revisions = _revisions(params)
+    name = _name(params)
     if request.method == "POST":
         form = BulkForm(request.POST)
     else:
         # What the page that led here proposes; nothing is saved by that.
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
-    alarm = _alarm(given)
+    alarm = _alarm(params)
     context: dict[str, Any] = {"name": name, "alarm": alarm}
     stale: dict[int, Any] = {}
     problems: dict[int, str] = {}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
         try:
             total = bulk.submit(
-                seen,
+                revisions,
                 request.user,  # type: ignore[arg-type] # the screen needs a login
                 answer=form.verdict,
                 value=form.grade,
@@ -71,7 +71,7 @@ def show(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
             return redirect(f"{reverse('admin:history')}?bulk={name}")
-    chosen = bulk.choose(list(seen)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
+    chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
     context |= {"effect": effect(chosen, form)}
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
@@ -85,9 +85,9 @@ def show(request: HttpRequest) -> HttpResponse:
         "title": "Correct many",
         "form": form,
         "rows": rows,
-        "total": len(seen),
+        "total": len(revisions),
         "most": bulk.MOST,
-        "too_many": len(seen) > bulk.MOST,
+        "too_many": len(revisions) > bulk.MOST,
     }
     return TemplateResponse(request, "bulk/bulk.html", context)
 
@@ -100,7 +100,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         return {**panel, "say": SAY if chosen else "Select at least one session."}
     if not form.is_valid():
         return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
-    told = bulk.preview(chosen, form.verdict, form.grade)
+    preview = bulk.preview(chosen, form.verdict, form.grade)
     without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
     return {
         "names": {
@@ -109,36 +109,36 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
             Answer.EXCLUDE: f"Exclude {count}",
         }[form.verdict],
         "count": len(chosen),
-        "told": told,
-        "sentences": _sentences(told),
+        "told": preview,
+        "sentences": _sentences(preview),
         "without": without,
-        "others": not all(move.touched for move in told.arms),
+        "others": not all(move.touched for move in preview.arms),
     }
 
 
-def _sentences(told: bulk.BulkPreview) -> list[str]:
+def _sentences(sums: bulk.BulkPreview) -> list[str]:
     """The sum of it in words."""
-    found = []
-    if told.moves:
-        by = signed2(fmean(told.moves))
-        if len(told.moves) == 1:
-            found.append(f"1 reward moves by {by}.")
+    lines = []
+    if sums.moves:
+        by = signed2(fmean(sums.moves))
+        if len(sums.moves) == 1:
+            lines.append(f"1 reward moves by {by}.")
         else:
-            low, high = signed2(min(told.moves)), signed2(max(told.moves))
-            found.append(f"{len(told.moves)} rewards move by {by} on average, from {low} to {high}.")
-    if told.first:
-        found.append(f"{_sessions(told.first)} {_verb(told.first, 'get')} a first grade.")
-    if told.lost:
-        found.append(
-            f"{_sessions(told.lost)} {_verb(told.lost, 'lose')} the reward; what was learned from it goes too."
+            low, high = signed2(min(sums.moves)), signed2(max(sums.moves))
+            lines.append(f"{len(sums.moves)} rewards move by {by} on average, from {low} to {high}.")
+    if sums.first:
+        lines.append(f"{_sessions(sums.first)} {_verb(sums.first, 'get')} a first grade.")
+    if sums.lost:
+        lines.append(
+            f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward; what was learned from it goes too."
         )
-    if told.same:
-        found.append(f"{_sessions(told.same)} {_verb(told.same, 'keep')} the value, and it becomes final.")
-    if told.beside:
-        found.append(f"{_sessions(told.beside)} {_verb(told.beside, 'get')} an opinion beside the grade that holds.")
-    if told.flags:
-        found.append(f"{told.flags} flag{'' if told.flags == 1 else 's'} {'is' if told.flags == 1 else 'are'} cleared.")
-    return found
+    if sums.same:
+        lines.append(f"{_sessions(sums.same)} {_verb(sums.same, 'keep')} the value, and it becomes final.")
+    if sums.beside:
+        lines.append(f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an opinion beside the grade that holds.")
+    if sums.flags:
+        lines.append(f"{sums.flags} flag{'' if sums.flags == 1 else 's'} {'is' if sums.flags == 1 else 'are'} cleared.")
+    return lines
 
 
 def _sessions(count: int) -> str:
@@ -162,24 +162,24 @@ def undo(request: HttpRequest, name: UUID) -> HttpResponse:
     return redirect(there)
 
 
-def _seen(given: QueryDict) -> dict[int, int]:
+def _revisions(params: QueryDict) -> dict[int, int]:
     """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
-    seen = {}
-    for text in given.getlist("session"):
+    revisions = {}
+    for text in params.getlist("session"):
         if (key := key_of(text)) is not None:
-            seen[key] = key_of(given.get(f"seen-{key}", "")) or 0
-    return seen
+            revisions[key] = key_of(params.get(f"seen-{key}", "")) or 0
+    return revisions
 
 
-def _alarm(given: QueryDict) -> Alarm | None:
+def _alarm(params: QueryDict) -> Alarm | None:
     """The alarm whose page led here; None where none did."""
-    key = key_of(given.get("alarm", ""))
+    key = key_of(params.get("alarm", ""))
     return None if key is None else Alarm.objects.filter(pk=key).first()
 
 
-def _name(given: QueryDict) -> str:
+def _name(params: QueryDict) -> str:
     """The name under which all of it is saved: the form's own, so that a second click saves nothing twice."""
     try:
-        return str(UUID(given.get("bulk", "")))
+        return str(UUID(params.get("bulk", "")))
     except ValueError:
         return str(uuid.uuid4())

@@ -23,9 +23,9 @@ BACK = {"session": "admin:session", "review": "admin:review_session"}
 
 def show(request: HttpRequest) -> HttpResponse:
     """The sessions that were ticked, and what the category would do; a POST sets it."""
-    asked = request.POST if request.method == "POST" else request.GET
-    ids = list(dict.fromkeys(key for text in asked.getlist("session") if (key := key_of(text)) is not None))
-    category = categories().filter(name=asked.get("category", "")[:200]).first()
+    params = request.POST if request.method == "POST" else request.GET
+    ids = list(dict.fromkeys(key for text in params.getlist("session") if (key := key_of(text)) is not None))
+    category = categories().filter(name=params.get("category", "")[:200]).first()
     if request.method == "POST":
         if category is None:
             messages.error(request, "Choose a category first; nothing was changed.")
@@ -35,15 +35,15 @@ def show(request: HttpRequest) -> HttpResponse:
                     ids,
                     category,
                     request.user,  # type: ignore[arg-type] # the screen needs a login
-                    reason=asked.get("reason", ""),
-                    name=_name(asked.get("name", "")),
+                    reason=params.get("reason", ""),
+                    name=_name(params.get("name", "")),
                 )
             except ChangeRefused as error:
                 messages.error(request, str(error))
             else:
                 count = f"{change.total} session{'' if change.total == 1 else 's'}"
                 messages.success(request, f"{count} set to {category}. No judge was asked, and it can be undone.")
-        back = BACK.get(asked.get("back", ""))
+        back = BACK.get(params.get("back", ""))
         if back is not None and len(ids) == 1:
             return redirect(back, pk=ids[0])
         return redirect(f"{reverse('admin:categories')}#changes")
@@ -61,7 +61,7 @@ def show(request: HttpRequest) -> HttpResponse:
     }
     if category is not None and rows and not context["too_many"]:
         context["told"] = preview.preview({each.pk: category for each in rows}, timezone.now())
-        context["effects"] = effect.shown(context["told"])
+        context["effects"] = effect.bandit_effects(context["told"])
         context["changing"] = [each for each in rows if each.category is None or each.category.current != category]
     return TemplateResponse(request, "categories/set.html", context)
 
@@ -87,13 +87,13 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
 
 def of_session(session: Session) -> dict[str, Any]:
     """A session's category, whose word it is and why, what else was said, and what it can be set to."""
-    words = provenance.load_words(session)
-    holding = provenance.effective_word(words)
+    category_words = provenance.load_words(session)
+    holding = provenance.effective_word(category_words)
     return {
-        "given": provenance.provenance_of(session, words),
-        "words": words,
+        "given": provenance.provenance_of(session, category_words),
+        "words": category_words,
         "undo": None if holding is None or holding.change is None else holding.change,
-        "overruled": [word for word in words if word.undone_at is None and word is not holding],
+        "overruled": [word for word in category_words if word.undone_at is None and word is not holding],
         "categories": categories(),
         "name": uuid.uuid4(),
     }

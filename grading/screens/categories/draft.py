@@ -24,22 +24,22 @@ class Draft:
     problem: str = ""
 
     @classmethod
-    def of(cls, rule: CategoryRule | None) -> Self:
+    def from_rule(cls, rule: CategoryRule | None) -> Self:
         """As a rule stands; blank for a new one."""
-        said = rule.conditions if rule is not None else []
-        rows = [{**each, "values": ", ".join(each["values"])} for each in said if isinstance(each, dict)]
+        stored = rule.conditions if rule is not None else []
+        rows = [{**each, "values": ", ".join(each["values"])} for each in stored if isinstance(each, dict)]
         return cls(rule=rule, rows=_filled(rows), category=None if rule is None else rule.category.current)
 
     @classmethod
-    def typed(cls, given: QueryDict, rule: CategoryRule | None) -> Self:
+    def typed(cls, params: QueryDict, rule: CategoryRule | None) -> Self:
         """As a form says; `problem` is what is missing."""
         rows = []
         for number in range(conditions.MAX_CONDITIONS):
             names = ("field", "test", "values")
-            rows.append({name: given.get(f"{name}-{number}", "").strip() for name in names})
-        category = categories().filter(name=given.get("category", "")[:200]).first()
+            rows.append({name: params.get(f"{name}-{number}", "").strip() for name in names})
+        category = categories().filter(name=params.get("category", "")[:200]).first()
         typed = [row for row in rows if row["values"]]
-        draft = cls(rule=rule, rows=_filled(typed), category=category, others="others" in given)
+        draft = cls(rule=rule, rows=_filled(typed), category=category, others="others" in params)
         try:
             conditions.Matcher(draft.conditions)
         except conditions.InvalidCondition as error:

@@ -28,19 +28,19 @@ class BanditShown:
     still: int
 
 
-def shown(told: CategoryPreview) -> list[BanditShown]:
-    """A bandit's curves are drawn to one scale."""
-    found = []
-    for name, (before, after) in told.outlooks.items():
-        moves = [move for move in told.arms if move.bandit == name]
+def bandit_effects(preview: CategoryPreview) -> list[BanditShown]:
+    """Each bandit's arms that move, with their curves drawn to one scale."""
+    bandits = []
+    for name, (before, after) in preview.outlooks.items():
+        moves = [move for move in preview.arms if move.bandit == name]
         arms = [move.arm for move in moves]
         curves = charts.ridges(_betas(after, arms), _betas(before, arms), css="was")
         rows = [
-            ArmShown(move=move, curves=curves[move.arm], gains=told.sessions.get(move.arm, 0) if move.touched else 0)
+            ArmShown(move=move, curves=curves[move.arm], gains=preview.sessions.get(move.arm, 0) if move.touched else 0)
             for move in moves
         ]
-        found.append(BanditShown(name=name, arms=tuple(rows), still=len(before.arms) - len(rows)))
-    return [bandit for bandit in found if bandit.arms]
+        bandits.append(BanditShown(name=name, arms=tuple(rows), still=len(before.arms) - len(rows)))
+    return [bandit for bandit in bandits if bandit.arms]
 
 
 def _betas(outlook: Outlook, arms: list[str]) -> dict[str, charts.Beta]:

@@ -39,10 +39,10 @@ def uncategorised() -> dict[str, Any]:
 def show(request: HttpRequest) -> HttpResponse:
     """The page; a POST previews a rule, saves it, or does something to one."""
     if request.method != "POST":
-        asked = request.GET.get("edit", "")
+        edit = request.GET.get("edit", "")
         draft = None
-        if asked and request.user.has_perm(CHANGE_RULES):
-            draft = Draft.of(None if asked == "new" else get_object_or_404(_rules(), pk=key_of(asked)))
+        if edit and request.user.has_perm(CHANGE_RULES):
+            draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=key_of(edit)))
         return TemplateResponse(request, "categories/categories.html", page(request, draft))
     if not request.user.has_perm(CHANGE_RULES):
         raise PermissionDenied
@@ -69,27 +69,27 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
     if draft is not None and draft.is_whole:
         own = draft.row(len(rows) + 1)
         rows = [own if row.pk == own.pk else row for row in rows] if own.pk else [*rows, own]
-    found = reach.uncategorised(rows)
+    uncategorised_reach = reach.uncategorised(rows)
     others = reach.others(rows)
-    reaches = [found, *([others] if draft is not None and draft.others else [])]
-    shown = {id(row): (each, more) for row, each, more in _reached(rows, found, others)}
+    reaches = [uncategorised_reach, *([others] if draft is not None and draft.others else [])]
+    by_row = {id(row): (each, more) for row, each, more in _reached(rows, uncategorised_reach, others)}
     own_reach = own_more = None
     lines = []
     for row in rows:
-        reached, more = shown.get(id(row), (RuleReach(), RuleReach()))
+        reached, more = by_row.get(id(row), (RuleReach(), RuleReach()))
         is_draft = draft is not None and (row.pk is None or (draft.rule is not None and row.pk == draft.rule.pk))
         if is_draft:
             own_reach, own_more = reached, more
-        lines.append({"rule": row, "conditions": _words(row), "reach": reached, "is_draft": is_draft})
+        lines.append({"rule": row, "conditions": _conditions(row), "reach": reached, "is_draft": is_draft})
     count = sum(each.count for each in reaches)
     wanted = {pk: match.rule.category for each in reaches for pk, match in each.why.items()}
-    told = (
+    effect_preview = (
         None
         if draft is not None and draft.problem
         else preview.preview(dict(list(wanted.items())[:EFFECT]), timezone.now())
     )
-    parts = [str(each.count) for each in found.rules if each.count]
-    example = dict(list(found.why.items())[:NAMED])
+    parts = [str(each.count) for each in uncategorised_reach.rules if each.count]
+    example = dict(list(uncategorised_reach.why.items())[:NAMED])
     return {
         "title": "Categories",
         "lines": [line for line in lines if not (line["is_draft"] and line["rule"].pk is None)],
@@ -99,11 +99,11 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
         "own_more": own_more,
         "caught": Session.objects.filter(pk__in=own_reach.caught[:NAMED]) if own_reach else (),
         "caught_rest": max(0, own_reach.count - NAMED) if own_reach else 0,
-        "found": found,
+        "found": uncategorised_reach,
         "others": others,
         "count": count,
-        "told": told if count else None,
-        "effects": effect.shown(told) if told and count else (),
+        "told": effect_preview if count else None,
+        "effects": effect.bandit_effects(effect_preview) if effect_preview and count else (),
         "all": Session.objects.yours().count(),
         "unread": rules.without_traits().count(),
         "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
@@ -120,14 +120,14 @@ def _saved(rows: Sequence[CategoryRule]) -> list[CategoryRule]:
 
 
 def _reached(
-    rows: Sequence[CategoryRule], found: Reach, others: Reach
+    rows: Sequence[CategoryRule], uncategorised_reach: Reach, others: Reach
 ) -> list[tuple[CategoryRule, RuleReach, RuleReach]]:
     """Each rule that is on, with what it catches, of sessions without a category and of the others."""
     on = [row for row in rows if row.is_on]
-    return list(zip(on, found.rules, others.rules, strict=True))
+    return list(zip(on, uncategorised_reach.rules, others.rules, strict=True))
 
 
-def _words(row: CategoryRule) -> list[conditions.Condition]:
+def _conditions(row: CategoryRule) -> list[conditions.Condition]:
     try:
         return list(conditions.parse(row.conditions))
     except conditions.InvalidCondition:
@@ -157,8 +157,8 @@ def apply(request: HttpRequest) -> None:
     except ChangeRefused as error:
         messages.error(request, str(error))
         return
-    left = len(change.todo)
-    rest = f" {left} are still to do; a worker does them within minutes." if left else ""
+    remaining = len(change.todo)
+    rest = f" {remaining} are still to do; a worker does them within minutes." if remaining else ""
     done = f"{change.total} session{'' if change.total == 1 else 's'}"
     messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
 

@@ -50,7 +50,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))
     # The grader in use against people; None before its first verdict.
     used, queue = grader_in_use(request), review.count()
-    compared = None if used is None else calibration.of(used.grader)
+    compared = None if used is None else calibration.for_grader(used.grader)
     any_sessions = bool(figures.cells) or Session.objects.yours().exists()
     facts = TrustFacts(
         any_sessions=any_sessions,

@@ -30,8 +30,8 @@ def start(request: HttpRequest) -> HttpResponseBase:
     if "view" in request.GET:
         chosen = review.QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
-    found = _next(request, person(request))
-    return page.empty(request) if found is None else redirect(_address(request, found.session))
+    item = _next(request, person(request))
+    return page.empty(request) if item is None else redirect(_address(request, item.session))
 
 
 @require_GET
@@ -43,10 +43,10 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
 def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
-    held = rewards.live(session)
+    settlement = rewards.live(session)
     hides = review.hides_judge(session, person(request))
-    told = effect(session, held, AnswerForm(request.GET), blind=hides)
-    return render(request, "desk/_effect.html", {"effect": told, "session": session})
+    grade_effect = effect(session, settlement, AnswerForm(request.GET), blind=hides)
+    return render(request, "desk/_effect.html", {"effect": grade_effect, "session": session})
 
 
 @require_POST
@@ -56,12 +56,11 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     if "preview" in request.POST:
         return page.render(request, session, form=form)
     if not form.is_valid():
-        return page.render(
-            request, session, form=form, said=FlashMessage(text=form.problem, grave=True, at="id_value"), status=REFUSED
-        )
+        message = FlashMessage(text=form.problem, grave=True, at="id_value")
+        return page.render(request, session, form=form, message=message, status=REFUSED)
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
-        given = review.submit(
+        saved = review.submit(
             session,
             user,
             answer=form.verdict,
@@ -75,22 +74,22 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     except review.StaleReview as error:
         return _stale(request, session, form, error)
     except review.ClaimLost as error:
-        return page.render(request, session, form=form, said=FlashMessage(text=str(error), grave=True), status=STALE)
+        return page.render(request, session, form=form, message=FlashMessage(text=str(error), grave=True), status=STALE)
     except review.CorrectionError as error:
         # Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first.
         problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
         if wants_reason and review.hides_judge(session, user):
             review.reveal(session, user, form.grade)
             problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
-        said = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
-        return page.render(request, session, form=form, said=said, status=REFUSED)
+        message = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
+        return page.render(request, session, form=form, message=message, status=REFUSED)
     # To the next that waits, with a line on what was saved; where the session waited for nobody, it stays.
     if not was_open:
-        return redirect(_address(request, given.session, saved=given.pk))
-    found = _next(request, user)
-    if found is not None:
-        return redirect(_address(request, found.session, saved=given.pk))
-    query = "&".join(part for part in (filters_of(request).query, urlencode({"saved": given.pk})) if part)
+        return redirect(_address(request, saved.session, saved=saved.pk))
+    next_item = _next(request, user)
+    if next_item is not None:
+        return redirect(_address(request, next_item.session, saved=saved.pk))
+    query = "&".join(part for part in (filters_of(request).query, urlencode({"saved": saved.pk})) if part)
     return redirect(f"{reverse('admin:review')}?{query}")
 
 
@@ -145,24 +144,24 @@ def flag(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_POST
 def undo(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Take an answer back; its session is on the desk again."""
-    given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
-    session = _session(given.session_id)
+    undone = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(undone.session_id)
     try:
-        back = answers.undo(given, person(request), reason=_reason(request))
+        back = answers.undo(undone, person(request), reason=_reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session, saved=back.pk))
 
 
 @require_POST
-def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
+def adopt(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Make a grade that stands beside the one that holds."""
-    given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
-    session = _session(given.session_id)
+    adopted = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(adopted.session_id)
     try:
-        review.adopt(given, person(request), _reason(request))
+        review.adopt(adopted, person(request), _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
@@ -193,7 +192,7 @@ def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], o
     try:
         note(session, person(request), _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
@@ -215,17 +214,17 @@ def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: revi
     The page that comes back has seen the new state, so that submitting again is on purpose.
     """
     hides = review.hides_judge(session, person(request))
-    said = FlashMessage(
+    message = FlashMessage(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
         grave=True,
-        then=_told(error.seen, hides=hides),
-        now=_told(error.held, hides=hides),
+        then=_sentence(error.before, hides=hides),
+        now=_sentence(error.current, hides=hides),
         added=", ".join(f"{row.kind} {row.filename}".strip() for row in error.added),
     )
-    return page.render(request, session, form=form, said=said, status=STALE)
+    return page.render(request, session, form=form, message=message, status=STALE)
 
 
-def _told(settlement: Settlement | None, *, hides: bool) -> str:
+def _sentence(settlement: Settlement | None, *, hides: bool) -> str:
     if settlement is None:
         return "not settled"
     if hides:

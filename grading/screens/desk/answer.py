@@ -41,7 +41,7 @@ class TrustFacts:
 class NextStep:
     """The one thing to do: what the button says, the screen's name and its query."""
 
-    words: str
+    label: str
     screen: str
     query: str = ""
 
@@ -65,8 +65,8 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             step=step,
         )
     if facts.trouble:
-        told = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
-        return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {told}.", step=step, is_bad=True)
+        problems = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
+        return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {problems}.", step=step, is_bad=True)
     if facts.contradicted:
         rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
@@ -131,27 +131,27 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     """What there is to do, the most urgent first."""
     if not facts.any_sessions:
         if facts.may_operate:
-            yield NextStep(words="Connect an agent", screen="connect")
+            yield NextStep(label="Connect an agent", screen="connect")
         return
     verb, compared = "Review" if facts.may_review else "See", facts.compared
     if facts.contradicted:
-        yield NextStep(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
+        yield NextStep(label=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
     if facts.trouble:
-        yield NextStep(words="See the judge's quota", screen="quota")
+        yield NextStep(label="See the judge's quota", screen="quota")
     if others or "A1" in facts.alarms:
-        yield NextStep(words="Look at the alarm", screen="alarms")
+        yield NextStep(label="Look at the alarm", screen="alarms")
     if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
-        words = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
-        yield NextStep(words=words, screen="review", query="entered_as=slice")
+        label = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
+        yield NextStep(label=label, screen="review", query="entered_as=slice")
     if facts.today.part:
         yield NextStep(
-            words=f"See the {count(facts.today.part)} provisional", screen="sessions", query="behind=provisional"
+            label=f"See the {count(facts.today.part)} provisional", screen="sessions", query="behind=provisional"
         )
     if facts.queue:
-        yield NextStep(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
+        yield NextStep(label=f"{verb} the {count(facts.queue)} waiting", screen="review")
     if facts.today.whole or facts.ungraded:
-        yield NextStep(words="See today's sessions", screen="sessions", query="behind=today")
-    yield NextStep(words="See the sessions", screen="sessions")
+        yield NextStep(label="See today's sessions", screen="sessions", query="behind=today")
+    yield NextStep(label="See the sessions", screen="sessions")
 
 
 def count(n: int) -> str:

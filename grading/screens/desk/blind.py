@@ -12,19 +12,19 @@ from grading.screens.session.history import HistoryLine
 from grading.vocabulary import Source
 
 
-def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def tiles(chain: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The chain with the judge's tile closed, and no tile filled: which one decides would tell something of it."""
     hidden = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
-    found = []
-    for tile in shown:
+    closed = []
+    for tile in chain:
         if tile["source"] == Source.JUDGE:
-            found.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
+            closed.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
         elif tile["state"] == StepState.DECIDES:
             neutral = {"css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
-            found.append({**tile, **neutral})
+            closed.append({**tile, **neutral})
         else:
-            found.append(tile)
-    return found
+            closed.append(tile)
+    return closed
 
 
 def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:

@@ -25,19 +25,19 @@ LISTED = 50
 TABS = {"evidence": "Evidence", "transcript": "Transcript", "journal": "Journal", "attempts": "Attempts"}
 
 
-def of(
+def load_context(
     request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
 ) -> dict[str, Any]:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
-    said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
+    all_answers = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     prefetch_related_objects([session], "evidence")  # asked for again and again
     received = list(session.evidence.all())
     judge = shown.latest_of(grades, Source.JUDGE)
     # The grades that people gave and did not take back, newest first.
-    given = [each for each in reversed(said) if each.value is not None]
-    answers = [] if hides else [each for each in given if getattr(each, "undone_by", None) is None]
+    graded = [each for each in reversed(all_answers) if each.value is not None]
+    answers = [] if hides else [each for each in graded if getattr(each, "undone_by", None) is None]
     tiles = shown.tiles(settlements[-1] if settlements else None)
     for tile in tiles:
         # The tile of people says that it waits for the one who looks at it.
@@ -55,7 +55,7 @@ def of(
             grades=grades,
             settlements=settlements,
             flags=flags,
-            said=said,
+            answers=all_answers,
             hides=hides,
         ),
         "answers": answers,
@@ -68,7 +68,7 @@ def rationale(judge: Grade) -> dict[str, Any]:
     """The judge's words, its dimensions, and the citations that its words leave out."""
     text = str(judge.evidence.get("rationale") or judge.detail)[:4000]
     cited = shown.citations(judge)
-    named = {int(found) for group in CITATION.findall(text) for found in NUMBER.findall(group)}
+    named = {int(digits) for group in CITATION.findall(text) for digits in NUMBER.findall(group)}
     return {
         "text": text,
         "rest": [number for number in cited if number not in named],
@@ -81,8 +81,8 @@ def rationale(judge: Grade) -> dict[str, Any]:
 
 def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
     """What the chosen tab shows, and the tabs with their counts."""
-    asked = request.GET.get("tab", "")
-    current = asked if asked in TABS else "transcript" if "event" in request.GET else "evidence"
+    tab = request.GET.get("tab", "")
+    current = tab if tab in TABS else "transcript" if "event" in request.GET else "evidence"
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
     work = shown.work(session)
     counts = {"attempts": attempts.count()}

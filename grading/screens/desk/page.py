@@ -62,7 +62,7 @@ def render(
     session: Session,
     *,
     form: AnswerForm | None = None,
-    said: story.FlashMessage | None = None,
+    message: story.FlashMessage | None = None,
     status: int = 200,
 ) -> TemplateResponse:
     """The desk with this session on it; with what was typed, where a form came back."""
@@ -70,11 +70,11 @@ def render(
     grades = user.has_perm(MAY_GRADE)
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
-    held = settlements[-1] if settlements else None
+    settlement = settlements[-1] if settlements else None
     hides = grades and review.hides_judge(session, user)
     typed = form.data if form is not None else {}
-    hold = _hold(item, user, claim_of(request), grades=grades)
-    beside = rail.of(user, filters, current=session, grades=grades)
+    claim = _claim_item(item, user, claim_of(request), grades=grades)
+    beside = rail.load_rail(user, filters, current=session, grades=grades)
     people = (
         User.objects.with_perm(MAY_GRADE, backend=settings.AUTHENTICATION_BACKENDS[-1])
         .order_by("username")
@@ -85,26 +85,26 @@ def render(
         "session": session,
         "item": item,
         "category": by_hand.of_session(session),
-        "settlement": held,
+        "settlement": settlement,
         "blind": hides,
-        "hold": hold,
-        "said": said or _saved(request, user),
+        "hold": claim,
+        "said": message or _saved(request, user),
         "rail": beside,
         "query": filters.query,
         "typed": typed,
         "effect_value": typed.get("value", ""),
         "quick_reasons": QUICK_REASONS,
         "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
-        "effect": effect(session, held, form, blind=hides),
-        "accepts": None if hides else held_value(held),
+        "effect": effect(session, settlement, form, blind=hides),
+        "accepts": None if hides else held_value(settlement),
         # Rounded down: a page is never opened after it was answered.
         "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
-        "locked": bool(hold.why_not) and form is None,
+        "locked": bool(claim.why_not) and form is None,
         "seen_evidence": review.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
         "people": list(people) if user.has_perm(MAY_ASSIGN) else [],
         **_person(user, grades=grades),
-        **centre.of(request, session, settlements, user, hides=hides, waits=grades and not hold.why_not),
+        **centre.load_context(request, session, settlements, user, hides=hides, waits=grades and not claim.why_not),
     }
     return TemplateResponse(request, "desk/review.html", context, status=status)
 
@@ -113,7 +113,7 @@ def empty(request: HttpRequest) -> TemplateResponse:
     """Nothing waits for this person, or nothing that these filters let through: what would appear, what to do."""
     user, filters = person(request), filters_of(request)
     grades = user.has_perm(MAY_GRADE)
-    beside = rail.of(user, filters, current=None, grades=grades)
+    beside = rail.load_rail(user, filters, current=None, grades=grades)
     context = {
         "title": "Review",
         "said": _saved(request, user),
@@ -134,7 +134,7 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
     return {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done}
 
 
-def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
+def _claim_item(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
     """Take the session for this page. One person's newest page has it; another person's claim keeps it."""
     if not grades:
         return Hold(why_not="You can only read here; reviewers answer.")
@@ -163,5 +163,5 @@ def _saved(request: HttpRequest, user: User) -> story.FlashMessage | None:
     answer = request.GET.get("saved", "")
     if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers
         return None
-    found = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
-    return None if found is None else story.said(found)
+    saved = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
+    return None if saved is None else story.flash_message(saved)

@@ -84,7 +84,7 @@ class GradeEffect:
     bands: SafeString
     mark: SafeString
     value: float | None = None
-    held: float | None = None
+    current: float | None = None
     band: Mapping[str, Any] | None = None
     say: str = ""
     blind: bool = False
@@ -106,44 +106,44 @@ class GradeEffect:
 
     @property
     def moves(self) -> float | None:
-        if self.value is None or self.held is None:
+        if self.value is None or self.current is None:
             return None
-        return round(self.value, 2) - round(self.held, 2)
+        return round(self.value, 2) - round(self.current, 2)
 
     @property
     def needs_reason(self) -> bool:
         """Said before it is sent; while the reward is hidden that would tell of it."""
-        if self.value is None or self.held is None:
+        if self.value is None or self.current is None:
             return False
-        return abs(self.value - self.held) > review.REASON_NEEDED_ABOVE
+        return abs(self.value - self.current) > review.REASON_NEEDED_ABOVE
 
 
 def bands(session: Session) -> Sequence[Mapping[str, Any]]:
     """The bands of the rubric in force for such sessions, so that people and the judge grade by the same words."""
     rubric = Rubric.objects.active(session.work)
-    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric else ()
-    return found
+    rows: Sequence[Mapping[str, Any]] = rubric.bands if rubric else ()
+    return rows
 
 
 def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> GradeEffect:
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
-    held, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
-    shown = None if blind else held
+    current, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
+    visible_value = None if blind else current
     of_samples = is_preview(session)
     learners = len(rewards.arms_of(session) if of_samples else rewards.learners(session))
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
     bands_shown = charts.bands(rows, value)
-    mark = SafeString("") if shown is None else charts.held_mark(shown, source)
+    mark = SafeString("") if visible_value is None else charts.held_mark(visible_value, source)
     if value is None:
         typed = form is not None and bool(str(form.data.get("value", "")).strip())
         say = form.problem if form is not None and typed else ""
-        return GradeEffect(bands=bands_shown, mark=mark, held=shown, say=say, blind=blind, learners=learners)
+        return GradeEffect(bands=bands_shown, mark=mark, current=visible_value, say=say, blind=blind, learners=learners)
     return GradeEffect(
         bands=bands_shown,
         mark=mark,
         value=value,
-        held=shown,
+        current=visible_value,
         band=charts.band_of(rows, value),
         blind=blind,
         learners=learners,
@@ -168,7 +168,7 @@ def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMov
     Of a sample, what it would do to the preview bandit. While `blind` the curve before is left out, and the figures
     before are kept back by the template.
     """
-    found = []
+    arm_moves = []
     outlooks = promises.outlooks([(session, value)])
     if is_preview(session):
         outlooks = sample_outlooks(session, value, timezone.now())
@@ -177,5 +177,5 @@ def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMov
             if move.touched:
                 beliefs = (outlook.arms[move.arm] for outlook in (before, after))
                 was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in beliefs)
-                found.append((move, charts.before_after(None if blind else was, will)))
-    return found
+                arm_moves.append((move, charts.before_after(None if blind else was, will)))
+    return arm_moves

@@ -96,14 +96,14 @@ class Rail:
         return self.total - len(self.rows)
 
 
-def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None, grades: bool) -> Rail:
+def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session | None, grades: bool) -> Rail:
     """What `reviewer` sees of the queue: at most LISTED rows, in a constant number of queries.
 
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
     hidden = seen.hidden(reviewer) if grades else Value(value=False)
     items = review.waiting(reviewer, filters).annotate(hidden=hidden)
-    queued, moved, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
+    queued, past_corrections, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
     for item, place in queued.items:
         session = item.session
         row = QueueRow(
@@ -117,19 +117,19 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
             current=current is not None and item.session_id == current.pk,
             held_by=holder(item, reviewer),
             entered_at=item.entered_at,
-            why=why(item, place, moved, source="" if vars(item)["hidden"] else session.reward_source),
+            why=why(item, place, past_corrections, source="" if vars(item)["hidden"] else session.reward_source),
             by_chance=place is Place.CHANCE,
         )
         rows.append(row)
     # What the select offers: arms that have something waiting, and what people saved.
     of_arm = ReviewItem.objects.open().filter(filters.whose.rows(), session__category=OuterRef("pk"))
     arms = Arm.objects.filter(Exists(of_arm)).order_by("name").values_list("name", flat=True)
-    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, FilteredList.REVIEW)]
+    saved = views.visible_to(reviewer, FilteredList.REVIEW)
     groups = (
         ("Queue", (*CHOICES, SAMPLES) if filters.samples else CHOICES),
         ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
-        ("Your views", [(name, query) for mine, name, query in kept if mine]),
-        ("Views of others", [(name, query) for mine, name, query in kept if not mine]),
+        ("Your views", [(view.name, view.query) for view in saved if view.owner_id == reviewer.pk]),
+        ("Views of others", [(view.name, view.query) for view in saved if view.owner_id != reviewer.pk]),
     )
     options = []
     for title, choices in groups:
@@ -143,7 +143,7 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
     )
 
 
-def why(item: ReviewItem, place: Place | None, moved: Corrections, *, source: str) -> str:
+def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *, source: str) -> str:
     """Why an item is where it is in the queue, in words; `source` decides the reward, empty where that is kept back."""
     if place is Place.CHANCE:
         return BY_CHANCE
@@ -153,12 +153,12 @@ def why(item: ReviewItem, place: Place | None, moved: Corrections, *, source: st
         return item.why
     session = item.session
     stratum = Stratum(session.category_id, session.reward_source, session.open_flags > 0)
-    answers, arm = moved.answers(stratum), item.session.category or "no category"
+    answers, arm = past_corrections.answers(stratum), item.session.category or "no category"
     alike = f"{source or 'sessions like it'} in {arm}"
     rests = (
         f"as {answers} answers on {alike} did" if answers >= ENOUGH else f"{FEW[answers > 0]} answers yet on {alike}"
     )
-    return f"expected to move by {number(moved.expected(stratum))}: {rests}"
+    return f"expected to move by {number(past_corrections.expected(stratum))}: {rests}"
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:

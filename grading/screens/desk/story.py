@@ -52,15 +52,15 @@ class FlashMessage:
     undo: int | None = None
 
 
-def said(answer: ReviewAnswer) -> FlashMessage:
+def flash_message(answer: ReviewAnswer) -> FlashMessage:
     """The line after saving: "Saved .80: cross-repo from .583 to .603"."""
-    found = moves_of(answer.effects)
+    arm_moves = moves_of(answer.effects)
     did = effects_of(answer)
     first = did[0] if did else ""
-    why = f". {moves.why(found[0], when='now')}" if found and found[0].counts_less else ""
+    why = f". {moves.why(arm_moves[0], when='now')}" if arm_moves and arm_moves[0].counts_less else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return FlashMessage(text=words(answer) + (f": {first}" if first else "") + why, more=", ".join(did), undo=undo)
+    return FlashMessage(text=describe(answer) + (f": {first}" if first else "") + why, more=", ".join(did), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:
@@ -68,7 +68,7 @@ def effects_of(answer: ReviewAnswer) -> list[str]:
     return [moves.words(move, shares=False) for move in moves_of(answer.effects)]
 
 
-def words(answer: ReviewAnswer) -> str:
+def describe(answer: ReviewAnswer) -> str:
     """What was said: "Saved .80", "Skipped"."""
     if answer.answer in GRADING:
         beside = "" if answer.grade_id else ", beside the grade that holds"
@@ -85,33 +85,33 @@ def lines(
     grades: list[Grade],
     settlements: list[Settlement],
     flags: list[Flag],
-    said: list[ReviewAnswer],
+    answers: list[ReviewAnswer],
     hides: bool,
 ) -> list[PanelLine]:
     """The latest of the session's history, newest first; without what is kept from this person."""
-    found = history.of(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
+    entries = history.of(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
     if hides:
-        found = list(blind.history(found))
-    answered = {each.grade_id: each for each in said if each.grade_id}
-    told = []
-    for entry in found:
+        entries = list(blind.history(entries))
+    answered = {each.grade_id: each for each in answers if each.grade_id}
+    panel_lines = []
+    for entry in entries:
         line = PanelLine(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
         answer = None if entry.undo is None else answered.get(entry.undo)
         if answer is not None and answer.reviewer == person:
             line = replace(line, undo=answer.pk)
         elif entry.undo is not None:
             line = replace(line, withdraw=entry.undo)
-        told.append(line)
-    for each in said:
+        panel_lines.append(line)
+    for each in answers:
         if each.grade_id is not None or each.answer == Answer.UNDO:
             continue
         undone = getattr(each, "undone_by", None) is not None
         line = PanelLine(
             at=each.created_at,
-            what=f"{words(each)} by {each.reviewer.get_username()}" + ", undone later" * undone,
+            what=f"{describe(each)} by {each.reviewer.get_username()}" + ", undone later" * undone,
             detail=each.reason,
             source="human",
             undo=each.pk if each.reviewer == person and not undone else None,
         )
-        told.append(line)
-    return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
+        panel_lines.append(line)
+    return sorted(panel_lines, key=lambda line: line.at, reverse=True)[:LISTED]

@@ -27,10 +27,10 @@ class VerdictForm(forms.Form):
     reason = forms.CharField(required=False, max_length=2000, strip=True)
 
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        if given.get("answer") == Answer.GRADE and "value" in given and given["value"] is None:
+        cleaned = self.cleaned_data
+        if cleaned.get("answer") == Answer.GRADE and "value" in cleaned and cleaned["value"] is None:
             self.add_error("value", OUT_OF_RANGE)
-        return given
+        return cleaned
 
     @property
     def verdict(self) -> Answer:

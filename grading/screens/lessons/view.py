@@ -94,10 +94,10 @@ def index(request: HttpRequest) -> TemplateResponse:
 def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     """Every lesson of a bandit of which many arms are taken, those to be looked at first."""
     now = timezone.now()
-    found, outlook = lessons.load_overview(bandit, now), posterior_of(bandit.name, now)
-    arms = {arm: found.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
+    overview, outlook = lessons.load_overview(bandit, now), posterior_of(bandit.name, now)
+    arms = {arm: overview.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
     used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _order(arm, arms[arm]))
-    far = charts.reach(shown for arm in used if (shown := _difference(arms[arm].effect)))
+    far = charts.reach(difference for arm in used if (difference := _difference(arms[arm].effect)))
     rows = [
         LessonRow(
             arm=arm,
@@ -110,14 +110,14 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     left_out = [(arm, why, arms[arm]) for arm in arms if (why := out_of_use(arm))]
     context = {
         "title": f"{bandit} bandit",
-        "offer": offer(version_of(bandit), found.bar),
+        "offer": offer(version_of(bandit), overview.bar),
         "rows": rows,
         "scale": charts.effects_scale(far),
         "left_out": left_out,
         "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
         "card": calibration.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
-        **_basis(bandit, found),
+        **_basis(bandit, overview),
     }
     return TemplateResponse(request, "lessons/lessons.html", context)
 
@@ -128,19 +128,19 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
     if arm is None or arm.bandit.kind != BanditKind.MANY:
         raise Http404(f"there is no lesson {pk}")
     arm, now = arm.current, timezone.now()
-    found = lessons.load_overview(arm.bandit, now, closely=arm)
-    lesson = found.for_lesson(arm)
+    overview = lessons.load_overview(arm.bandit, now, closely=arm)
+    lesson = overview.for_lesson(arm)
     beside = lesson.per_protocol if lesson.unheeded else None
-    shown = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
-    far = charts.reach(each for each in shown if each)
-    drawn, heeded, came = (charts.difference(each, far) for each in shown)
+    differences = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
+    far = charts.reach(each for each in differences if each)
+    drawn, heeded, came = (charts.difference(each, far) for each in differences)
     context = {
         "title": str(arm),
         "arm": arm,
         "lesson": lesson,
         "left_out": out_of_use(arm),
         "cautions": cautions(arm, lesson),
-        "bar": found.bar,
+        "bar": overview.bar,
         "drawn": drawn,
         "per_protocol": beside,
         "heeded": heeded,
@@ -148,9 +148,9 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
         "worth": RELEVANT_EFFECT,
         "scale": charts.effects_scale(far),
         "windows": stretches(lesson),
-        "sessions": sessions_of(arm, found.baseline, now),
+        "sessions": sessions_of(arm, overview.baseline, now),
         "draws": draws_of(arm),
-        **_basis(arm.bandit, found),
+        **_basis(arm.bandit, overview),
     }
     return TemplateResponse(request, "lessons/lesson.html", context)
 
@@ -184,7 +184,7 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
     holdout = max(usual.holdout, version.holdout)
     now, then = (sessions_to_decide(chance=1 - each, least=least) for each in (version.holdout, holdout))
     numbers = typed(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
-    asked = {name: plain(value) for name, value in numbers.items() if value is not None}
+    params = {name: plain(value) for name, value in numbers.items() if value is not None}
     note = "The lessons' holdout: large until there is a verdict, small from then on."
     return {
         "now": now and about(now),
@@ -192,7 +192,7 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
         "holdout": holdout,
         "decided": usual.holdout_decided,
         "preview": f"{reverse('admin:policy', args=[version.bandit.name])}?"
-        + urlencode({**asked, "note": note, "preview": "yes"}),
+        + urlencode({**params, "note": note, "preview": "yes"}),
     }
 
 
@@ -209,15 +209,15 @@ def stretches(lesson: LessonFigures) -> list[Stretch]:
     ]
 
 
-def sessions_of(arm: Arm, moved: Baseline | None, now: dt.datetime) -> list[dict[str, Any]]:
+def sessions_of(arm: Arm, baseline: Baseline | None, now: dt.datetime) -> list[dict[str, Any]]:
     """The latest sessions that the lesson matched, each with its reward and what is left of that. Three queries."""
     rows = SessionLesson.objects.filter(yours(), _is(arm)).select_related("assignment").order_by("-session__ended_at")
-    held = list(rows[:LATEST])
-    sessions = Session.objects.select_related("category").in_bulk([row.session_id for row in held])
-    left = lessons.residuals(sessions.values(), moved, now)
+    latest = list(rows[:LATEST])
+    sessions = Session.objects.select_related("category").in_bulk([row.session_id for row in latest])
+    residuals = lessons.residuals(sessions.values(), baseline, now)
     return [
-        {"row": row, "session": sessions[row.session_id], "residual": left.get(row.session_id)}
-        for row in held
+        {"row": row, "session": sessions[row.session_id], "residual": residuals.get(row.session_id)}
+        for row in latest
         if row.session_id in sessions
     ]
 
@@ -233,7 +233,7 @@ def _is(arm: Arm) -> Q:
     return Q(arm=arm) | Q(arm__merged_into=arm)
 
 
-def _basis(bandit: Bandit, found: Overview) -> dict[str, Any]:
+def _basis(bandit: Bandit, overview: Overview) -> dict[str, Any]:
     """What every figure on the page rests on."""
     version = version_of(bandit)
     return {
@@ -241,8 +241,8 @@ def _basis(bandit: Bandit, found: Overview) -> dict[str, Any]:
         "bandits": Bandit.objects.that_learn(),
         "policy": version,
         "rest_of_credit": 1 - version.salience_floor,
-        "baseline": found.baseline,
-        "read_at": found.read_at,
+        "baseline": overview.baseline,
+        "read_at": overview.read_at,
         "days": lessons.DAYS,
     }
 
@@ -251,14 +251,14 @@ def _difference(effect: TreatmentEffect) -> charts.RewardDifference | None:
     return _drawn(effect.difference, is_causal=effect.kind is StudyDesign.CAUSAL)
 
 
-def _drawn(found: Estimate | None, *, is_causal: bool) -> charts.RewardDifference | None:
-    if found is None:
+def _drawn(estimate: Estimate | None, *, is_causal: bool) -> charts.RewardDifference | None:
+    if estimate is None:
         return None
-    return charts.RewardDifference(mean=found.mean, low=found.low, high=found.high, is_causal=is_causal)
+    return charts.RewardDifference(mean=estimate.mean, low=estimate.low, high=estimate.high, is_causal=is_causal)
 
 
 def _order(arm: Arm, lesson: LessonFigures) -> tuple[bool, int, float, str]:
     """To be looked at first; then causal, observational, cannot tell; the best first in each."""
     kinds = list(StudyDesign)
-    found = lesson.effect.difference
-    return not lesson.striking, kinds.index(lesson.effect.kind), 0.0 if found is None else -found.mean, arm.name
+    mean = 0.0 if lesson.effect.difference is None else lesson.effect.difference.mean
+    return not lesson.striking, kinds.index(lesson.effect.kind), -mean, arm.name

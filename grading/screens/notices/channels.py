@@ -42,18 +42,18 @@ SECRETS = ("url", "secret", "password")
 
 
 class ChannelForm(forms.Form):
-    """What both kinds have. `held` is what the channel leads to now; None for a new one, or one that can't be read."""
+    """What both kinds have. `current` is where the channel leads now; None if it is new or can't be read."""
 
     name = forms.CharField(
         max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
     )
 
-    def __init__(self, data: Any, *, row: NoticeChannel | None, held: Target | None) -> None:
-        self.row, self.held = row, held
-        super().__init__(data, initial={"name": row.name if row else "", **self.shown()})
+    def __init__(self, data: Any, *, row: NoticeChannel | None, current: Target | None) -> None:
+        self.row, self.current = row, current
+        super().__init__(data, initial={"name": row.name if row else "", **self.initial_values()})
 
-    def shown(self) -> dict[str, object]:
-        """What of `held` may be shown again."""
+    def initial_values(self) -> dict[str, object]:
+        """What of `current` may be shown again."""
         return {}
 
     def target(self) -> Target:
@@ -74,7 +74,7 @@ class WebhookForm(ChannelForm):
     def clean_url(self) -> str:
         text: str = self.cleaned_data["url"]
         if not text:
-            if self.held is None:
+            if self.current is None:
                 raise ValidationError("Type the address, such as https://hooks.example/path.")
             return text
         try:
@@ -89,12 +89,12 @@ class WebhookForm(ChannelForm):
 
     def target(self) -> Webhook:
         url, secret = self.cleaned_data["url"], self.cleaned_data["secret"]
-        if isinstance(self.held, Webhook) and url in {"", self.held.url}:
-            return Webhook(url=self.held.url, secret=secret or self.held.secret)
+        if isinstance(self.current, Webhook) and url in {"", self.current.url}:
+            return Webhook(url=self.current.url, secret=secret or self.current.secret)
         return Webhook(url=url, secret=secret)
 
     def lost(self) -> str:
-        had = isinstance(self.held, Webhook) and self.held.secret
+        had = isinstance(self.current, Webhook) and self.current.secret
         return (
             "The stored key was removed: it was typed for another address." if had and not self.target().secret else ""
         )
@@ -116,12 +116,12 @@ class MailForm(ChannelForm):
     )
     sender = forms.EmailField(max_length=254, required=False, label="Sender")
 
-    def shown(self) -> dict[str, object]:
-        held = self.held if isinstance(self.held, Mail) else Mail(addresses=())
-        server = held.server or MailServer(host="", port=587, encryption=Encryption.STARTTLS)
+    def initial_values(self) -> dict[str, object]:
+        current = self.current if isinstance(self.current, Mail) else Mail(addresses=())
+        server = current.server or MailServer(host="", port=587, encryption=Encryption.STARTTLS)
         return {
-            "addresses": "\n".join(held.addresses),
-            "sender": held.sender,
+            "addresses": "\n".join(current.addresses),
+            "sender": current.sender,
             "host": server.host,
             "port": server.port,
             "encryption": server.encryption.value,
@@ -129,50 +129,50 @@ class MailForm(ChannelForm):
         }
 
     def clean_addresses(self) -> tuple[str, ...]:
-        found = tuple(dict.fromkeys(self.cleaned_data["addresses"].replace(",", " ").replace(";", " ").split()))
-        for address in found:
+        addresses = tuple(dict.fromkeys(self.cleaned_data["addresses"].replace(",", " ").replace(";", " ").split()))
+        for address in addresses:
             try:
                 validate_email(address)
             except ValidationError:
                 raise ValidationError(f"Expected e-mail addresses, a line each; “{address[:80]}” is none.") from None
-        if len(found) > MOST_ADDRESSES:
-            raise ValidationError(f"Expected {MOST_ADDRESSES} addresses at most; {len(found)} came. Use a list’s.")
-        return found
+        if len(addresses) > MOST_ADDRESSES:
+            raise ValidationError(f"Expected {MOST_ADDRESSES} addresses at most; {len(addresses)} came. Use a list’s.")
+        return addresses
 
     def clean(self) -> dict[str, Any]:
-        said: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if settings.MAIL_WORKS or self.errors:
-            return said
-        if not said["host"] or not said["port"] or any(letter.isspace() for letter in said["host"]):
+            return cleaned
+        if not cleaned["host"] or not cleaned["port"] or any(letter.isspace() for letter in cleaned["host"]):
             self.add_error("host", "Expected the name of a mail server, such as smtp.example.org, and its port.")
-        elif self._server().password and said["encryption"] == Encryption.NONE:
+        elif self._server().password and cleaned["encryption"] == Encryption.NONE:
             self.add_error("encryption", "A password is sent to no server without encryption: anybody could read it.")
-        return said
+        return cleaned
 
     def target(self) -> Mail:
-        server = self._held_server() if settings.MAIL_WORKS else self._server()
+        server = self._current_server() if settings.MAIL_WORKS else self._server()
         return Mail(addresses=self.cleaned_data["addresses"], server=server, sender=self.cleaned_data["sender"])
 
     def lost(self) -> str:
-        held = self._held_server()
-        was_lost = held and held.password and not settings.MAIL_WORKS and not self._server().password
+        current = self._current_server()
+        was_lost = current and current.password and not settings.MAIL_WORKS and not self._server().password
         return "The stored password was removed: it was typed for another server." if was_lost else ""
 
     def _server(self) -> MailServer:
-        said, held = self.cleaned_data, self._held_server()
+        cleaned, current = self.cleaned_data, self._current_server()
         typed = MailServer(
-            host=said["host"].lower(),
-            port=said["port"],
-            user=said["user"],
-            password=said["password"],
-            encryption=Encryption(said["encryption"] or Encryption.NONE),
+            host=cleaned["host"].lower(),
+            port=cleaned["port"],
+            user=cleaned["user"],
+            password=cleaned["password"],
+            encryption=Encryption(cleaned["encryption"] or Encryption.NONE),
         )
-        if not typed.password and held is not None and held.is_same_place(typed):
-            return held
+        if not typed.password and current is not None and current.is_same_place(typed):
+            return current
         return typed
 
-    def _held_server(self) -> MailServer | None:
-        return self.held.server if isinstance(self.held, Mail) else None
+    def _current_server(self) -> MailServer | None:
+        return self.current.server if isinstance(self.current, Mail) else None
 
 
 FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel.EMAIL: MailForm}
@@ -181,10 +181,10 @@ FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel
 @sensitive_post_parameters(*SECRETS)
 def add(request: HttpRequest) -> HttpResponse:
     """A new channel; `kind` says which."""
-    asked = request.POST.get("kind") or request.GET.get("kind")
-    kind = Channel(asked) if asked in set(Channel) else Channel.WEBHOOK
+    kind_name = request.POST.get("kind") or request.GET.get("kind")
+    kind = Channel(kind_name) if kind_name in set(Channel) else Channel.WEBHOOK
     row = NoticeChannel(kind=kind)
-    form = FORMS[kind](request.POST if request.method == "POST" else None, row=None, held=None)
+    form = FORMS[kind](request.POST if request.method == "POST" else None, row=None, current=None)
     if form.is_bound and form.is_valid():
         _save(request, row, form)
         return redirect("admin:notices")
@@ -197,13 +197,13 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(NoticeChannel.objects.not_removed(), pk=pk)
     kind = Channel(row.kind)
     try:
-        held, trouble = row.unseal(), ""
+        current, trouble = row.unseal(), ""
     except Unusable as error:
-        held, trouble = None, str(error)
+        current, trouble = None, str(error)
     do = request.POST.get("do", "")
-    form = FORMS[kind](request.POST if do == "save" else None, row=row, held=held)
+    form = FORMS[kind](request.POST if do == "save" else None, row=row, current=current)
     if request.method != "POST" or (do == "save" and not form.is_valid()):
-        where = channels.described(held) if held else ""
+        where = channels.described(current) if current else ""
         return _page(request, form, kind=kind, title=row.name, row=row, where=where, trouble=trouble)
     if do == "save":
         _save(request, row, form)

@@ -62,8 +62,8 @@ def lines() -> list[ChannelLine]:
 def _line(place: Place, last: Notice | None) -> ChannelLine:
     row, quiet = place.row, ""
     try:
-        found = channels.of_environment(place.kind) if row is None else row.unseal()
-        where = "" if found is None else channels.described(found)
+        target = channels.of_environment(place.kind) if row is None else row.unseal()
+        where = "" if target is None else channels.described(target)
     except Unusable as error:
         where, quiet = "", str(error)
     if row is not None and row.state == ChannelState.PAUSED:
@@ -83,12 +83,12 @@ def test(request: HttpRequest) -> HttpResponse:
 def send_test(request: HttpRequest, to: Iterable[Place]) -> None:
     """Send a message to each of these places and say on the page what came of it."""
     for notice in outbox.test(request.user, to):
-        said = f"The test by {notice.by_words}"
+        subject = f"The test by {notice.by_words}"
         if deliver(notice):
-            messages.success(request, f"{said} was sent.")
+            messages.success(request, f"{subject} was sent.")
             continue
         notice.refresh_from_db()
         if notice.state == NoticeState.FAILED:
-            messages.error(request, f"{said} was refused: {notice.last_error}.")
+            messages.error(request, f"{subject} was refused: {notice.last_error}.")
         else:
-            messages.error(request, f"{said} didn’t get through, and will be tried again: {notice.last_error}.")
+            messages.error(request, f"{subject} didn’t get through, and will be tried again: {notice.last_error}.")

@@ -53,14 +53,14 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
         if quota.state in PROBED and quota.until is not None and quota.until > now:
             comes = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
             since += f"; {comes} in {duration((quota.until - now).total_seconds())}"
-    said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
+    quote = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
     return JudgeCard(
         standing=standing,
         role=ROLES[standing.judge.role],
         heading=heading,
         since=since,
         meaning=_meaning(quota, policy),
-        quote=said,
+        quote=quote,
         trouble=quota.is_out,
     )
 
@@ -133,8 +133,8 @@ def effect() -> WaitingEffect:
     """Two queries."""
     jobs = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
     ungraded = Q(session__reward_source__in=["", Source.FLOOR])
-    found = jobs.exclude(session__reward_final=True).aggregate(
+    counts = jobs.exclude(session__reward_final=True).aggregate(
         provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)
     )
     learned = Bucket.objects.filter(grader__source=Source.FLOOR).aggregate(n=Sum("n"))["n"] or 0
-    return WaitingEffect(**found, floor_learned=learned if settings.EVIDENCE_WEIGHTS[Source.FLOOR] else 0)
+    return WaitingEffect(**counts, floor_learned=learned if settings.EVIDENCE_WEIGHTS[Source.FLOOR] else 0)

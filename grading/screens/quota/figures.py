@@ -92,8 +92,8 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     notes = [charts.Note(at=now, waiting=outlook.waiting, words=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
         at = next(at for at, waiting in future if waiting == forecast.opening)
-        words = f"{forecast.opening:,.0f} when judging goes on"
-        notes.append(charts.Note(at=at, waiting=forecast.opening, words=words))
+        label = f"{forecast.opening:,.0f} when judging goes on"
+        notes.append(charts.Note(at=at, waiting=forecast.opening, words=label))
     if forecast.at is not None:
         at = zones.local(forecast.at)
         notes.append(charts.Note(at=at, waiting=0, words=f"0 at {moment(at)}"))
@@ -116,7 +116,7 @@ class Spent:
     terms: tuple[costs.CostTerm, ...]
     rest: float
     bar: SafeString | str
-    left: float | None
+    remaining: float | None
 
 
 def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
@@ -135,7 +135,7 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
         terms=terms,
         rest=rest if abs(rest) >= TRIVIAL else 0.0,
         bar=bar,
-        left=None if budget is None else budget - committed,
+        remaining=None if budget is None else budget - committed,
     )
 
 
@@ -143,10 +143,10 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
 
 
 def outcomes(
-    tallies: list[AttemptTally], held: WaitingJobs, each_usd: float | None, waits: str
+    tallies: list[AttemptTally], waiting: WaitingJobs, each_usd: float | None, waits: str
 ) -> list[dict[str, Any]]:
     """Today's attempts by kind, and what is held, on one scale."""
-    most = max([held.jobs, *(tally.attempts for tally in tallies)])
+    most = max([waiting.jobs, *(tally.attempts for tally in tallies)])
     calls = sum(tally.attempts for tally in tallies)
     rows: list[dict[str, Any]] = []
     for tally in tallies:
@@ -156,21 +156,21 @@ def outcomes(
         if kind.name == "limited":
             share = 100 * n / calls if calls else 0
             over = " and more" if share > 100 * TARGET_429 else ""
-            words = f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
+            note = f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
         elif not n:
-            words = ""
+            note = ""
         elif kind.name == "graded":
-            words = "a verdict each" + ("" if each_usd is None else f", {usd(each_usd)} on average")
+            note = "a verdict each" + ("" if each_usd is None else f", {usd(each_usd)} on average")
         elif kind.name == "batched":
-            words = "at half price, within a day"
+            note = "at half price, within a day"
         elif kind.name == "running":
-            words = "written down before they were sent"
+            note = "written down before they were sent"
         else:
-            words = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
+            note = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
         css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
-        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.words), "words": words})
-    bar = charts.share_bar("", held.jobs, most, "Held, not sent")
-    return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
+        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.words), "words": note})
+    bar = charts.share_bar("", waiting.jobs, most, "Held, not sent")
+    return [*rows, {"kind": None, "n": waiting.jobs, "bar": bar, "words": waits if waiting.jobs else ""}]
 
 
 # --- outages ---------------------------------------------------------------------------------------------------------
@@ -187,13 +187,13 @@ def timeline(
     spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
-        words = f"{state}, {stamp(period.since)} to {stamp(until)}"
-        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", words=words))
+        label = f"{state}, {stamp(period.since)} to {stamp(until)}"
+        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", words=label))
     spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", words=spell_words(s)) for s in spells]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
-        words = f"nothing is sent until {stamp(quota.until)}"
-        spans.append(charts.Span(since=now, until=quota.until, css="", words=words))
+        label = f"nothing is sent until {stamp(quota.until)}"
+        spans.append(charts.Span(since=now, until=quota.until, css="", words=label))
     return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
 
 
@@ -203,9 +203,9 @@ def spell_words(spell: Spell) -> str:
 
 def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages first, each with its blast radius."""
-    found = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
+    latest = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
     rows = []
-    for period, radius in zip(found, outages.radii(found), strict=True):
+    for period, radius in zip(latest, outages.radii(latest), strict=True):
         # The list of the sessions that waited for a verdict then.
         window = {"waited_from": period.row.at.isoformat()}
         if period.until is not None:

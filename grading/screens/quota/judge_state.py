@@ -29,7 +29,7 @@ class JudgeState:
     `ends` is until when, for the words: one state is shown to people in several zones.
     """
 
-    said: str
+    label: str
     ends: dt.datetime | None = None
     tail: str = ""
     title: str = ""
@@ -39,7 +39,7 @@ class JudgeState:
 
     @property
     def words(self) -> str:
-        return f"{self.said}{until(self.ends)}{self.tail}"
+        return f"{self.label}{until(self.ends)}{self.tail}"
 
     @property
     def look(self) -> str:
@@ -78,20 +78,20 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The judge in a few words, from the first judge's quota row; None where there is no judge."""
     if quota is None:
-        return JudgeState(said="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(label="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.is_untested:
-        return JudgeState(said=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
+        return JudgeState(label=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
         return JudgeState(
-            said=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
+            label=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(said=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
-    words = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.words}"
+        return JudgeState(label=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
+    label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.words}"
     ends = quota.until if quota.state == QuotaState.EXHAUSTED else None
-    return JudgeState(said=words, ends=ends, tail=simulated, title=why, trouble=True)
+    return JudgeState(label=label, ends=ends, tail=simulated, title=why, trouble=True)
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
@@ -99,10 +99,10 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
     of either. `stopped`: what of the site does not work.
     """
     if stopped:
-        return JudgeState(said=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
+        return JudgeState(label=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
     if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(said="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(label="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
@@ -144,8 +144,8 @@ def banner(quota: Quota | None) -> Banner | None:
         ends = until(quota.until).strip()
     # Sessions without a final reward that wait for a verdict.
     waiting = JudgeJob.objects.open().filter(yours(), purpose=Purpose.VERDICT).order_by()
-    held = waiting.exclude(session__reward_final=True).count()
-    return Banner(what=what, since=quota.changed_at, until=ends, sessions=held, note=note)
+    affected = waiting.exclude(session__reward_final=True).count()
+    return Banner(what=what, since=quota.changed_at, until=ends, sessions=affected, note=note)
 
 
 def never_judged() -> int:

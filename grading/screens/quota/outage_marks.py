@@ -23,8 +23,8 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     if first is None:
         return []
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
-    found = [period for period in outages.periods(first.quota, since) if period.is_outage]
-    periods = [period for period in found if (period.until or now) - period.since >= LEAST or period.until is None]
+    past = [period for period in outages.periods(first.quota, since) if period.is_outage]
+    periods = [period for period in past if (period.until or now) - period.since >= LEAST or period.until is None]
     # Since when the oldest job that is open has been waiting.
     waiting = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
     waits = waiting.aggregate(since=Min("created_at"))["since"]
@@ -32,15 +32,15 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     for period in periods:
         what, until = period.words[:1].lower() + period.words[1:], timezone.localtime(period.until or now)
         if period.until is None:
-            words = f"{what} since {moment(period.row.at)}"
+            label = f"{what} since {moment(period.row.at)}"
         else:
-            words = f"{what} for {duration((period.until - period.since).total_seconds())}"
-            words += ", since judged" if waits is None or waits >= period.until else ""
-        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, words=words))
+            label = f"{what} for {duration((period.until - period.since).total_seconds())}"
+            label += ", since judged" if waits is None or waits >= period.until else ""
+        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, words=label))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
         if lasted >= LEAST:
             start, end = timezone.localtime(spell.since), timezone.localtime(spell.until)
-            words = f"judge overloaded for {duration(lasted.total_seconds())}"
-            marks.append(charts.OutageSpan(since=start, until=end, words=words))
+            label = f"judge overloaded for {duration(lasted.total_seconds())}"
+            marks.append(charts.OutageSpan(since=start, until=end, words=label))
     return sorted(marks, key=lambda mark: mark.since)

@@ -74,8 +74,8 @@ def resume(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def probe(request: HttpRequest) -> HttpResponse:
-    held = first_quota()
-    why_not = "No judge yet." if held is None else may_probe(held, attempts.held().jobs)
+    judge_quota = first_quota()
+    why_not = "No judge yet." if judge_quota is None else may_probe(judge_quota, attempts.held().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
@@ -96,13 +96,13 @@ def try_now(request: HttpRequest) -> HttpResponse:
     return redirect("admin:quota")
 
 
-def may_probe(held: Quota, jobs: int) -> str:
+def may_probe(judge_quota: Quota, jobs: int) -> str:
     """Why a probe makes no sense now; empty where it does."""
-    if held.state in {QuotaState.OPEN, QuotaState.PACING}:
+    if judge_quota.state in {QuotaState.OPEN, QuotaState.PACING}:
         return "The judge is being asked anyway."
-    if held.state == QuotaState.PAUSED:
+    if judge_quota.state == QuotaState.PAUSED:
         return "The judge is paused: resume it instead."
-    if held.reason == Reason.BUDGET_SPENT:
+    if judge_quota.reason == Reason.BUDGET_SPENT:
         return "The budget is spent: raise it instead."
     return "" if jobs else "No job is waiting, so there is nothing to ask."
 
@@ -112,8 +112,8 @@ def may_probe(held: Quota, jobs: int) -> str:
 
 def _share(label: str, help_text: str) -> forms.FloatField:
     wrong = f"{label} is a share from 0 to 1, for example .2."
-    said = dict.fromkeys(("required", "invalid", "min_value", "max_value"), wrong)
-    return forms.FloatField(min_value=0, max_value=1, label=label, help_text=help_text, error_messages=said)
+    error_texts = dict.fromkeys(("required", "invalid", "min_value", "max_value"), wrong)
+    return forms.FloatField(min_value=0, max_value=1, label=label, help_text=help_text, error_messages=error_texts)
 
 
 class JudgePolicyForm(forms.Form):
@@ -147,15 +147,15 @@ class JudgePolicyForm(forms.Form):
     )
     confirmed = forms.BooleanField(required=False)
 
-    def __init__(self, data: Mapping[str, Any] | None, *, held: JudgePolicy) -> None:
-        super().__init__(data, initial=numbers(held))
-        self.held = held
+    def __init__(self, data: Mapping[str, Any] | None, *, current: JudgePolicy) -> None:
+        super().__init__(data, initial=numbers(current))
+        self.current = current
         self.costs_more = ""
 
     def clean(self) -> dict[str, Any]:
         chosen = super().clean() or {}
         if not self.errors:
-            self.costs_more = costs_more(numbers(self.held), chosen)
+            self.costs_more = costs_more(numbers(self.current), chosen)
             if self.costs_more and not chosen.get("confirmed"):
                 raise forms.ValidationError(self.costs_more)
         return chosen
@@ -181,18 +181,18 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 def policy(request: HttpRequest) -> HttpResponse:
     """The form, and every policy that ever held; going back to one posts its numbers through the same form."""
-    held = JudgePolicy.objects.current()
-    form = JudgePolicyForm(request.POST or None, held=held)
+    current = JudgePolicy.objects.current()
+    form = JudgePolicyForm(request.POST or None, current=current)
     if request.method == "POST" and form.is_valid():
         chosen = {name: form.cleaned_data[name] for name in NAMES}
-        changed = changes(numbers(held), chosen)
+        changed = changes(numbers(current), chosen)
         if not changed:
             messages.info(request, "Nothing was changed: this is the policy that holds.")
             return redirect("admin:quota_policy")
         budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
         messages.success(request, f"The policy applies from now on: {'; '.join(changed)}.")
         return redirect("admin:quota")
-    context = {"title": "Judge policy", "form": form, "held": held, "history": history()}
+    context = {"title": "Judge policy", "form": form, "held": current, "history": history()}
     return TemplateResponse(request, "quota/quota_policy.html", context)
 
 
@@ -209,13 +209,13 @@ def history() -> list[dict[str, Any]]:
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What differs between two policies, in words."""
     return [
-        f"{words} {said(name, before[name])} → {said(name, after[name])}"
-        for name, words in NAMES.items()
+        f"{label} {display_value(name, before[name])} → {display_value(name, after[name])}"
+        for name, label in NAMES.items()
         if before[name] != after[name]
     ]
 
 
-def said(name: str, value: Any) -> str:
+def display_value(name: str, value: Any) -> str:
     if name == "daily_budget_usd":
         return "none" if value is None else usd(value)
     if name == "use_batches":

@@ -29,7 +29,7 @@ from grading.templatetags.gradingsite_tags import clock
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever was asked, waits or failed."""
-    now, policy, held = timezone.now(), JudgePolicy.objects.current(), attempts.held()
+    now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.held()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
     context: dict[str, object] = {
@@ -38,7 +38,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "first": unconfigured() if first is None else card(first, policy, now),
         "others": [card(standing, policy, now) for standing in judged.values()],
         "effect": effect(),
-        "held": held,
+        "held": waiting,
         "calls_shared": CALLS_SHARED,
         "policy": policy,
         "still": operation.counted(),
@@ -48,7 +48,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     if first is not None:
         # What only a configured judge has: headroom, a forecast, outages, and a probe to send.
         room, money = headroom(first), figures.spent(now, policy)
-        view = outlook(first, room, policy, left_usd=money.left)
+        view = outlook(first, room, policy, left_usd=money.remaining)
         since = now - dt.timedelta(days=figures.DAYS)
         periods, beginning = outages.periods(first.quota, since), outages.known_since(first.quota)
         spells = outages.spells(first.judge.model, since)
@@ -63,13 +63,13 @@ def show(request: HttpRequest) -> TemplateResponse:
             "forecast": figures.sentence(view),
             "chart": figures.backlog_chart(view),
             "narrow": figures.backlog_chart(view, small=True),
-            "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
+            "outcomes": figures.outcomes(tallies, waiting, money.spend.each_usd, _waits(first.quota, waiting)),
             "calls": sum(tally.attempts for tally in tallies),
             "timeline": figures.timeline(first, beginning, periods, spells, now),
             "known_since": beginning if beginning > since else None,
             "spells": [figures.spell_words(spell) for spell in spells],
             "outages": figures.listed(periods),
-            "probe": may_probe(first.quota, held.jobs),
+            "probe": may_probe(first.quota, waiting.jobs),
         }
     return TemplateResponse(request, "quota/quota.html", context)
 
@@ -79,16 +79,16 @@ def _sample() -> Plan | None:
     return plans.plan(Session.objects.samples(), Rubric.objects.in_force())
 
 
-def _waits(quota: Quota, held: WaitingJobs) -> str:
+def _waits(quota: Quota, waiting: WaitingJobs) -> str:
     """What held jobs wait for."""
-    lanes = f"{held.new} new, {held.backlog} backlog; " if held.backlog else ""
+    lanes = f"{waiting.new} new, {waiting.backlog} backlog; " if waiting.backlog else ""
     if quota.state == QuotaState.PAUSED:
         return f"{lanes}until somebody resumes"
     if quota.state == QuotaState.MISCONFIGURED:
         return f"{lanes}until the key works"
     if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
         return f"{lanes}held{until(quota.until)}"
-    due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
+    due = "now" if waiting.due is None or waiting.due <= timezone.now() else f"at {clock(waiting.due)}"
     return f"{lanes}the next is due {due}"
 
 

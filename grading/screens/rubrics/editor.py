@@ -38,7 +38,7 @@ class Draft:
     shows_examples: bool = False
 
     @classmethod
-    def of(cls, rubric: Rubric) -> Self:
+    def from_rubric(cls, rubric: Rubric) -> Self:
         """A rubric as it would have been typed."""
         return cls(
             title=rubric.title,
@@ -67,18 +67,18 @@ class Draft:
         self.bands = [row for row in self.bands if not core.is_blank(row)]
 
     def problems(self) -> core.Problems:
-        shown = len(self.examples) if self.shows_examples else 0
+        example_count = len(self.examples) if self.shows_examples else 0
         return core.problems(
-            title=self.title, text=self.text, dimensions=self.dimensions, bands=self.bands, examples=shown
+            title=self.title, text=self.text, dimensions=self.dimensions, bands=self.bands, examples=example_count
         )
 
     def rubric(self, parent: Rubric) -> Rubric:
         """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
         # The examples in their order. Those of the parent stay word for word what they were.
         chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
-        held = {example["grade"]: example for example in parent.examples}
-        grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
-        made = {pk: examples.make(grade) for pk, grade in grades.items()} | held
+        stored = {example["grade"]: example for example in parent.examples}
+        grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in stored])
+        made = {pk: examples.make(grade) for pk, grade in grades.items()} | stored
         return Rubric(
             title=self.title,
             text=self.text,
@@ -93,7 +93,7 @@ class Draft:
 def show(request: HttpRequest, pk: int) -> HttpResponse:
     parent = get_object_or_404(Rubric, pk=pk)
     posting = request.method == "POST"
-    draft = Draft.posted(request.POST) if posting else Draft.of(parent)
+    draft = Draft.posted(request.POST) if posting else Draft.from_rubric(parent)
     unsaved, problems = None, dict[str, str]()
     if posting and not _rearranged(draft, request.POST):
         draft.drop_blank_rows()
@@ -113,11 +113,11 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     session, missing = find_session(named)
     preview = None
     if request.POST.get("do") == "preview" and unsaved is not None and session is not None:
-        preview = PromptPreview.of(session, unsaved)
+        preview = PromptPreview.for_session(session, unsaved)
     # The chosen grades first, then others that people gave, by what was searched for.
     search = request.POST.get("find", "")
-    given = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
-    chosen = given.select_related("session__category", "author")
+    grades = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
+    chosen = grades.select_related("session__category", "author")
     others = examples.labelled(search.strip()).exclude(pk__in=draft.examples)[:OFFERED]
     return TemplateResponse(
         request,

@@ -25,7 +25,7 @@ class PromptPreview:
     problem: str = ""
 
     @classmethod
-    def of(cls, session: Session, rubric: Rubric) -> Self:
+    def for_session(cls, session: Session, rubric: Rubric) -> Self:
         """For a saved rubric or a draft."""
         usual = estimate(1, rubric)
         judge = judges.first()
@@ -68,9 +68,9 @@ def find_session(named: str) -> tuple[Session | None, str]:
     agent, _, own = named.partition("/")
     ways = ({"agent__name": agent, "external_id": own}, {"external_id": named}, {"external_id__endswith": named})
     for way in ways:
-        found = list(sessions.filter(**way)[:SEVERAL])
-        if len(found) == 1:
-            return found[0], ""
-        if found:
+        matches = list(sessions.filter(**way)[:SEVERAL])
+        if len(matches) == 1:
+            return matches[0], ""
+        if matches:
             return None, f"More than one session's id ends in “{named[:60]}”: write more of it."
     return None, f"No session's id is or ends in “{named[:60]}”. Ids are on the sessions list."

@@ -44,47 +44,47 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 def plan(request: HttpRequest) -> HttpResponse:
     """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
-    sessions, words, problem = selection(request.GET)
-    found = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
-    if request.method == "POST" and found is not None:
+    sessions, label, problem = selection(request.GET)
+    rerun = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
+    if request.method == "POST" and rerun is not None:
         # Nobody is charged for more than they saw.
-        seen = request.POST.get("seen", "")
-        if not (seen.isdecimal() and len(seen) < 10 and len(found.ask) <= int(seen)):  # noqa: PLR2004 - no absurd numbers
-            problem = f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
-        elif found.ask:
+        shown_count = request.POST.get("seen", "")
+        if not (shown_count.isdecimal() and len(shown_count) < 10 and len(rerun.ask) <= int(shown_count)):  # noqa: PLR2004 - no absurd numbers
+            problem = f"More sessions match than when you looked: {len(rerun.ask)} now. Nothing was asked; look again."
+        elif rerun.ask:
             run = rejudge.start(
-                found.ask,
-                found.rubric,
+                rerun.ask,
+                rerun.rubric,
                 by=request.user,  # type: ignore[arg-type] # the screen needs a login
-                why=request.POST.get("why", "").strip()[:WHY_LIMIT] or words,
-                estimated_usd=found.estimate.usd,
+                why=request.POST.get("why", "").strip()[:WHY_LIMIT] or label,
+                estimated_usd=rerun.estimate.usd,
             )
             return redirect("admin:run", pk=run.pk)
     context: dict[str, Any] = {
         "title": "Judge again",
-        "words": words,
+        "words": label,
         "problem": problem,
-        "plan": found,
+        "plan": rerun,
         "why": request.POST.get("why", ""),
     }
-    if found is not None and found.rest is not None:
+    if rerun is not None and rerun.rest is not None:
         query = request.GET.copy()
-        query["before"] = paging.named(found.rest)
+        query["before"] = paging.named(rerun.rest)
         context["rest"] = query.urlencode()
-    if found is not None:
+    if rerun is not None:
         # The budget and the time that the plan meets.
         limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(timezone.now())
-        left = None if limit is None else max(limit - spent, 0.0)
-        pace = estimates.pace(found.estimate)
+        remaining = None if limit is None else max(limit - spent, 0.0)
+        pace = estimates.pace(rerun.estimate)
         obstacle = quota.obstacle()
         context |= {
             "budget": limit,
             "spent": spent,
-            "left": left,
-            "days": found.estimate.usd / limit if limit and found.estimate.usd > max(limit - spent, 0.0) else None,
+            "left": remaining,
+            "days": rerun.estimate.usd / limit if limit and rerun.estimate.usd > max(limit - spent, 0.0) else None,
             "pace": pace,
             "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
-            "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
+            "seconds": None if pace is None else 60 * len(rerun.ask) / pace.per_minute,
             "obstacle": obstacle.detail if obstacle else "",
         }
     return TemplateResponse(request, "rubrics/run_plan.html", context)
@@ -108,13 +108,13 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     filters = SessionFilterForm(query)
     if not filters.is_valid():
         return listed(), "", NO_SUCH_FILTER
-    said = filters.words()
+    labels = filters.words()
     sessions = filters.narrow(listed())
     days = query.get("days", "")
     if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
         sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
-        said.append(f"ended in the last {days} days")
-    return sessions, "; ".join(said) or "all sessions", ""
+        labels.append(f"ended in the last {days} days")
+    return sessions, "; ".join(labels) or "all sessions", ""
 
 
 def run(request: HttpRequest, pk: int) -> TemplateResponse:
@@ -152,20 +152,20 @@ def _run(pk: int) -> JudgeRun:
 
 
 def _progress(run: JudgeRun) -> dict[str, Any]:
-    found = progress.progress(run)
+    counts = progress.progress(run)
     parts = [
-        ("f-judge", "judged", found.done),
-        ("f-floor", "not asked", found.cancelled + found.moved + sum(found.left_out.values())),
-        ("f-alarm", "given up", sum(found.failed.values())),
-        ("", "being judged", found.judging),
+        ("f-judge", "judged", counts.done),
+        ("f-floor", "not asked", counts.cancelled + counts.moved + sum(counts.left_out.values())),
+        ("f-alarm", "given up", sum(counts.failed.values())),
+        ("", "being judged", counts.judging),
     ]
     obstacle = quota.obstacle()
     return {
         "run": run,
-        "progress": found,
-        "bar": pictures.bar(parts, found.total, f"{found.ended} of {found.total} sessions need nothing more"),
-        "waiting": {reason.words or "Due": n for reason, n in found.waiting.items()},
-        "failed": {reason.words: n for reason, n in found.failed.items()},
-        "left_out": {why.words: n for why, n in found.left_out.items()},
-        "obstacle": obstacle.detail if obstacle and found.waiting else "",
+        "progress": counts,
+        "bar": pictures.bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
+        "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
+        "failed": {reason.words: n for reason, n in counts.failed.items()},
+        "left_out": {why.words: n for why, n in counts.left_out.items()},
+        "obstacle": obstacle.detail if obstacle and counts.waiting else "",
     }

@@ -31,8 +31,8 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         except trials.TrialError as error:
             problem = str(error)
         else:
-            said = "The judge is asked; its answer shows here." if job else "The judge has answered just that before."
-            messages.success(request, said)
+            text = "The judge is asked; its answer shows here." if job else "The judge has answered just that before."
+            messages.success(request, text)
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
     if "state" in request.GET and session is not None:
         return render(request, "rubrics/_trial_state.html", _state(rubric, session))
@@ -46,19 +46,19 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     }
     if session is not None:
         # The verdict that holds and the answer under the rubric, dimension by dimension; the trial under way.
-        held = verdicts().filter(session=session).first()
+        current = verdicts().filter(session=session).first()
         latest = session.grades.verdicts().filter(rubric=rubric.sha256).order_by("-pk").first()
         state = _state(rubric, session)
         trial = state["trial"]
         context |= {
-            "held": held,
+            "held": current,
             "answer": latest,
             "is_known": answers(session, rubric, judgeable(session)).exists(),
-            "rows": dimension_rows(held, latest),
+            "rows": dimension_rows(current, latest),
             **state,
             "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
-            "stale_why": staleness(held, Rubric.objects.active(session.work)),
-            "preview": PromptPreview.of(session, rubric),
+            "stale_why": staleness(current, Rubric.objects.active(session.work)),
+            "preview": PromptPreview.for_session(session, rubric),
         }
     return TemplateResponse(request, "rubrics/rubric_try.html", context)
 

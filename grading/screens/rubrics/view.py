@@ -96,10 +96,10 @@ def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:
 def activate(request: HttpRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
-        moved = versions.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
-        waiting = f" {moved} queued job{'s are' if moved != 1 else ' is'} asked by it." if moved else ""
-        told = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts of other rubrics on such work are stale"
-        messages.success(request, f"{told}, and hold.")
+        job_count = versions.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
+        waiting = f" {job_count} queued job{'s are' if job_count != 1 else ' is'} asked by it." if job_count else ""
+        message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts of other rubrics on such work are stale"
+        messages.success(request, f"{message}, and hold.")
         return redirect("admin:rubric", pk=pk)
     now = timezone.now()
     kind = WorkKind(rubric.kind)
@@ -108,9 +108,9 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
     latest = dict(rows.values_list("session", "rubric")).values()
     # What judging those of some days again would cost, were the rubric in force.
     windows = []
-    for days, words in WINDOWS:
+    for days, label in WINDOWS:
         sessions = judged if days is None else judged.filter(ended_at__gt=now - dt.timedelta(days=days))
-        windows.append({"words": words, "plan": plans.plan(sessions, {kind: rubric})})
+        windows.append({"words": label, "plan": plans.plan(sessions, {kind: rubric})})
     context = {
         "title": "Put a rubric in force",
         "rubric": rubric,

@@ -28,7 +28,7 @@ def menu(request: HttpRequest, page: FilteredList, query: str | None = None) -> 
         filters = views.filters_of(request.GET.urlencode() if query is None else query)
     except ViewError:
         filters = ""
-    kept = views.of(request.user, page)  # type: ignore[arg-type] # the screen needs a login
+    kept = views.visible_to(request.user, page)  # type: ignore[arg-type] # the screen needs a login
     built_in = views.BUILT_IN[page]
     return {
         "page": page.value,
