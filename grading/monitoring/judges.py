@@ -125,13 +125,8 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
     about = about.removesuffix(NOT_CALLED)
     outages = [(quota.model, quota.changed_at) for quota in Quota.objects.out() if about_quota(quota) == about]
     if not outages:
-        failing = {**_lately(now), **_waiting(now)}
-        outages = [
-            (row["model"], row["since"])
-            for judge, rows in failing.items()
-            if about_judge(judge) == about
-            for row in rows
-        ]
+        failed = next((rows for judge, rows in _failing(now).items() if about_judge(judge) == about), ())
+        outages = [(row["model"], row["since"]) for row in failed]
     if not outages:
         return ()
     model, since = min(outages, key=itemgetter(1))
@@ -170,8 +165,7 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
             yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
         if detail := _not_called(quota, now):
             yield Finding(about=about_quota(quota) + NOT_CALLED, detail=detail)
-    failing = {**_lately(now), **_waiting(now)}
-    for judge, failed in sorted(failing.items()):
+    for judge, failed in sorted(_failing(now).items()):
         models = {row["model"] for row in failed}
         if models & {quota.model for quota in out}:
             continue
@@ -208,6 +202,11 @@ def _not_called(quota: Quota, now: dt.datetime) -> str:
         f"while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, and "
         "the limit, you are paying for, then probe now on the quota page."
     )
+
+
+def _failing(now: dt.datetime) -> dict[str, list[Failures]]:
+    """The failed calls of each judge that fails."""
+    return {**_lately(now), **_waiting(now)}
 
 
 def _waiting(now: dt.datetime) -> dict[str, list[Failures]]:

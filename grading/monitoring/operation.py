@@ -101,7 +101,7 @@ def damaged_evidence(_now: dt.datetime) -> Iterable[Finding]:
         files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
         yield Finding(
             detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on them "
-            f"stay as they are, but can’t be derived again."
+            "stay as they are, but can’t be derived again."
         )
 
 
@@ -291,19 +291,21 @@ def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
 )
 def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
     """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
-    counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
+    waiting, failed, lost = list(held_back()), list(parked()), list(given_up())
+    crashing = list(quarantined().select_related("session").order_by("pk"))
+    counts = Counter(job.reason for job in waiting)
     reasons = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
-    crashing = list(quarantined().order_by("pk").values_list("session__external_id", flat=True))
+    names = _first([job.session.external_id for job in crashing])
     others = {
-        "failed while others succeeded (parked: retried daily for a week, then with the button)": parked().count(),
-        f"crashed whoever read its evidence three times, and is retried daily ({_first(crashing)})": len(crashing),
+        "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
+        f"crashed whoever read its evidence three times, and is retried daily ({names})": len(crashing),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
-        "given up on by an earlier version (the quota page offers to ask again)": given_up().count(),
+        "given up on by an earlier version (the quota page offers to ask again)": len(lost),
     }
     reasons += [f"{n} × {words}" for words, n in others.items() if n]
     total = sum(counts.values()) + sum(others.values())
     if reasons:
-        jobs = [*held_back(), *parked(), *quarantined(), *given_up()]
+        jobs = [*waiting, *failed, *crashing, *lost]
         sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
         yield Finding(
             detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. Their rewards "

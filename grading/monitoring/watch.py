@@ -163,7 +163,9 @@ def watch(now: dt.datetime | None = None) -> None:
                     keep([rule], now)
         except Exception:
             logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
-    Alarm.objects.filter(resolved_at=None).exclude(rule__in=RULES).update(resolved_at=now)
+    of_removed_rules = Alarm.objects.filter(resolved_at=None).exclude(rule__in=RULES)
+    if of_removed_rules.exists():  # an update takes the write lock even if it changes nothing
+        of_removed_rules.update(resolved_at=now)
     refresh(now)
 
 
