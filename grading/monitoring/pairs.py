@@ -106,10 +106,21 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
 
 
 def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
-    """How far this judge usually is above that fallback: in the session's category, or else over all; None where there
-    are too few pairs of the same judge, fallback, version and view. One query.
+    """How far this judge usually is above that fallback: in the session's category, or else in all; None if there are
+    too few pairs of the same judge, fallback, version and view. One query.
+
+    Agents newer than the session's are left out: a newcomer can't change what is usual for those before it.
     """
-    same_judge = Grade.objects.chain().verdicts().filter(yours(), model=verdict.model, rubric=verdict.rubric)
+    same_judge = (
+        Grade.objects.chain()
+        .verdicts()
+        .filter(
+            yours(),
+            model=verdict.model,
+            rubric=verdict.rubric,
+            session__agent__created_at__lte=session.agent.created_at,
+        )
+    )
     other = Grade.objects.chain().filter(session=OuterRef("session"), source=fallback.source).order_by("-pk")
     pairs = same_judge.exclude(session=session).annotate(
         fallback_value=Subquery(other.values("value")[:1]),

@@ -326,6 +326,17 @@ def test_a_judge_who_passes_over_a_failure_is_flagged(site):
     assert list(flags("A3")) == [session.external_id]
 
 
+def test_a_newer_agent_does_not_change_what_is_usual_for_the_older_ones(site):
+    site.session("code", agent="alice")
+    with time_machine.travel(NOON + DAY, tick=False):
+        for _session in range(10):
+            both(site, 0.9, 0.85, agent="mallory")
+        both(site, 0.9, 0.4, agent="alice")
+        assert flags("A3") == {}
+        session = both(site, 0.3, 0.85, agent="bob")
+        assert list(flags("A3")) == [session.external_id]
+
+
 def test_a_person_ends_the_disagreement(site):
     usually(0.0)
     session = both(site, 0.9, 0.1)
