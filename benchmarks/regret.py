@@ -6,8 +6,9 @@ their true means, than the best arm would have. The oracle is the same bandit wi
 regimes run on the site's own chain and the bandit's own cores, with the same worlds, chances and draws. The posterior
 is read once a day, so a day's choices share their odds.
 
-With `--policies`, it compares today's policy with two earlier ones in worlds that stay the same, drift, break and
-change places, with ten sessions a day, with thirty arms, and without a judge.
+With `--policies`, it compares today's policy of a new site with that of the first release and three simple rivals, in
+sixteen worlds in which arms stay the same, change, or have good and bad days, and in two more
+(`benchmarks/simulation/worlds.py`).
 
     python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--first-seed N] [--days N]
 """

@@ -13,7 +13,8 @@ from bandit.models import PolicyVersion
 from bandit.policies import NEW_SITE
 from benchmarks.regret import Run, bias, figures, regret_ratio, run_regimes, table
 from benchmarks.simulation import site as simulated
-from benchmarks.simulation.policies import EARLIER, WORLDS, live, make_changing_world, policy_of
+from benchmarks.simulation.policies import Life, live
+from benchmarks.simulation.policies import figures as figures_of_policies
 from benchmarks.simulation.regimes import (
     BESIDE,
     FLOOR,
@@ -27,8 +28,10 @@ from benchmarks.simulation.regimes import (
     SITE_WEIGHTS,
     WEIGHTED,
 )
+from benchmarks.simulation.rivals import EARLIER, TODAY, History, kl_ucb, players, site_player
 from benchmarks.simulation.site import PLAIN, SimulatedSite, fit_offsets
 from benchmarks.simulation.world import LOSS, SLICE, VICTIM, Facts, make_world
+from benchmarks.simulation.worlds import OUTSIDE, WORLDS, make_changing_world
 from grading.vocabulary import Reason, Source
 
 LOST = Facts(
@@ -132,7 +135,41 @@ def test_the_table_has_every_regime():
 
 def test_a_policy_that_follows_change_loses_less_where_the_best_arm_breaks():
     world = make_changing_world(WORLDS["breaks"], seed=3, days=40)
-    assert live(world, policy_of("0.3")).regret < live(world, policy_of("0.1")).regret
+    assert live(world, site_player(TODAY)).regret < live(world, site_player("0.1")).regret
+
+
+def test_every_player_does_better_than_chance_in_a_steady_world():
+    world = make_changing_world(WORLDS["steady"], seed=3, days=20)
+    by_chance = float((world.means.max(1) - world.means.mean(1)).sum() * world.rules.per_day)
+    for name, play in players().items():
+        assert live(world, play).regret < 0.8 * by_chance, name
+
+
+def test_delayed_and_lost_rewards_are_not_in_the_history():
+    seen: list[History] = []
+
+    def watch(history, draws, seed):
+        seen.append(history)
+        return kl_ucb(history, draws, seed)
+
+    live(make_changing_world(replace(WORLDS["delayed"], per_day=10), seed=3, days=6), watch)
+    assert [int(history.n.sum()) for history in seen] == [0, 0, 0, 0, 10, 20]
+    world = make_changing_world(replace(WORLDS["missing"], per_day=10, lost=1.0), seed=3, days=2)
+    live(world, watch)
+    assert seen[-1].n[:, world.means[0].argmax()].sum() == 0
+
+
+def test_the_ratio_of_a_world_is_to_its_best_rival():
+    lives = {
+        world: {
+            name: [Life(regret=regret, coverage=0.9, broken=0.0)] * 2
+            for name, regret in ((TODAY, 6.0), ("first", 12.0), ("second", 3.0 if world == "ties" else 6.0))
+        }
+        for world in (*WORLDS, *OUTSIDE)
+    }
+    found = figures_of_policies(lives)
+    assert (found["ratios"]["ties"], found["ratios"]["steady"], found["worst_upper"]) == (2.0, 1.0, 2.0)
+    assert found["geometric_mean"] == round(2 ** (1 / 16), 3)
 
 
 @pytest.mark.slow
