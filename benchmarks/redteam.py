@@ -13,19 +13,28 @@ the attacker, to the last bit.
 An attack is unflagged if it moved its arm by more than 3 of 100 and nothing was noticed; with a hook's token also if
 nothing was noticed within ten of its sessions.
 
+Then the attacks by which one agent outweighs the others are repeated with 16 sessions for the second-best arm and for
+one in the middle, on sites with 14 sessions of each agent and arm and on young ones with two, with five seeds. There
+"beyond" is the arm's share less that on the same site with 16 sessions of an honest newcomer, and an attack is named
+when an alarm names its agent. An attack is unanswered if it is not named within eight sessions; `hook_beyond` and
+`agent_beyond` are the most that these moved an arm on average. `honest_named` counts honest agents that were named.
+
     python benchmarks/redteam.py [--quick | --smoke] [--only NAMES]
 """
 
 import datetime as dt
 import json
 import logging
+import math
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +44,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
 from benchmarks.attacking import world
-from benchmarks.attacking.attacker import NAMES, AlarmKey, Attacker, alarm_keys, check_alarms, signs_of_attack
-from benchmarks.attacking.attacks import ATTACKS, Act, Attack
+from benchmarks.attacking.attacker import (
+    NAMES,
+    AlarmKey,
+    Attacker,
+    agents_named,
+    alarm_keys,
+    check_alarms,
+    signs_of_attack,
+)
+from benchmarks.attacking.attacks import ATTACKS, Act, Attack, honest_work
 from benchmarks.attacking.site import AttackedSite, attacked_site
-from benchmarks.attacking.world import FAVOURITE, TrafficSize
+from benchmarks.attacking.world import FAR, NEAR, TrafficSize
+from benchmarks.simulation.policies import live
+from benchmarks.simulation.rivals import TODAY, policy_of, site_player
+from benchmarks.simulation.world import MEANS
+from benchmarks.simulation.worlds import WorldRules, make_changing_world
 
 SIZES = {
     scratch.Size.FULL: TrafficSize(history=20, live=8, attack=24),
@@ -56,13 +77,20 @@ CHOSEN: Mapping[scratch.Size, Mapping[str, tuple[str, ...]]] = {
 }
 # In shares of the next 100; and within how many sessions an attack with a hook's token should be noticed.
 NOTICEABLE_SHARE, NOTICED_SOON = 3.0, 10
+# The attacks of an agent that outweighs the others: sizes by name, seeds, and how soon an agent should be named.
+OUTWEIGHING = ("forged_logs", "forged_week", "boasts", "easy_work", "invented_facts", "two_agents")
+PEERS = {"grown": TrafficSize(history=14, live=0, attack=16), "young": TrafficSize(history=2, live=0, attack=16)}
+SEEDS = {scratch.Size.FULL: 5, scratch.Size.QUICK: 1, scratch.Size.SMOKE: 0}
+NAMED_SOON, PER_HOUR = 8, 4
+NAMING_RULE = "A41"
 PAGES = ("/", "/sessions/", "/bandits/category/", "/review/progress/", "/alarms/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A site in the end. `share`: the favourite's of the next 100. `signs`: rules that noticed the attack, with the
-    number of attacking sessions by then. `pages_ms`: the time of each page.
+    number of attacking sessions by then. `named`: the agents that alarms name, with that number. `pages_ms`: the time
+    of each page.
     """
 
     share: float
@@ -72,6 +100,7 @@ class Outcome:
     alarms: frozenset[AlarmKey]
     replies: Mapping[str, int]
     signs: Mapping[str, int]
+    named: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +120,26 @@ class Result:
         return self.share_moved > NOTICEABLE_SHARE and not is_noticed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outweighing:
+    """An attack on one seed's site with peers: `beyond` is the share that the attack moved its arm beyond an honest
+    newcomer, `named_after` the number of attacking sessions when an alarm named an attacker. `honest_named` counts
+    honest agents that an alarm named beside it.
+    """
+
+    name: str
+    scope: str
+    peers: str
+    arm: str
+    beyond: float
+    named_after: int | None
+    honest_named: int
+
+    @property
+    def case(self) -> tuple[str, str, str, str]:
+        return self.scope, self.peers, self.arm, self.name
+
+
 def main() -> None:
     parser = scratch.parser(__doc__, quick="a few attacks", smoke="two attacks of three sessions")
     parser.add_argument("--only", default="", help="attacks with a name like this; * stands for any letters")
@@ -100,9 +149,10 @@ def main() -> None:
         scratch.site(state)
         logging.disable(logging.ERROR)
         with attacked_site(Path(state)) as site:
-            arena = Arena(site, SIZES[options.size])
+            arena = Arena(site)
+            arena.begin(SIZES[options.size])
             alone = arena.play(None, "agent")
-            print(f"Without an attacker {FAVOURITE} has {alone.share:.1f} of the next 100.", flush=True)
+            print(f"Without an attacker {FAR} has {alone.share:.1f} of the next 100.", flush=True)
             for scope in SCOPES:
                 for attack in chosen_attacks(options.only, options.size, scope):
                     beside = alone
@@ -122,9 +172,11 @@ def main() -> None:
                         )
                     )
                     print_result(results[-1])
+            outweighing = [] if options.only else outweigh(arena, options.size)
+            ratio = specialists_ratio(SEEDS[options.size])
     for attack in dict.fromkeys(result.attack for result in results):
         print(f"{attack.name}: {attack.sentence}")
-    print(json.dumps(figures(alone, results)))
+    print(json.dumps({**figures(alone, results), **figures_of_outweighing(outweighing), "specialists_ratio": ratio}))
 
 
 def chosen_attacks(only: str, size: scratch.Size, scope: str) -> list[Attack]:
@@ -138,19 +190,36 @@ def chosen_attacks(only: str, size: scratch.Size, scope: str) -> list[Attack]:
 class Arena:
     """A site with its history, which is put back before each attack."""
 
-    def __init__(self, site: AttackedSite, size: TrafficSize) -> None:
+    size: TrafficSize
+    tokens: dict[str, str]
+
+    def __init__(self, site: AttackedSite) -> None:
         from django.contrib.auth.models import User
 
-        self.site, self.size = site, size
+        self.site = site
         User.objects.create_superuser("olga")
-        self.tokens = world.write_history(size, dt.datetime.now(dt.UTC))
-        site.save()
+        site.save("empty")
+
+    def begin(self, size: TrafficSize, seed: int = 7) -> None:
+        """Give the site a history of this size."""
+        self.site.restore("empty")
+        self.size, self.tokens = size, world.write_history(size, dt.datetime.now(dt.UTC), seed)
+        self.site.save("history")
 
     def play(
-        self, act: Act | None, scope: str, alarms_before: frozenset[AlarmKey] = frozenset(), *, late: bool = False
+        self,
+        act: Act | None,
+        scope: str,
+        alarms_before: frozenset[AlarmKey] = frozenset(),
+        *,
+        late: bool = False,
+        arm: str = FAR,
+        per_hour: int = 5,
     ) -> Outcome:
-        """The site after this attack and honest work; None for honest work alone. `late`: honest work comes first."""
-        self.site.restore()
+        """The site after this attack on an arm and honest work; None for honest work alone. `late`: honest work comes
+        first.
+        """
+        self.site.restore("history")
         now = dt.datetime.now(dt.UTC).replace(microsecond=0)
         refused: list[str] = []
         replies: Mapping[str, int] = {}
@@ -159,7 +228,7 @@ class Arena:
                 refused += world.send_honest_work(client, self.tokens, now, self.size)
                 self.site.judge_all()
             if act is not None:
-                attacker = self.make_attacker(client, scope, now)
+                attacker = self.make_attacker(client, scope, now, arm, per_hour)
                 act(attacker)
                 replies = attacker.replies
             if not late:
@@ -169,7 +238,7 @@ class Arena:
             check_alarms()
             bearer = {"Authorization": f"Bearer {self.tokens['alice']}"}
             bandit = client.get("/api/v1/bandits/category", headers=bearer).raise_for_status().json()
-        share = next(float(arm["share_of_next_100"]) for arm in bandit["arms"] if arm["arm"] == FAVOURITE)
+        share = next(float(each["share_of_next_100"]) for each in bandit["arms"] if each["arm"] == arm)
         return Outcome(
             share=share,
             honest=world.honest_state(),
@@ -178,9 +247,10 @@ class Arena:
             alarms=alarm_keys(),
             replies=replies,
             signs=signs_of_attack(alarms_before),
+            named=agents_named(NAMING_RULE),
         )
 
-    def make_attacker(self, client: httpx2.Client, scope: str, now: dt.datetime) -> Attacker:
+    def make_attacker(self, client: httpx2.Client, scope: str, now: dt.datetime, arm: str, per_hour: int) -> Attacker:
         """An attacker with a twin, an agent of the same operator."""
         from grading.models import Agent, ApiToken
         from grading.models.agents import TokenScope
@@ -189,10 +259,70 @@ class Arena:
         for name in NAMES:
             _row, secret = ApiToken.objects.issue(Agent.objects.create(name=name), scope=TokenScope(scope))
             attackers.append(
-                Attacker(site=self.site, client=client, secret=secret, now=now, budget=self.size.attack, name=name)
+                Attacker(
+                    site=self.site,
+                    client=client,
+                    secret=secret,
+                    now=now,
+                    budget=self.size.attack,
+                    name=name,
+                    favourite=arm,
+                    per_hour=per_hour,
+                )
             )
         attackers[0].twin = attackers[1]
         return attackers[0]
+
+
+def outweigh(arena: Arena, size: scratch.Size) -> list[Outweighing]:
+    """The attacks of OUTWEIGHING on sites of all PEERS, for the second-best arm and one in the middle."""
+    found = []
+    attacks = [attack for attack in ATTACKS if attack.name in OUTWEIGHING]
+    for seed, (peers, traffic), scope in product(range(1, SEEDS[size] + 1), PEERS.items(), SCOPES):
+        arena.begin(traffic, seed)
+        for arm in (NEAR, FAR):
+            honest = arena.play(honest_work, scope, arm=arm, per_hour=PER_HOUR)
+            found.append(
+                Outweighing(
+                    name=honest_work.__name__,
+                    scope=scope,
+                    peers=peers,
+                    arm=arm,
+                    beyond=0.0,
+                    named_after=None,
+                    honest_named=len(honest.named),
+                )
+            )
+            for attack in attacks:
+                outcome = arena.play(attack.act, scope, arm=arm, per_hour=PER_HOUR)
+                named_after = [count for agent, count in outcome.named.items() if agent in NAMES]
+                found.append(
+                    Outweighing(
+                        name=attack.name,
+                        scope=scope,
+                        peers=peers,
+                        arm=arm,
+                        beyond=outcome.share - honest.share,
+                        named_after=min(named_after, default=None),
+                        honest_named=len(outcome.named.keys() - set(NAMES)),
+                    )
+                )
+                print(f"seed {seed}: {found[-1]}", flush=True)
+    return found
+
+
+def specialists_ratio(seeds: int) -> float | None:
+    """The mean regret of five arms, each the only one that its agent works on, relative to that without a cap on
+    agents; None for no seeds.
+    """
+    today = policy_of(TODAY)
+    rules = WorldRules(means=MEANS[:5], per_day=20)
+    worlds = [make_changing_world(rules, seed) for seed in range(seeds)]
+    capped, free = (
+        sum(live(each, site_player(policy, specialists=True)).regret for each in worlds)
+        for policy in (today, replace(today, agent_cap=None))
+    )
+    return capped / free if worlds else None
 
 
 def time_pages(client: httpx2.Client) -> list[float]:
@@ -240,6 +370,31 @@ def figures(alone: Outcome, results: list[Result]) -> dict[str, Any]:
         "unflagged": sum(result.is_unflagged for result in results),
         "honest_changed": sum(len(result.harmed) for result in results),
         "page_p95_ms": round(statistics.quantiles(pages_ms, n=20, method="inclusive")[-1], 1),
+    }
+
+
+def figures_of_outweighing(found: Sequence[Outweighing]) -> dict[str, Any]:
+    """The most that an attack of each scope moved its arm on average over the seeds, of those that were not named soon
+    in every seed; the most sessions until an attack was named that moved its arm more than NOTICEABLE_SHARE, None if
+    one never was; and how many honest agents were named.
+    """
+    cases: dict[tuple[str, ...], list[Outweighing]] = defaultdict(list)
+    for each in found:
+        cases[each.case].append(each)
+    beyond = dict.fromkeys(SCOPES, 0.0)
+    named_after: list[float] = []
+    for (scope, *_), runs in cases.items():
+        moved = statistics.mean(run.beyond for run in runs)
+        latest = max(math.inf if run.named_after is None else run.named_after for run in runs)
+        if latest > NAMED_SOON:
+            beyond[scope] = max(beyond[scope], moved)
+        if moved > NOTICEABLE_SHARE:
+            named_after.append(latest)
+    worst = max(named_after, default=0)
+    return {
+        **{f"{scope}_beyond": round(beyond[scope], 1) for scope in SCOPES},
+        "named_after": None if math.isinf(worst) else worst,
+        "honest_named": sum(each.honest_named for each in found),
     }
 
 

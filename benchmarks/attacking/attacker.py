@@ -10,17 +10,17 @@ from typing import Any
 import httpx2
 
 from benchmarks.attacking.site import AttackedSite
-from benchmarks.attacking.world import FAVOURITE
 
 NAMES = ("mallory", "mallory-2")
-SESSIONS_PER_HOUR = 5
 FILE_KINDS = ("transcript", "journal", "patch", "facts")
 AlarmKey = tuple[str, str]  # rule, about
 
 
 @dataclass(slots=True, kw_only=True)
 class Attacker:
-    """An agent that attacks over HTTP, by sending `budget` sessions. `replies` counts what the site answered."""
+    """An agent that attacks over HTTP, by sending `budget` sessions, so many `per_hour`, so that its `favourite` arm is
+    chosen more often. `replies` counts what the site answered.
+    """
 
     site: AttackedSite
     client: httpx2.Client
@@ -28,12 +28,18 @@ class Attacker:
     now: dt.datetime
     budget: int
     name: str
+    favourite: str
+    per_hour: int = 5
     twin: "Attacker | None" = None
     replies: Counter[str] = field(default_factory=Counter)
     sent: list[str] = field(default_factory=list)
 
-    def send(self, name: str, /, *, category: str | None = FAVOURITE, **parts: Any) -> httpx2.Response:
-        """Submit a session with this id: evidence by its kind as bytes, everything else as metadata."""
+    def send(self, name: str, /, *, category: str | None = "", **parts: Any) -> httpx2.Response:
+        """Submit a session with this id: evidence by its kind as bytes, everything else as metadata.
+
+        The category is the favourite unless another, or None, is passed in.
+        """
+        category = self.favourite if category == "" else category
         files: dict[str, Any] = {kind: (kind, parts.pop(kind)) for kind in FILE_KINDS if parts.get(kind) is not None}
         metadata = {"session_id": name, "ended_at": self.now - dt.timedelta(minutes=2), "category": category, **parts}
         metadata = {key: value for key, value in metadata.items() if value is not None}
@@ -41,7 +47,7 @@ class Attacker:
         reply = self.post("/api/v1/sessions", files=files)
         if name not in self.sent:
             self.sent.append(name)
-            if len(self.sent) % SESSIONS_PER_HOUR == 0:
+            if len(self.sent) % self.per_hour == 0:
                 self.site.judge_all()
                 check_alarms()
         return reply
@@ -91,3 +97,15 @@ def signs_of_attack(alarms_before: frozenset[AlarmKey]) -> Mapping[str, int]:
     for rule, number in sorted(signs):
         first[rule] = min(number, first.get(rule, number))
     return first
+
+
+def agents_named(rule: str) -> Mapping[str, int]:
+    """The agents that alarms of this rule name, each with the number of sessions the attackers had sent by then."""
+    from grading.models import Alarm, Session
+
+    received = Session.objects.filter(agent__name__in=NAMES).values_list("received_at", flat=True)
+    named: dict[str, int] = {}
+    for alarm in Alarm.objects.filter(rule=rule).order_by("-opened_at"):
+        agent, _, _ = alarm.about.partition(":")
+        named[agent] = sum(moment <= alarm.opened_at for moment in received)
+    return named

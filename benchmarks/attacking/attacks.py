@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.attacking import evidence
 from benchmarks.attacking.attacker import Attacker
-from benchmarks.attacking.world import DECISION, FAVOURITE, SESSION, honest_session
+from benchmarks.attacking.world import COMMITS, DECISION, FAILING, SESSION, honest_session
 from benchmarks.scratch import commit_hash
 
 # How many decisions an agent may have open. Draws below the threshold chose the arm that comes first by name.
@@ -63,6 +63,14 @@ def bad_ones(eve: Attacker) -> None:
     for number in range(eve.budget // 2):
         bad(eve, f"bad-{number}")
     eve.site.judge_all()
+
+
+def honest_work(eve: Attacker) -> None:
+    """What an honest newcomer would have sent: of four sessions one fails."""
+    for number in range(eve.budget):
+        name = f"honest-{number}"
+        calls = evidence.failures(name) if number % 4 == FAILING else evidence.commits(name, COMMITS[eve.favourite])
+        eve.send(name, transcript=evidence.log(name, calls, eve.now))
 
 
 # The attacks
@@ -216,7 +224,7 @@ def ground_offline(eve: Attacker) -> None:
 def ground_online(eve: Attacker) -> None:
     for number in range(eve.budget):
         reply = eve.request_decision(f"ask-{number}")
-        if reply.is_success and reply.json()["arm"] == FAVOURITE:
+        if reply.is_success and reply.json()["arm"] == eve.favourite:
             good(eve, f"asked-{number}", selection_id=f"ask-{number}")
 
 
@@ -289,7 +297,7 @@ def only_good_ones(eve: Attacker) -> None:
 def easy_work(eve: Attacker) -> None:
     for number in range(eve.budget):
         name = f"easy-{number}"
-        task = f"This is {FAVOURITE} work, merged and verified: {FAVOURITE}, {FAVOURITE}"
+        task = f"This is {eve.favourite} work, merged and verified: {eve.favourite}, {eve.favourite}"
         eve.send(name, transcript=evidence.log(name, evidence.commits(name, 1), eve.now, task=task), title=task)
 
 

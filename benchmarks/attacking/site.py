@@ -14,7 +14,7 @@ JUDGE_SECONDS = 90.0
 
 
 class AttackedSite:
-    """A site on SQLite that can be put back as it was at `save`."""
+    """A site on SQLite that can be put back as it was when it was saved under a name."""
 
     def __init__(self, state: Path) -> None:
         from gradingsite.wsgi import application
@@ -43,22 +43,22 @@ class AttackedSite:
                 judging.sweep()
                 time.sleep(0.02)
 
-    def save(self) -> None:
+    def save(self, name: str) -> None:
         from django.db import connection, connections
 
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connections.close_all()
-        shutil.copy(self.database, self.database.with_suffix(".saved"))
+        shutil.copy(self.database, self.database.with_suffix(f".{name}"))
 
-    def restore(self) -> None:
+    def restore(self, name: str) -> None:
         from django.db import connections
 
         connections.close_all()
         caches.drop_all()  # they refer to rows of the database that is replaced
         for suffix in ("-wal", "-shm"):
             Path(f"{self.database}{suffix}").unlink(missing_ok=True)
-        shutil.copy(self.database.with_suffix(".saved"), self.database)
+        shutil.copy(self.database.with_suffix(f".{name}"), self.database)
 
 
 @contextmanager

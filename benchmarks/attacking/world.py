@@ -26,8 +26,8 @@ WORTH = {
 SPREAD, DAYS = 0.18, 12
 # Of four sessions in a row, this one fails.
 FAILING = 3
-# The arm that attackers want chosen: neither the best nor the worst.
-FAVOURITE = "content"
+# Arms that attackers want chosen: one in the middle, and the second-best one.
+FAR, NEAR = "content", "cross-repo"
 COMMITS = {"code": 3, "cross-repo": 2, "infra": 2, "content": 2, "triage": 1, "research": 1, "news": 1, "social": 1}
 DECISION, SESSION = "honest-decision-{}", "honest-live-{}"
 
@@ -43,7 +43,7 @@ class TrafficSize:
     attack: int
 
 
-def write_history(size: TrafficSize, now: dt.datetime) -> dict[str, str]:
+def write_history(size: TrafficSize, now: dt.datetime, seed: int = 7) -> dict[str, str]:
     """Create the honest agents and their judged sessions of the last twelve days. Returns their tokens by name."""
     from bandit.models import Arm
     from grading.models import Agent, ApiToken, Grade, Rubric, Session
@@ -51,7 +51,7 @@ def write_history(size: TrafficSize, now: dt.datetime) -> dict[str, str]:
     from grading.reward import rewards
     from grading.vocabulary import Source, Status
 
-    dice = Random(7)
+    dice = Random(seed)
     rubric = Rubric.objects.active()
     harness = Arm.objects.get(bandit__name="harness", name="claude-code")
     arms = {name: Arm.objects.get(bandit__name="category", name=name) for name in WORTH}

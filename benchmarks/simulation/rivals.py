@@ -78,9 +78,10 @@ class Player(Protocol):
         """Choose an arm for each of the draws in [0, 1) from the history of the days before."""
 
 
-def site_player(release: str) -> Player:
-    """The bandit's own posterior and chances under the policy that new sites have, or began with in that release."""
-    policy = policy_of(release)
+def site_player(policy: Policy, *, specialists: bool = False) -> Player:
+    """The bandit's own posterior and chances under this policy. `specialists`: each arm's sessions are those of an
+    agent that works on nothing else, and whose hook vouches for them.
+    """
 
     def play(history: History, draws: Floats, _seed: int) -> Choice:
         names = tuple(f"arm-{number:02}" for number in range(history.n.shape[1]))
@@ -91,7 +92,7 @@ def site_player(release: str) -> Player:
                 n=int(history.n[day, arm]),
                 s=round(history.s[day, arm] * MICRO),
                 q=round(history.q[day, arm] * MICRO**2),
-                **history.columns,
+                **(history.columns | ({"agent": names[arm], "witness": "hook"} if specialists else {})),
             )
             for day, arm in zip(*np.nonzero(history.n), strict=True)
         ]
@@ -109,7 +110,7 @@ def site_player(release: str) -> Player:
 
 
 def policy_of(release: str) -> Policy:
-    """The policy that new sites began with then, with its first calibration if it had one."""
+    """The policy of a new site, or that of a new site in that release, with its first calibration if it had one."""
     from bandit.core.calibration import FallbackCalibration
     from bandit.models import Bandit, CalibrationVersion, PolicyVersion
     from bandit.policies import NEW_SITE
@@ -177,8 +178,8 @@ def _kl_bound(mean: Floats, divergence: Floats) -> Floats:
 def players() -> dict[str, Player]:
     """Everybody by name, today's policy first."""
     return {
-        TODAY: site_player(TODAY),
-        FIRST_RELEASE: site_player(FIRST_RELEASE),
+        TODAY: site_player(policy_of(TODAY)),
+        FIRST_RELEASE: site_player(policy_of(FIRST_RELEASE)),
         "gaussian": gaussian,
         "discounted_beta": discounted_beta,
         "kl_ucb": kl_ucb,

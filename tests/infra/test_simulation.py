@@ -28,7 +28,7 @@ from benchmarks.simulation.regimes import (
     SITE_WEIGHTS,
     WEIGHTED,
 )
-from benchmarks.simulation.rivals import EARLIER, TODAY, History, kl_ucb, players, site_player
+from benchmarks.simulation.rivals import EARLIER, TODAY, History, kl_ucb, players, policy_of, site_player
 from benchmarks.simulation.site import PLAIN, SimulatedSite, fit_offsets
 from benchmarks.simulation.world import LOSS, SLICE, VICTIM, Facts, make_world
 from benchmarks.simulation.worlds import OUTSIDE, WORLDS, make_changing_world
@@ -135,7 +135,7 @@ def test_the_table_has_every_regime():
 
 def test_a_policy_that_follows_change_loses_less_where_the_best_arm_breaks():
     world = make_changing_world(WORLDS["breaks"], seed=3, days=40)
-    assert live(world, site_player(TODAY)).regret < live(world, site_player("0.1")).regret
+    assert live(world, site_player(policy_of(TODAY))).regret < live(world, site_player(policy_of("0.1"))).regret
 
 
 def test_every_player_does_better_than_chance_in_a_steady_world():
