@@ -50,6 +50,7 @@ NEW_SITE: Mapping[str, Any] = {
     "probation_per_day": None,
     "open_decisions": 8,
     "agent_cap": 3,
+    "agent_cap_alone": 10,
 }
 # The bandit whose arms are pairs of harness and model, which share evidence on a new site.
 POOLED_BANDIT = "harness"

@@ -309,6 +309,7 @@ def policy_from(
         decisions=decisions,
         parts=parts_of(version.bandit) if version.pooling else {},
         agent_cap=version.agent_cap,
+        agent_cap_alone=version.agent_cap_alone,
     )
 
 

@@ -320,7 +320,7 @@ def specialists_ratio(seeds: int) -> float | None:
     worlds = [make_changing_world(rules, seed) for seed in range(seeds)]
     capped, free = (
         sum(live(each, site_player(policy, specialists=True)).regret for each in worlds)
-        for policy in (today, replace(today, agent_cap=None))
+        for policy in (today, replace(today, agent_cap=None, agent_cap_alone=None))
     )
     return capped / free if worlds else None
 

@@ -106,7 +106,7 @@ def store_a_key() -> None:
 POLICY = (
     "half_life_days=14&follows_change=True&varies_by_day=True&long_run_half_life_days=180&prior_strength=12&exploration=.005&sharpness=2"
     "&floor=.01&cost_weight=0&probation_sessions=3"
-    "&probation_per_agent=1&consumption_per_agent=2&open_decisions=8&agent_cap=3&consumption_boost=1.1&consumption_penalty=.8"
+    "&probation_per_agent=1&consumption_per_agent=2&open_decisions=8&agent_cap=3&agent_cap_alone=10&consumption_boost=1.1&consumption_penalty=.8"
     "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
     "&weight_trajectory=.3&weight_journal=.3&cap_journal=12"
 )

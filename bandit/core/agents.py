@@ -7,10 +7,11 @@ agent or its own hook vouches for are multiplied by
 
 so that together they count as `cap` of them, in whatever order they came. The cap applies to an agent only if another
 one has MIN_OTHER_REWARDS rewards or more in the same bandit on earlier days: an agent on its own can't outvote
-anybody. Rewards from people and from independent witnesses are never capped.
+anybody. A policy may have a higher cap for arms in which no other agent has a reward of an earlier day, so that a
+specialist learns almost as fast as without. Rewards from people and from independent witnesses are never capped.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
@@ -34,23 +35,24 @@ class AgentCaps:
     """The days on which the cap takes effect, as columns (m,), ordered by day; false if there are none.
 
     Each is a `day` as an ordinal, a `group` as an index into `groups`, and the number `n` of sessions that count as
-    `cap`.
+    `cap`, n > cap.
     """
 
     groups: tuple[CapGroup, ...] = ()
     day: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     group: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    cap: int = 0
+    cap: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.n)
 
-    def by_group(self) -> Iterator[tuple[CapGroup, list[date], int]]:
-        """Each group, its capped days in order, and the number of sessions on these days."""
+    def by_group(self) -> Iterator[tuple[CapGroup, list[date], int, int]]:
+        """Each group, its capped days in order, the number of sessions on these days, and as how many they count."""
         for number, group in enumerate(self.groups):
             at = np.flatnonzero(self.group == number)
-            yield group, [date.fromordinal(day) for day in sorted(self.day[at].tolist())], int(self.n[at].sum())
+            days = [date.fromordinal(day) for day in sorted(self.day[at].tolist())]
+            yield group, days, int(self.n[at].sum()), int(self.cap[at].sum())
 
     def factors(self, rows: RewardRows) -> Floats:
         """The cap's factor on each row's weight, (m,), each in (0, 1]."""
@@ -69,13 +71,8 @@ class AgentCaps:
         capped_codes, row_codes = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
         order = np.argsort(capped_codes, kind="stable")
         match = order[np.minimum(np.searchsorted(capped_codes, row_codes, sorter=order), len(capped_codes) - 1)]
-        # An uncapped row is treated as one of `cap` sessions, which has the factor 1.
-        n = np.where(capped_codes[match] == row_codes, self.n[match], self.cap)
-        # The factors are cap/n, from the largest n down, then 1. `index_by_n` has the index of each n's factor.
-        counts, index_by_n = np.unique(self.n), np.zeros(int(self.n.max()) + 1, dtype=np.int64)
-        index_by_n[counts] = np.arange(len(counts), 0, -1) - 1
-        index_by_n[self.cap] = len(counts)
-        return np.append(self.cap / counts[::-1], 1.0), index_by_n[n]
+        factors, index = np.unique(np.append(self.cap / self.n, 1.0), return_inverse=True)
+        return factors, np.where(capped_codes[match] == row_codes, index[match], index[-1])
 
 
 def _cap_group(row: RewardRow | RowKind) -> CapGroup | None:
@@ -85,26 +82,34 @@ def _cap_group(row: RewardRow | RowKind) -> CapGroup | None:
     return row.arm, row.agent, row.source == ABSTAINED
 
 
-def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> AgentCaps:
+def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date, *, alone: int | None = None) -> AgentCaps:
     """The days up to `today` on which the cap takes effect; none if `cap` is None.
 
-    The order of the rows and how they are split make no difference.
+    `alone` is the cap in arms in which no other agent has a reward of an earlier day, `cap` by default. The order of
+    the rows and how they are split make no difference.
     """
     if cap is None:
         return AgentCaps()
     table = RewardRows.from_rows(rows)
     # Agents with enough past rewards that another agent is capped because of them.
     past_rewards: Counter[str] = Counter()
+    past_by_arm: Counter[tuple[str, str]] = Counter()
     for kind, (n, *_) in table.select(table.day < today.toordinal()).totals():
         if kind.agent and kind.source != ABSTAINED:
             past_rewards[kind.agent] += n
+            past_by_arm[kind.arm, kind.agent] += n
     active_agents = {agent for agent, n in past_rewards.items() if n >= MIN_OTHER_REWARDS}
     index_of: dict[CapGroup, int] = {}
     group_indexes = []
     for kind in table.kinds:
         cap_group = _cap_group(kind)
         group_indexes.append(-1 if cap_group is None else index_of.setdefault(cap_group, len(index_of)))
-    # The last flag is for rows without a group, whose index is -1.
+    agents_by_arm: dict[str, set[str]] = defaultdict(set)
+    for arm, agent in +past_by_arm:
+        agents_by_arm[arm].add(agent)
+    alone_cap = cap if alone is None else alone
+    cap_of_group = np.array([cap if agents_by_arm[arm] - {agent} else alone_cap for arm, agent, _ in index_of] + [cap])
+    # The last flag, like the last cap, is for rows without a group, whose index is -1.
     has_others = np.array([bool(active_agents - {agent}) for _, agent, _ in index_of] + [False])
     group = np.array(group_indexes, dtype=np.int64)[table.kind_index]
     is_cappable = has_others[group] & (table.day <= today.toordinal())
@@ -112,6 +117,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> Agent
     size = max(len(index_of), 1)
     codes, at = distinct(table.day[is_cappable] * size + group[is_cappable])
     sessions = sums_by_group(at, table.sums[is_cappable, :1], len(codes))[:, 0]
-    is_over = sessions > cap
-    day, group = np.divmod(codes[is_over], size)
-    return AgentCaps(groups=tuple(index_of), day=day, group=group, n=sessions[is_over], cap=cap)
+    day, group = np.divmod(codes, size)
+    is_over = sessions > cap_of_group[group]
+    day, group = day[is_over], group[is_over]
+    return AgentCaps(groups=tuple(index_of), day=day, group=group, n=sessions[is_over], cap=cap_of_group[group])

@@ -297,7 +297,7 @@ def _caps_and_changes(
     Rows of today without an agent make no difference to either.
     """
     rows = _rows_in_reach(rows, policy.days_read, today)
-    caps = agent_caps(rows, policy.agent_cap, today)
+    caps = agent_caps(rows, policy.agent_cap, today, alone=policy.agent_cap_alone)
     if not policy.follows_change:
         return caps, None
     arm_changes = detect_changes(

@@ -37,6 +37,7 @@ class Policy:
     (`bandit.core.change`); `decisions` are people's on breaks. With `varies_by_day` as well, rewards of one arm and day
     count less the more its days differ, and self-reported rewards are used to detect change, too.
     `agent_cap`: this many sessions of one agent, arm and day count in full (`bandit.core.agents`); None for all.
+    `agent_cap_alone`: this many where no other agent works; None for as many as elsewhere.
     `parts` maps an arm to its two parts, "" for one that no other arm has; if empty, arms don't share priors
     (`bandit.core.pooling`).
     Raises ValueError for an offset that is out of range or is for human grades, which are never shifted.
@@ -65,6 +66,7 @@ class Policy:
     decisions: Sequence[DecidedBreak] = field(default=(), repr=False)
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     agent_cap: int | None = field(default=None, repr=False)
+    agent_cap_alone: int | None = field(default=None, repr=False)
 
     # How many days back rows are read.
     days_read: int = field(init=False, repr=False, compare=False, default=0)

@@ -85,6 +85,11 @@ class PolicyVersion(models.Model):
         default=3,
         help_text="Sessions of one agent on an arm and day that count in full, where others work too. Empty: all.",
     )
+    agent_cap_alone = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The same on an arm that no other agent works on. Empty: as many as on any other.",
+    )
     pooling = models.BooleanField(
         default=False, help_text="Arms of two parts, first/second, share what is known of them."
     )
@@ -175,6 +180,11 @@ class PolicyVersion(models.Model):
                 condition=Q(agent_cap__isnull=True) | Q(agent_cap__gte=1),
                 name="bandit_agent_cap_from_1",
                 violation_error_message="At least 1 session of an agent counts, or empty for all.",
+            ),
+            models.CheckConstraint(
+                condition=Q(agent_cap=None) | Q(agent_cap_alone=None) | Q(agent_cap_alone__gte=F("agent_cap")),
+                name="bandit_agent_cap_alone_from_cap",
+                violation_error_message="The cap of an agent alone on an arm is at least that of others, or empty.",
             ),
             models.CheckConstraint(condition=~Q(by=""), name="bandit_policy_says_who"),
         ]

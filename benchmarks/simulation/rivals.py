@@ -36,6 +36,7 @@ EARLIER: Mapping[str, Mapping[str, Any]] = {
         "probation_per_day": 1,
         "open_decisions": None,
         "agent_cap": None,
+        "agent_cap_alone": None,
     },
 }
 HALF_LIFE = 30.0

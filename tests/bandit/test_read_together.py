@@ -107,3 +107,15 @@ def test_all_that_caps_may_leave_is_in_order_and_each_row_has_its_own():
     counts = Counter((row.agent, row.day) for row in rows)
     expected = [min(1.0, 3 / counts[row.agent, row.day]) if row.agent else 1.0 for row in rows]
     assert factors[factor].tolist() == caps.factors(rows).tolist() == expected
+
+
+def test_an_agent_alone_in_an_arm_has_the_higher_cap_until_another_one_works_there():
+    def rows(arm, agent, n, age):
+        return RewardRow(arm=arm, source="judge", day=TODAY - timedelta(days=age), n=n, s=0, q=0, agent=agent)
+
+    ann, others = rows("a", "ann", 20, 1), rows("b", "bob", 10, 2)
+    caps = agent_caps([ann, others], 3, TODAY, alone=10)
+    assert caps.factors(RewardRows.from_rows([ann, others])).tolist() == [0.5, 1.0]
+    for age, factor in ((0, 0.5), (1, 0.15)):
+        caps = agent_caps([ann, others, rows("a", "bob", 1, age)], 3, TODAY, alone=10)
+        assert caps.factors(RewardRows.from_rows([ann])).tolist() == [factor]

@@ -500,6 +500,6 @@ def test_a_policy_from_before_reads_every_bit_as_it_did():
     assert not before.caps
     policy(agent_cap=10)
     after = posterior_of("category", NOW).posterior
-    capped = [(group, len(days), n) for group, days, n in after.caps.by_group() if days]
-    assert (capped, after.caps.cap) == ([(("social", "eve", False), 1, 30)], 10)
+    capped = [(group, len(days), n, counted) for group, days, n, counted in after.caps.by_group() if days]
+    assert capped == [(("social", "eve", False), 1, 30, 10)]
     assert before.alpha.tobytes() != after.alpha.tobytes()

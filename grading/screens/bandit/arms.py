@@ -133,11 +133,10 @@ def arm_rows(
 def caps_in_words(caps: AgentCaps) -> dict[str, list[str]]:
     """What the cap on agents does, a sentence for each arm and agent, by arm."""
     found: dict[str, list[str]] = {}
-    for (arm, agent, is_abstention), days, n in sorted(caps.by_group()):
+    for (arm, agent, is_abstention), days, n, counted in sorted(caps.by_group()):
         if is_abstention or not days:
             continue
         when = f"on {days[0]:%-d %b}" if len(days) == 1 else f"on {len(days)} days"
-        counted = caps.cap * len(days)
         found.setdefault(arm, []).append(f"{n} sessions of {agent} {when} count as {counted}: the cap on agents")
     return found
 

@@ -119,6 +119,14 @@ GROUPS = (
                 "these, where another agent works too. Empty: no cap.",
             ),
             Number(
+                name="agent_cap_alone",
+                label="Most sessions of an agent alone",
+                unit="a day and arm",
+                empty="as elsewhere",
+                whole=True,
+                help="The same on an arm that no other agent works on. Empty: as many as elsewhere.",
+            ),
+            Number(
                 name="pooling",
                 label="Harness and model",
                 switch=("pooled", "not pooled"),
