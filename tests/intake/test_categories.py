@@ -28,6 +28,7 @@ from grading.models.sessions import CategoryOrigin
 from grading.signals.conditions import InvalidCondition, Matcher
 from grading.signals.traits import Traits
 from tests.casts.intake import called, calls, claude
+from tests.casts.page import flat
 from tests.examples import examples
 from tests.redteam.test_chance import Agent
 from tests.site import NOON
@@ -260,6 +261,16 @@ def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one(site):
     assert (found.total, found.count, found.remaining) == (4, 3, 1)
     assert [each.count for each in found.rules] == [2, 1]
     assert found.rules[1].earlier == {1: 1}
+
+
+def test_the_page_says_how_many_of_too_many_sessions_were_examined(site, client, monkeypatch):
+    for number in range(2):
+        site.upload(f"s-{number}", log(f"s-{number}"), category=None)
+    rule()
+    client.force_login(site.person("vera", "viewer"))
+    assert "were looked at" not in flat(client.get("/categories/"))
+    monkeypatch.setattr(reach, "MAX_SESSIONS", 1)
+    assert "The latest 1 were looked at." in flat(client.get("/categories/"))
 
 
 def test_a_rule_that_is_off_catches_nothing(site):
