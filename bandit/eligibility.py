@@ -174,16 +174,11 @@ def is_unfinished(arm: Arm) -> bool:
 
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
-    """`arms_without_work` in the bandit's latest SUPPLY_DECISIONS decisions. Better odds wouldn't help these arms."""
-    return arms_without_work(bandit.selections.values_list("eligible", flat=True)[:SUPPLY_DECISIONS])
-
-
-def arms_without_work(latest: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The arms that had no work in at least MIN_WITHOUT_WORK of these decisions, each with the number of decisions
-    without work for it. `latest` are the decisions' `eligible` columns, which map an arm to its odds or to a reason.
+    """The arms that had no work in at least MIN_WITHOUT_WORK of the bandit's latest SUPPLY_DECISIONS decisions, each
+    with the number of decisions without work for it. Better odds wouldn't help these arms.
     """
     without_work: Counter[str] = Counter()
-    for eligible in latest:
+    for eligible in bandit.selections.values_list("eligible", flat=True)[:SUPPLY_DECISIONS]:  # odds or a reason by arm
         without_work.update(arm for arm, reason in eligible.items() if reason in {NO_WORK, NOT_OFFERED})
     return {arm: n for arm, n in without_work.items() if n >= MIN_WITHOUT_WORK}
 

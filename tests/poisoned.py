@@ -62,7 +62,6 @@ from grading.models import (
     SessionLog,
     SessionTraits,
 )
-from grading.models.categories import RuleAct
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
@@ -190,7 +189,7 @@ def make() -> tuple[World, set[str]]:
         rubric = _judging(sessions, olga)
         _people(sessions)
         _seeded(poisoner)
-        _categories(sessions, olga)
+        _categories(sessions)
     made.rows |= {
         "session": sessions[0],
         "session_pk": sessions[0].pk,
@@ -329,13 +328,13 @@ def _people(sessions: list[Session]) -> None:
         )
 
 
-def _categories(sessions: list[Session], author: User) -> None:
+def _categories(sessions: list[Session]) -> None:
     """Rules of hostile patterns, the edits that made them, and sessions without a category that meet them."""
     news = Arm.objects.get(bandit__name="category", name="news")
     lines = [line[: conditions.MAX_VALUE_LENGTH] for line in LINES if line.isprintable()]
     for line in lines[:4]:
         said = [{"field": "branch", "test": "contains", "values": [line]}]
-        edits.make(author, RuleAct.ADD, CategoryRule(conditions=said, category=news))
+        edits.save(CategoryRule(conditions=said, category=news))
     for session in sessions:
         hostile = Traits(task="\n".join(LINES), branch=" ".join(lines), repositories=tuple(lines), folder=lines[0])
         SessionTraits.objects.create(session=session, data=hostile.as_dict())

@@ -1,4 +1,4 @@
-"""Append-only records: security events (sign-ins, tokens, people, downloads, raw text), and redactions of old rows."""
+"""Append-only records: events (sign-ins, tokens, people, downloads, raw text, category rules), and redactions."""
 
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ class AuditKind(StrEnum):
     PERSON = "person"
     DOWNLOAD = "download"
     RAW = "raw"
+    CATEGORY = "category"
 
 
 class AuditEvent(models.Model):

@@ -1,7 +1,6 @@
 """How sessions get their category: statements about each session, rules, and what people changed."""
 
 import uuid
-from enum import StrEnum
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -14,37 +13,8 @@ from grading.models.sessions import CategoryOrigin, Session
 from grading.signals import conditions
 
 
-class RuleAct(StrEnum):
-    """What a person does to one rule of the list."""
-
-    ADD = "add"
-    CHANGE = "change"
-    UP = "up"
-    DOWN = "down"
-    ON = "on"
-    OFF = "off"
-    DELETE = "delete"
-
-    @property
-    def done(self) -> str:
-        return {
-            RuleAct.ADD: "added",
-            RuleAct.CHANGE: "changed",
-            RuleAct.UP: "moved up",
-            RuleAct.DOWN: "moved down",
-            RuleAct.ON: "switched on",
-            RuleAct.OFF: "switched off",
-            RuleAct.DELETE: "deleted",
-        }[self]
-
-
-class ListedRules(models.Manager["CategoryRule"]):
-    """Rules that weren't deleted."""
-
-    def get_queryset(self) -> "models.QuerySet[CategoryRule]":
-        return super().get_queryset().filter(is_deleted=False)
-
-    def enabled(self) -> "models.QuerySet[CategoryRule]":
+class CategoryRuleQuerySet(models.QuerySet["CategoryRule"]):
+    def enabled(self) -> "CategoryRuleQuerySet":
         """Rules that are on, in their order, with their categories."""
         return self.filter(is_on=True).select_related("category__merged_into")
 
@@ -59,11 +29,8 @@ class CategoryRule(models.Model):
     is_on = models.BooleanField(default=True)
     # A rule isn't applied by itself to a session that was received before this time and has a category.
     changed_at = models.DateTimeField(default=timezone.now, editable=False)
-    # The row stays, because category words and an undo refer to it.
-    is_deleted = models.BooleanField(default=False, editable=False)
 
-    everything = models.Manager["CategoryRule"]()
-    objects = ListedRules()
+    objects = CategoryRuleQuerySet.as_manager()
 
     class Meta:
         ordering = ["position", "pk"]
@@ -79,7 +46,7 @@ class CategoryRule(models.Model):
 
 
 class CategoryChange(models.Model):
-    """What a person changed: the categories of sessions (by hand, or by applying the rules), or the list of rules.
+    """Categories of sessions that a person set, by hand or by applying the rules.
 
     The first sessions are changed, or changed back, at once, the rest by a worker. While a change is being undone,
     `undone_at` is set and some words are still effective.
@@ -91,11 +58,8 @@ class CategoryChange(models.Model):
     origin = enum_field(CategoryOrigin)
     reason = redacted_text(blank=True)
     total = models.PositiveIntegerField(default=0)  # of `todo` at the start
-    # What is still to be done: a list of [session, arm, rule or null, why]. For an undone edit of the list, the
-    # sessions to which the rules must be applied again.
+    # What is still to be done: a list of [session, arm, rule or null, why].
     todo = models.JSONField(default=list, blank=True)
-    # For a change of the list of rules: the act, the rule's key, number, text and new state, and the list `before`.
-    edit = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)
     undone_by = models.ForeignKey(
@@ -118,15 +82,8 @@ class CategoryChange(models.Model):
         return f"categories of {self.total} session{'' if self.total == 1 else 's'}"
 
     @property
-    def is_edit(self) -> bool:
-        """Whether the list of rules was changed, rather than sessions."""
-        return bool(self.edit)
-
-    @property
     def summary(self) -> str:
         """What the person did, to follow "somebody"."""
-        if self.is_edit:
-            return f"{RuleAct(self.edit['act']).done} rule {self.edit['number']}: {self.edit['words']}"
         return f"set the {self} {'by the rules' if self.origin == CategoryOrigin.RULE else 'by hand'}"
 
 
@@ -136,7 +93,8 @@ class CategoryWordQuerySet(models.QuerySet["CategoryWord"]):
 
 
 class CategoryWord(models.Model):
-    """A statement about a session's category, by a person, a runner, a rule, etc. Only `undone_at` is ever updated.
+    """A statement about a session's category, by a person, a runner, a rule, etc. Only `undone_at` is ever updated,
+    and `rule` when that rule is deleted.
 
     Of the statements that aren't undone, the one whose origin comes first in CategoryOrigin gives the session its
     category; of several, the latest (`grading.intake.categories.provenance.effective_word`).

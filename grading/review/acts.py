@@ -42,7 +42,7 @@ class HistoryKind(StrEnum):
     RUN = "run"
     QUOTA = "quota"
     CALIBRATION = "calibration"
-    CATEGORY = "category"
+    CATEGORY = AuditKind.CATEGORY.value
     SETTING = "setting"
     SIGN_IN = AuditKind.SIGN_IN.value
     TOKEN = AuditKind.TOKEN.value
@@ -66,7 +66,7 @@ _KINDS = {
     HistoryKind.RUN: "judged again",
     HistoryKind.QUOTA: "quota and its policy",
     HistoryKind.CALIBRATION: "calibration versions",
-    HistoryKind.CATEGORY: "categories set",
+    HistoryKind.CATEGORY: "categories and their rules",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
     HistoryKind.TOKEN: "tokens and keys",
@@ -266,6 +266,10 @@ def of_category_undone(row: CategoryChange) -> HistoryEntry:
         what=f"undid “{row.summary}”",
         why=row.undone_why,
     )
+
+
+def of_rule_edit(row: AuditEvent) -> HistoryEntry:
+    return HistoryEntry(at=row.at, kind=HistoryKind.CATEGORY, pk=row.pk, who=row.who, what=row.what, why=row.detail)
 
 
 def of_event(row: AuditEvent) -> HistoryEntry:

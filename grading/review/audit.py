@@ -207,11 +207,11 @@ _TABLES = (
         kinds=(HistoryKind.CALIBRATION,),
     ),
     _Table(
-        rows=AuditEvent.objects.all,
+        rows=lambda: AuditEvent.objects.exclude(kind=AuditKind.CATEGORY),
         read=acts.of_event,
         at="at",
         by="who",
-        kinds=tuple(HistoryKind(kind) for kind in AuditKind),
+        kinds=tuple(HistoryKind(kind) for kind in AuditKind if kind is not AuditKind.CATEGORY),
     ),
     _Table(
         rows=lambda: CategoryChange.objects.select_related("by"),
@@ -225,6 +225,13 @@ _TABLES = (
         read=acts.of_category_undone,
         at="undone_at",
         by="undone_by__username",
+        kinds=(HistoryKind.CATEGORY,),
+    ),
+    _Table(
+        rows=lambda: AuditEvent.objects.filter(kind=AuditKind.CATEGORY),
+        read=acts.of_rule_edit,
+        at="at",
+        by="who",
         kinds=(HistoryKind.CATEGORY,),
     ),
 )

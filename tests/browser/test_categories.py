@@ -73,12 +73,16 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     page.click("button:text-is('Set it')")
     page.wait_for_selector("text=Category code: set by a person, olga")
     page.goto("/categories/")
-    page.wait_for_selector("text=Added rule 1: ")
     while page.locator("button:has-text('Undo')").count():
         page.locator("button:has-text('Undo')").first.click()
         page.wait_for_selector("text=Undone: what held before")
     assert not Session.objects.exclude(category=None).exists()
+    page.click("button:text-is('Delete')")
+    page.wait_for_selector("text=No rules yet")
     assert not CategoryRule.objects.exists()
+    page.goto("/history/?kind=category")
+    page.wait_for_selector("text=Added rule 1: ")
+    page.wait_for_selector("text=Deleted rule 1: ")
     assert not Bucket.objects.filter(bandit__name="category", n__gt=0).exists()
     assert complaints == []
     assert page.evaluate("window.pwned") is None

@@ -3,9 +3,9 @@
 import datetime as dt
 
 import pytest
+import time_machine
 
 from bandit import arms, ledger, policies
-from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.eligibility import supply_bound
 from bandit.models import Arm, Assignment, Bandit, Bucket, LedgerEntry, UnknownArm
 from bandit.selection import NothingEligible, complete, posterior_of, select
@@ -13,6 +13,7 @@ from grading.models import Session, SessionLesson
 from grading.reward import lessons
 from tests.bandit.helpers import reward
 from tests.casts import lesson as lesson_cast
+from tests.casts.page import flat
 from tests.incidents.helpers import submit
 from tests.site import NOON
 
@@ -39,19 +40,19 @@ def test_i83_the_work_that_ran_is_credited_and_both_are_kept():
     assert {entry.arm.name for entry in credited} == {"code"}
 
 
-def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so():
-    """I84, exploration wins without updates: told. From six and from eleven decisions without a finished session, and
-    in the answer itself.
+def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so(site, client):
+    """I84, exploration wins without updates: told. In the answer itself, and on the bandit's page as decisions that
+    came to no session in a day.
     """
     for number in range(11):
         decide(number, supply={"code": 1})
     assert not LedgerEntry.objects.exists()
     sentences = " ".join(decide(11, supply={"code": 1}).explanation["sentences"])
     assert "finished" in sentences
-    waiting = [ArmFacts(name="code", decisions=n, unfinished=n, mean=0.5) for n in (6, 11)]
-    assert all(
-        any(found.kind is AdviceKind.UNFINISHED for found in advise(BanditFacts(arms=[each]))) for each in waiting
-    )
+    client.force_login(site.person("vera", "viewer"))
+    with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
+        page = flat(client.get("/bandits/category/"))
+    assert "Of the last 12, 12 came to no session in a day (no agent 12 of 12)." in page
 
 
 def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_draw():
@@ -127,7 +128,7 @@ def test_i95_i96_supply_is_what_the_caller_has_now(number):
 
 
 def test_i97_a_lane_without_work_is_bound_by_its_supply_whatever_it_weighs():
-    """I97, a weight on an empty lane: told. "Supply-bound" beside the arm and in a policy's preview."""
+    """I97, a weight on an empty lane: told. "Supply-bound" beside the arm in a policy's preview."""
     for number in range(20):
         decide(number, supply={"code": 1, "research": 0})
     assert supply_bound(Arm.objects.resolve("category", "code").bandit)["research"] == 20

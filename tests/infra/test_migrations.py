@@ -11,9 +11,11 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
 from bandit.checks import missing_triggers
 from bandit.models import CalibrationVersion
+from grading.models import AuditEvent, CategoryChange, CategoryRule, CategoryWord
 from tests.databases import database, schema
 
 ROOT = Path(__file__).parents[2]
@@ -100,3 +102,46 @@ def test_rectifiers_and_calibrations_become_one_chain(tmp_path):
     assert [each.fallbacks for each in chain] == [first, first, first, None, None]
     assert [each.offsets for each in chain] == [[], [], [judges], [judges, journals], []]
     assert [each.by for each in chain[1:]] == ["olga"] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_edits_of_category_rules_become_events(tmp_path):
+    """Deleted rules go, what they gave sessions stays, and so do the changes of sessions."""
+    with database("edits", tmp_path):
+        executor = MigrationExecutor(connection)
+        others = [node for node in executor.loader.graph.leaf_nodes() if node[0] != "grading"]
+        old = executor.migrate([("grading", "0069_quota_state_labels"), *others]).apps
+        olga, ana = (old.get_model("auth", "User").objects.create(username=name) for name in ("olga", "ana"))
+        code = old.get_model("bandit", "Arm").objects.get(bandit__name="category", name="code")
+        rules = old.get_model("grading", "CategoryRule")._base_manager
+        deleted, listed = (
+            rules.create(category=code, position=number, is_deleted=number == 1, conditions=[]) for number in (1, 2)
+        )
+        at = timezone.now()
+        agent = old.get_model("grading", "Agent").objects.create(name="bob")
+        session = old.get_model("grading", "Session").objects.create(agent=agent, external_id="s-1", ended_at=at)
+        changes = old.get_model("grading", "CategoryChange").objects
+        edit = {"act": "add", "rule": listed.pk, "number": 1, "words": "x" * 400, "before": []}
+        changes.create(by=olga, origin="rule", edit=edit)
+        edit = {"act": "delete", "rule": deleted.pk, "number": 1, "words": "old", "before": []}
+        undone = {"undone_at": at, "undone_by": ana, "undone_why": "a slip"}
+        changes.create(by=olga, origin="rule", edit=edit, todo=[session.pk], **undone)
+        set_by_rules = changes.create(by=ana, origin="rule", total=1)
+        old.get_model("grading", "CategoryWord").objects.create(
+            session=session, origin="rule", category=code, rule=deleted, change=set_by_rules
+        )
+        call_command("migrate", verbosity=0)
+        events = list(AuditEvent.objects.order_by("pk").values_list("who", "what", "detail"))
+        assert events == [
+            ("olga", f"added rule 1: {'x' * 285}…", ""),
+            ("olga", "deleted rule 1: old", ""),
+            ("ana", "undid “deleted rule 1: old”", "a slip"),
+        ]
+        assert AuditEvent.objects.get(who="ana").at == at
+        assert [each.pk for each in CategoryChange.objects.all()] == [set_by_rules.pk]
+        assert [each.pk for each in CategoryRule.objects.all()] == [listed.pk]
+        word = CategoryWord.objects.get()
+        assert (word.category_id, word.rule, word.change_id) == (code.pk, None, set_by_rules.pk)
+        assert missing_triggers(["grading_auditevent"]) == []

@@ -8,18 +8,27 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from bandit.core.moves import moves
-from bandit.models import Arm, Bandit, Bucket, Grader
+from bandit.models import Arm, Bandit, Bucket
 from bandit.reading import posterior_of
 from bandit.whatif import what_if_moved
 from grading.intake.categories import changes, edits, preview, provenance, reach, rules
 from grading.intake.categories.changes import ChangeRefused
-from grading.models import CategoryChange, CategoryRule, CategoryWord, JudgeJob, Session, SessionTraits
+from grading.intake.first_word import Speaker
+from grading.models import (
+    AuditEvent,
+    CategoryChange,
+    CategoryRule,
+    CategoryWord,
+    JudgeJob,
+    Session,
+    SessionTraits,
+)
 from grading.models.agents import TokenScope
-from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
 from grading.signals.conditions import InvalidCondition, Matcher
 from grading.signals.traits import Traits
 from tests.casts.intake import called, calls, claude
+from tests.casts.page import flat
 from tests.examples import examples
 from tests.redteam.test_chance import Agent
 from tests.site import NOON
@@ -53,13 +62,6 @@ def bits():
     read = {row.name: posterior_of(row.name, NOON) for row in Bandit.objects.that_learn()}
     columns = ("bandit", "arm", "grader", "effective_day", "n", "s", "q", "cost", "costed", "productive")
     return list(sums.values_list(*columns)), repr(read)
-
-
-def bits_by_grader():
-    """The same, where histories named their graders in another order."""
-    sums, read = bits()
-    names = {row.pk: tuple(list(row.__dict__.values())[2:]) for row in Grader.objects.all()}
-    return sorted((bandit, arm, names[grader], *rest) for bandit, arm, grader, *rest in sums), read
 
 
 def graded(site, value=0.7, **fields):
@@ -96,8 +98,6 @@ def test_the_agents_own_word_holds_until_a_rule_says_another(site):
 
 @pytest.mark.parametrize("parts", [["both"], ["word", "log"]])
 def test_an_agent_cannot_choose_its_category_above_a_rule(site, parts):
-    from grading.intake.first_word import Speaker
-
     rule()
     eve = Agent("eve")
     for part in parts:
@@ -263,6 +263,16 @@ def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one(site):
     assert found.rules[1].earlier == {1: 1}
 
 
+def test_the_page_says_how_many_of_too_many_sessions_were_examined(site, client, monkeypatch):
+    for number in range(2):
+        site.upload(f"s-{number}", log(f"s-{number}"), category=None)
+    rule()
+    client.force_login(site.person("vera", "viewer"))
+    assert "were looked at" not in flat(client.get("/categories/"))
+    monkeypatch.setattr(reach, "MAX_SESSIONS", 1)
+    assert "The latest 1 were looked at." in flat(client.get("/categories/"))
+
+
 def test_a_rule_that_is_off_catches_nothing(site):
     site.upload("s-1", log("s-1"), category=None)
     assert reach.uncategorised([rule(is_on=False)]).count == 0
@@ -363,7 +373,7 @@ def test_the_preview_is_what_then_holds(site):
 
 
 def test_undoing_in_any_order_leaves_every_bit_as_it_was(site):
-    """What people set and take back, in random orders, over words of agents, runners and rules."""
+    """What people set and take back, in random orders, over words of agents, runners and rules that are edited."""
     people = [site.person("ana", "reviewer"), site.person("bo", "operator")]
     sessions = [
         site.upload(f"s-{n}", log(f"s-{n}"), category=category).session
@@ -377,6 +387,12 @@ def test_undoing_in_any_order_leaves_every_bit_as_it_was(site):
         for _ in range(10):
             if open_ and rng.random() < 0.4:
                 changes.undo(open_.pop(rng.randrange(len(open_))), rng.choice(people))
+            elif rng.random() < 0.2:
+                own = CategoryRule.objects.first()
+                if own is None or rng.random() < 0.6:
+                    edits.save(draft("inbox", rng.choice(["code", "triage"]), own))
+                else:
+                    edits.delete(own)
             elif rng.random() < 0.2 and reach.uncategorised(CategoryRule.objects.all()).count:
                 open_.append(changes.apply_rules(people[1]))
             else:
@@ -408,119 +424,93 @@ def listed():
     return [(row.conditions[0]["values"][0], row.category.name, row.is_on) for row in rows]
 
 
-def test_an_edit_of_the_rules_is_undone_whatever_came_after_it(site):
-    olga = site.person("olga", "operator")
-    rule("words", "contains", "old", category="news")  # from before edits were kept
-    added = edits.make(olga, RuleAct.ADD, draft("inbox"))
-    own = CategoryRule.objects.get(pk=added.edit["rule"])
-    changed = edits.make(olga, RuleAct.CHANGE, draft("mail", "code", own))
-    moved = edits.make(olga, RuleAct.UP, own)
-    off = edits.make(olga, RuleAct.OFF, own)
+def edits_in_history():
+    return list(AuditEvent.objects.filter(kind="category").order_by("pk").values_list("what", "detail"))
+
+
+def test_each_edit_of_the_rules_takes_effect_and_is_in_the_history():
+    first = rule("words", "contains", "old", category="news")
+    edits.save(draft("inbox"))
+    own = CategoryRule.objects.last()
+    edits.save(draft("mail", "code", own))
+    edits.move(own, up=True)
+    edits.switch(own, is_on=False)
     assert listed() == [("mail", "code", False), ("old", "news", True)]
-    changes.undo(changed, olga)
-    assert listed() == [("inbox", "triage", False), ("old", "news", True)]
-    changes.undo(off, olga)
-    changes.undo(moved, olga)
-    assert listed() == [("old", "news", True), ("inbox", "triage", True)]
-    deleted = edits.make(olga, RuleAct.DELETE, CategoryRule.objects.first())
-    assert listed() == [("inbox", "triage", True)]
-    changes.undo(added, olga)
-    assert listed() == []
-    changes.undo(deleted, olga)
-    assert listed() == [("old", "news", True)]
-    with pytest.raises(ChangeRefused, match="undone already"):
-        changes.undo(deleted, olga)
+    edits.move(own, up=False)
+    assert listed() == [("old", "news", True), ("mail", "code", False)]
+    edits.switch(own, is_on=True)
+    edits.delete(first)
+    assert listed() == [("mail", "code", True)]
+    assert edits_in_history() == [
+        ("added rule 2: words of the task contains inbox → triage", ""),
+        (
+            "changed rule 2: words of the task contains mail → code",
+            "before: words of the task contains inbox → triage",
+        ),
+        ("moved up rule 2: words of the task contains mail → code", ""),
+        ("switched off rule 1: words of the task contains mail → code", ""),
+        ("moved down rule 1: words of the task contains mail → code", ""),
+        ("switched on rule 2: words of the task contains mail → code", ""),
+        ("deleted rule 1: words of the task contains old → news", ""),
+    ]
 
 
-def test_an_edit_that_changes_nothing_is_none(site):
-    olga, own = site.person("olga", "operator"), rule()
-    for act in (RuleAct.UP, RuleAct.DOWN, RuleAct.ON):
-        assert edits.make(olga, act, own) is None
-    assert edits.make(olga, RuleAct.CHANGE, draft("inbox", "triage", own)) is None
-    assert not CategoryChange.objects.exists()
+def test_an_edit_that_changes_nothing_is_not_in_the_history():
+    own = rule()
+    edits.move(own, up=True)
+    edits.move(own, up=False)
+    edits.switch(own, is_on=True)
+    edits.save(draft("inbox", "triage", own))
+    assert edits_in_history() == []
+    edits.delete(own)
+    edits.delete(own)
+    edits.move(own, up=True)
+    edits.switch(own, is_on=False)
+    assert len(edits_in_history()) == 1
 
 
-def test_sessions_that_came_under_an_edit_are_as_if_it_had_not_been_made(site):
-    olga = site.person("olga", "operator")
+def test_a_rule_acts_on_new_sessions_only(site):
     own = rule("words", "contains", "inbox", category="triage")
-    edits.make(olga, RuleAct.CHANGE, draft("inbox", "news", own))
-    last = edits.make(olga, RuleAct.OFF, own)
-    none = site.upload("s-1", log("s-1"), category=None).session
-    assert none.category is None
-    changes.undo(last, olga)
-    none.refresh_from_db()
-    assert (none.category.name, provenance.provenance_of(none).why[:6]) == ("news", "rule 1")
-    changes.undo(CategoryChange.objects.earliest("pk"), olga)
-    none.refresh_from_db()
-    assert none.category.name == "triage"
-    assert none.category_words.not_undone().count() == 1
-    assert none.category_words.not_undone().get().rule == own
+    none, before = (site.upload(name, log(name, task=f"Read the {word} "), category=None).session for name, word in (
+        ("s-1", "news"), ("s-2", "inbox"),
+    ))  # fmt: skip
+    edits.save(draft("news", "news"))
+    edits.save(draft("inbox", "code", own))
+    after = site.upload("s-3", log("s-3"), category=None).session
+    edits.delete(own)
+    for session in (none, before, after):
+        session.refresh_from_db()
+    assert (none.category, before.category.name, after.category.name) == (None, "triage", "code")
+    assert provenance.provenance_of(before).why.startswith("rule 1: the task says “Read the inbox")
 
 
-def test_what_a_person_had_the_rules_set_stays_when_an_edit_is_undone(site):
-    olga, ana = site.person("olga", "operator"), site.person("ana", "reviewer")
-    edits.make(olga, RuleAct.ADD, draft("inbox", "news"))
-    first = site.upload("s-1", log("s-1"), category=None).session
-    changes.set_by_hand([first.pk], arm("code"), ana)
-    changes.undo(CategoryChange.objects.exclude(edit={}).get(), olga)
-    first.refresh_from_db()
-    assert (first.category.name, first.category_from) == ("code", "person")
-    changes.undo(CategoryChange.objects.filter(edit={}).get(), ana)
-    first.refresh_from_db()
-    assert first.category is None
+def test_a_rule_that_was_moved_or_switched_on_leaves_earlier_sessions_their_agents_word(site):
+    first, second = rule(category="triage"), rule(category="news", is_on=False)
+    eve = Agent("eve")
+    fields = {"agent": eve.token.agent, "ended_at": None, "speaker": Speaker(token=eve.token)}
+    site.upload("s-1", None, category="code", **fields)
+    edits.move(first, up=False)
+    edits.switch(second, is_on=True)
+    earlier, later = (site.upload(name, log(name), category="code", **fields).session for name in ("s-1", "s-2"))
+    assert (earlier.category.name, earlier.category_from) == ("code", "agent")
+    assert (later.category.name, later.category_from) == ("news", "rule")
 
 
-WORDS = ("inbox", "news", "retry")
-
-
-def lived(site, rng_seed: int, undone: set[int], *, is_made: bool) -> tuple[object, ...]:
-    """Edits, sessions and what people set, in a random order; without those that are to be undone, or undoing them."""
-    rng, olga = random.Random(rng_seed), site.person("olga", "operator")
-    ana, made, rows = site.person("ana", "reviewer"), {}, {}
-    for step in range(14):
-        kind, word, category = rng.random(), rng.choice(WORDS), rng.choice(["code", "news", "triage", "infra"])
-        pick, beside, act = rng.random(), rng.random(), rng.choice(list(RuleAct))
-        skipped = step in undone and not is_made
-        known = sorted(rows)
-        if kind < 0.45:
-            task = f"Look at the {word} now. "
-            session = site.upload(f"s-{step}", log(f"s-{step}", task=task), category=None).session
-            site.on(session).judged(0.1 + step / 20, model="judge").settle()
-        elif kind < 0.55:
-            chosen = list(Session.objects.order_by("pk").values_list("pk", flat=True))[:: 1 + int(pick * 3)]
-            if chosen and not skipped:
-                made[step] = changes.set_by_hand(chosen, arm(category), ana)
-        elif kind < 0.75 or not known:
-            if not skipped:
-                made[step] = edits.make(olga, RuleAct.ADD, draft(word, category))
-                rows[step] = made[step].edit["rule"]
-            else:
-                rows[step] = None
-        else:
-            key, other = rows[known[int(pick * len(known))]], rows[known[int(beside * len(known))]]
-            row = CategoryRule.objects.filter(pk=key).first()
-            passed = CategoryRule.everything.filter(pk=other).first()
-            if act is not RuleAct.ADD and row is not None and not skipped:
-                fresh = draft(word, category, row) if act is RuleAct.CHANGE else row
-                made[step] = edits.make(olga, act, fresh, beside=passed)
-    order = sorted(undone)
-    rng.shuffle(order)
-    for step in order if is_made else ():
-        if made.get(step) is not None:
-            changes.undo(made[step], rng.choice([olga, ana]))
+def test_a_change_of_many_is_finished_and_undone_although_its_rule_was_deleted(site, monkeypatch):
+    sessions, ana = [graded(site) for _ in range(3)], site.person("ana", "operator")
+    for each in sessions:
+        rules.store_traits(each, Traits(task="inbox"))
+    before, own = bits(), rule()
+    monkeypatch.setattr(changes, "SYNC_LIMIT", 1)
+    change = changes.apply_rules(ana)
+    edits.delete(own)
+    changes.catch_up()
+    assert set(Session.objects.values_list("category__name", "category_from")) == {("triage", "rule")}
+    assert set(CategoryWord.objects.values_list("rule", flat=True)) == {None}
+    changes.undo(change, ana)
     changes.catch_up()
     assert not changes.unfinished()
-    given_now = Session.objects.order_by("pk").values_list("external_id", "category__name", "category_from")
-    return listed(), list(given_now), bits_by_grader()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_undone_edits_in_any_order_leave_every_bit_of_a_history_without_them(site, seed):
-    undone = set(random.Random(seed).sample(range(14), 7))
-    with site.rolled_back():
-        expected = lived(site, seed, undone, is_made=False)
-    assert lived(site, seed, undone, is_made=True) == expected
-    assert expected[1]
+    assert bits() == before
 
 
 def test_an_upgraded_site_moves_nothing_when_it_looks_at_its_categories(site):

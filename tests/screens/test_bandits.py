@@ -1,4 +1,4 @@
-"""The bandit's page: then and now on two clocks, what if, the draw, advice, the log, a table beside every picture."""
+"""The bandit's page: then and now on two clocks, what if, the draw, the log, a table beside every picture."""
 
 import datetime as dt
 import html as entities
@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import arms
-from bandit.core.advice import AdviceKind
 from bandit.models import Arm, Bandit, CalibrationVersion, LedgerEntry, Selection
 from bandit.reading import posterior_of
 from bandit.selection import complete, preview, select, what_if_without
@@ -286,35 +285,6 @@ def test_with_every_arm_left_out_the_draw_says_why(reviewer):
     Arm.objects.of("category").update(paused=True)
     drawn = opened(reviewer, f"{PAGE}?draw=1").context["draw"]
     assert (drawn.chosen, len(drawn.sentences)) == ("", 1)
-
-
-# ---- advice
-
-
-def test_advice_stands_with_its_numbers_and_a_link(site, reviewer):
-    for minutes in range(6):
-        graded(site, 0.3, ago=dt.timedelta(hours=1, minutes=minutes), source=Source.JOURNAL)
-    page = opened(reviewer)
-    pieces = {piece["advice"].kind: piece for piece in page.context["advice"]}
-    assert AdviceKind.UNCALIBRATED in pieces
-    fallback = pieces[AdviceKind.FALLBACK]
-    assert (fallback["advice"].arms, fallback["url"]) == (("cross-repo",), "/sessions/?category=cross-repo")
-    assert "cross-repo 100 %" in fallback["advice"].observation
-    assert f'href="{fallback["url"]}"' in flat(page)
-
-
-def test_without_a_reward_there_is_nothing_to_advise_on(reviewer):
-    context = opened(reviewer).context
-    assert (context["advice"], context["is_known"]) == ([], False)
-
-
-def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
-    for number in range(20):
-        supply = {arm.name: 1 for arm in Arm.objects.of("category")}
-        supply["research"] = 0
-        select(bandit="category", decision_id=f"d-{number}", supply=supply, now=NOON)
-    pieces = {piece["advice"].kind: piece["advice"] for piece in opened(reviewer).context["advice"]}
-    assert "research 20 of 20" in pieces[AdviceKind.SUPPLY].observation
 
 
 # ---- the log

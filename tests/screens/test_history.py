@@ -141,6 +141,17 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
         assert text in html
 
 
+def test_everybody_sees_edits_of_category_rules_and_only_operators_from_where(client, viewer, site):
+    client.force_login(site.person("olga", "operator"))
+    condition = {"field-0": "words", "test-0": "contains", "values-0": "inbox"}
+    client.post("/categories/", {"do": "save", "category": "triage", **condition}, REMOTE_ADDR="203.0.113.9")
+    (row,) = downloaded(viewer, kind="category")
+    assert (row["person"], row["what"]) == ("olga", "added rule 1: words of the task contains inbox → triage")
+    html = listed(viewer)
+    assert "Added rule 1" in html
+    assert "203.0.113.9" not in html
+
+
 def test_the_history_narrows_by_person_arm_session_and_day(site, viewer, rita, omar, clock):
     one, other = graded(site, rita, category="code"), None
     clock.shift(dt.timedelta(days=2))

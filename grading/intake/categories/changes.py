@@ -16,10 +16,9 @@ from bandit.models import Arm
 from grading import monitoring, wakeup
 from grading.evidence import ownership
 from grading.intake.assessment import assess
-from grading.intake.categories import edits, provenance, reach, rules
-from grading.models import CategoryChange, CategoryRule, CategoryWord, Session, SessionTraits
+from grading.intake.categories import provenance, reach, rules
+from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
-from grading.signals.traits import Traits
 
 # Sessions that a person may change at once.
 MAX_BY_HAND = 200
@@ -70,10 +69,9 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
 
 
 def undo(change: CategoryChange, by: User, reason: str = "") -> None:
-    """Undo a change: the categories from before it are effective again. Raises ChangeRefused if it was undone already.
+    """Undo a change: the categories from before it are effective again.
 
-    If it was an edit of the rules, the list becomes the result of the other edits, and sessions that came since get the
-    category that these rules would have given them.
+    Raises ChangeRefused if it was undone already.
     """
     with transaction.atomic():
         ownership.lock()
@@ -81,10 +79,8 @@ def undo(change: CategoryChange, by: User, reason: str = "") -> None:
         if locked.undone_at is not None:
             raise ChangeRefused("This was undone already; nothing was changed.")
         locked.undone_at, locked.undone_by, locked.undone_why = timezone.now(), by, reason.strip()
-        locked.todo = edits.sessions_matched_since(locked.created_at) if locked.is_edit else []
+        locked.todo = []
         locked.save(update_fields=["undone_at", "undone_by", "undone_why", "todo"])
-        if locked.is_edit:
-            edits.restore()
     _continue(locked)
     change.refresh_from_db()
 
@@ -130,19 +126,17 @@ def _work(change: CategoryChange, limit: int) -> int:
         with transaction.atomic():
             ownership.lock()
             locked = CategoryChange.objects.select_for_update().get(pk=change.pk)
-            todo, locked.todo = locked.todo[:size], locked.todo[size:]
-            processed = len(todo)
             if locked.undone_at is None:
+                todo, locked.todo = locked.todo[:size], locked.todo[size:]
+                processed = len(todo)
                 for row in todo:  # [session, arm, rule, why]
                     flagged |= _set_category(locked, *row)
+                locked.save(update_fields=["todo"])
             else:
                 category_words = list(locked.words.not_undone().order_by("pk")[:size])
-                processed += len(category_words)
+                processed = len(category_words)
                 for word in category_words:
                     flagged |= _undo_word(word)
-                for key in todo:  # a session that an undone edit concerns
-                    flagged |= _reapply_rules(key)
-            locked.save(update_fields=["todo"])
         done += processed
         change.todo = locked.todo
         if not processed:
@@ -174,14 +168,6 @@ def _undo_word(word: CategoryWord) -> bool:
     CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
     has_changed = provenance.update_category(session, provenance.load_words(session))
     return has_changed and _save_and_settle(session)
-
-
-def _reapply_rules(pk: int) -> bool:
-    """Give a session what the list of rules gives it after an undone edit. Returns whether a flag went up or down."""
-    session, traits = Session.objects.for_grading().filter(pk=pk).first(), SessionTraits.objects.filter(pk=pk).first()
-    if session is None or traits is None:
-        return False
-    return provenance.reapply_rules(session, Traits.from_dict(traits.data)) and _save_and_settle(session)
 
 
 def _save_and_settle(session: Session) -> bool:

@@ -6,10 +6,7 @@ A category word is one statement of a session's category, with its origin; the s
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils import timezone
-
 from bandit.models import Arm
-from grading.intake.categories import edits
 from grading.intake.categories.rules import Rules
 from grading.models import CategoryWord, Proposal, Session, Submission
 from grading.models.sessions import CategoryOrigin
@@ -52,8 +49,7 @@ def load_words(session: Session) -> list[CategoryWord]:
 def effective_word(category_words: list[CategoryWord]) -> CategoryWord | None:
     """The strongest word that was not undone; of equally strong ones the latest.
 
-    Words of rules that a person applied are stronger than those that rules gave when the session arrived, even if the
-    latter were derived again since.
+    Words of rules that a person applied are stronger than those that rules gave when the session arrived.
     """
 
     def precedence(word: CategoryWord) -> tuple[int, bool, int]:
@@ -109,36 +105,6 @@ def apply_rules(session: Session, traits: Traits, category_words: list[CategoryW
         return False
     category = match.rule.category.current
     return add_word(session, CategoryOrigin.RULE, category, category_words, why=match.why, rule=match.rule)
-
-
-def reapply_rules(session: Session, traits: Traits) -> bool:
-    """Replace the rules' word by the one that they would have given on arrival without the edits undone since.
-
-    Returns whether its columns changed. The caller has locked the session. Its traits are those of its log now.
-    """
-    category_words = load_words(session)
-    own = [word for word in category_words if word.origin == CategoryOrigin.RULE and word.change_id is None]
-    applied_at = own[0].said_at if own else session.received_at
-    had_category = any(word.origin != CategoryOrigin.RULE and word.said_at <= applied_at for word in category_words)
-    match = Rules.since(edits.rules_at(applied_at), session.received_at if had_category else None).first(traits)
-    current = [word for word in own if word.undone_at is None]
-    expected = [] if match is None else [(match.rule.pk, match.rule.category.current.pk)]
-    if [(word.rule_id, word.category_id) for word in current] == expected:
-        return False
-    for word in current:
-        word.undone_at = timezone.now()
-        word.save(update_fields=["undone_at"])
-    if match is not None:
-        word = CategoryWord.objects.create(
-            session=session,
-            origin=CategoryOrigin.RULE,
-            category=match.rule.category.current,
-            why=match.why,
-            rule_id=match.rule.pk,
-            said_at=applied_at,
-        )
-        category_words.append(word)
-    return update_category(session, category_words)
 
 
 def _origin_before(session: Session) -> CategoryOrigin:

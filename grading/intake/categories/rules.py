@@ -47,12 +47,8 @@ class Rules:
     @classmethod
     def enabled(cls, before: dt.datetime | None = None) -> "Rules":
         """The site's enabled rules; with `before`, only those that were not changed since that moment."""
-        return cls.since(CategoryRule.objects.enabled(), before)
-
-    @classmethod
-    def since(cls, rows: Iterable[CategoryRule], before: dt.datetime | None) -> "Rules":
-        """The rules among `rows` that were not changed since the moment `before`; all of them if it is None."""
-        return cls(row for row in rows if before is None or row.changed_at <= before)
+        rows = CategoryRule.objects.enabled()
+        return cls(rows if before is None else rows.filter(changed_at__lte=before))
 
     def __bool__(self) -> bool:
         return bool(self.rows)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from bandit.core.agents import AgentCaps
@@ -14,7 +15,6 @@ from bandit.selection import Outlook
 from grading.reward.calibrating import UNJUDGED
 from grading.screens import charts
 from grading.screens.bandit import breaks
-from grading.screens.bandit.advising import ledger_of
 from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
@@ -119,7 +119,7 @@ def arm_rows(
             unconfirmed_weight=unconfirmed,
             pending=pending.get(name, 0),
             record=records[name],
-            ledger=ledger_of(arms[name]),
+            ledger=f"{reverse('admin:bandit_ledgerentry_changelist')}?arm__id__exact={arms[name].pk}",
             move=None if beside is None else beside.moves[name],
             is_tried=belief.is_tried(arms[name]),
             capped=capped.get(name, ()),

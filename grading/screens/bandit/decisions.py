@@ -61,15 +61,6 @@ class DecisionLog:
         """How many of them a caller insisted on."""
         return sum(row.override is not None for row in self.counted)
 
-    def unfinished(self, arm: str) -> int:
-        """Decisions for the arm since one last ran to an end as that arm."""
-        count = 0
-        for row in (row for row in self.counted if row.arm.name == arm):
-            if row.executed_arm is not None and not is_substituted(row):
-                break
-            count += 1
-        return count
-
 
 def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> DecisionLog:
     """The decisions made by `until`: two queries."""

@@ -15,7 +15,7 @@ from bandit.models import Arm, Bandit, BanditKind
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
 from grading.screens import charts
-from grading.screens.bandit import advising, comparing, decisions, drawing, record, travel, what_if
+from grading.screens.bandit import comparing, decisions, drawing, record, travel, what_if
 from grading.screens.bandit.arms import Beside, arm_rows
 from grading.screens.bandit.asked import QueryRefused
 from grading.screens.bandit.drawing import TrialDraw
@@ -93,7 +93,7 @@ class BanditPage:
         moved = moves(self.bandit.name, self.belief.outlook, present.outlook)
         words = f"Since then: {in_words(moved, titles=self.titles)}.{dashed(moved, 'what is believed now')}"
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
-        return self.body(beside, {}, None)
+        return self.body(beside, {})
 
     def now(self, outages: Sequence[OutageChoice], *, may_operate: bool) -> dict[str, Any]:
         """What holds now, beside what would if the question were answered yes."""
@@ -106,7 +106,7 @@ class BanditPage:
             moved = by_arm(question.moves)
             beside = Beside(outlook=question.after, moves=moved, css="if", heading=question.short, words=words)
         return {
-            **self.body(beside, record.pending(self.bandit, self.arms), card.proposed.human_pairs),
+            **self.body(beside, record.pending(self.bandit, self.arms)),
             "card": card,
             "question": question,
             "draw": self.drawn(),
@@ -114,18 +114,15 @@ class BanditPage:
             "outages": outages,
         }
 
-    def body(self, beside: Beside | None, pending: Mapping[str, int], pairs: int | None) -> dict[str, Any]:
+    def body(self, beside: Beside | None, pending: Mapping[str, int]) -> dict[str, Any]:
         """What the page shows of any moment."""
-        log = decisions.log(self.bandit, self.at.until, self.titles)
         records = record.records(self.belief, self.arms, self.at)
         rows = arm_rows(self.belief, self.arms, records, pending, beside)
         names = [row.arm.name for row in rows]
         return {
             "rows": rows,
             "beside": beside,
-            "log": log,
-            "is_known": any(row.record.n for row in rows),
-            "advice": advising.pieces(self.belief, self.arms, log, self.at, pairs),
+            "log": decisions.log(self.bandit, self.at.until, self.titles),
             "comparison": comparing.comparison(self.belief.rewards, names, self.titles),
         }
 

@@ -1,5 +1,6 @@
 """A rule as it is typed: its conditions, its category, and why it cannot be as it stands."""
 
+import uuid
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -59,13 +60,13 @@ class Draft:
         """Whether it is a rule already."""
         return not self.problem and bool(self.conditions) and self.category is not None
 
-    def row(self, position: int) -> CategoryRule:
-        """The rule as it would be, not saved. For a draft that is whole."""
+    def row(self) -> CategoryRule:
+        """The rule as it would be, not saved; a new one is the last. For a draft that is whole."""
         assert self.category is not None  # noqa: S101 - as the docstring says
         before = self.rule
         return CategoryRule(
             pk=None if before is None else before.pk,
-            position=position if before is None else before.position,
+            position=CategoryRule.objects.count() + 1 if before is None else before.position,
             conditions=self.conditions,
             category=self.category,
             is_on=True if before is None else before.is_on,
@@ -80,6 +81,14 @@ def categories() -> Any:
 def key_of(text: str) -> int | None:
     """A row's key as a form says it; None for what is none."""
     return int(text) if text.isdecimal() and len(text) < 20 and int(text) < LARGEST else None  # noqa: PLR2004 - digits
+
+
+def uuid_of(text: str) -> str:
+    """A form's idempotency key; empty for what is none."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return ""
 
 
 def choices() -> dict[str, list[tuple[str, str]]]:

@@ -1,7 +1,6 @@
 """Categories: which rules give sessions one, what each catches now, and what setting them would do."""
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -14,17 +13,14 @@ from django.utils import timezone
 
 from grading.intake.categories import changes, edits, preview, reach, rules
 from grading.intake.categories.changes import ChangeRefused
-from grading.intake.categories.reach import Reach, RuleReach
+from grading.intake.categories.reach import RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
-from grading.models.categories import RuleAct
 from grading.models.sessions import CategoryOrigin
 from grading.screens.categories import effect
-from grading.screens.categories.by_hand import CHANGE_RULES
-from grading.screens.categories.draft import Draft, categories, choices, key_of
+from grading.screens.categories.draft import Draft, categories, choices, key_of, uuid_of
 from grading.signals import conditions
 
-# What the buttons beside a rule do to it.
-ACTS = frozenset({RuleAct.UP, RuleAct.DOWN, RuleAct.ON, RuleAct.OFF, RuleAct.DELETE})
+CHANGE_RULES = "grading.change_categoryrule"
 # So many catches are named, and so many changes listed; sessions are counted up to so many where a line says how many.
 NAMED, LISTED, COUNTED = 3, 8, 10_000
 EFFECT = 2_000
@@ -43,7 +39,7 @@ def show(request: HttpRequest) -> HttpResponse:
         draft = None
         if edit and request.user.has_perm(CHANGE_RULES):
             draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=key_of(edit)))
-        return TemplateResponse(request, "categories/categories.html", page(request, draft))
+        return TemplateResponse(request, "categories/categories.html", page(draft))
     if not request.user.has_perm(CHANGE_RULES):
         raise PermissionDenied
     do, key = request.POST.get("do", ""), key_of(request.POST.get("rule", ""))
@@ -51,35 +47,40 @@ def show(request: HttpRequest) -> HttpResponse:
     if do in {"preview", "panel", "save", "save_set"}:
         draft = Draft.typed(request.POST, rule)
         if do == "panel":
-            return render(request, "categories/_reach.html", page(request, draft))
+            return render(request, "categories/_reach.html", page(draft))
         if do == "preview" or draft.problem:
-            return TemplateResponse(request, "categories/categories.html", {**page(request, draft), "previewed": True})
-        save(request, draft)
+            return TemplateResponse(request, "categories/categories.html", {**page(draft), "previewed": True})
+        edits.save(draft.row())
         messages.success(request, "Rule saved. New sessions that it catches get its category.")
-    elif rule is not None and do in ACTS:
-        edits.make(request.user, RuleAct(do), rule)  # type: ignore[arg-type] # as below
+    elif rule is not None and do in {"up", "down"}:
+        edits.move(rule, up=do == "up")
+    elif rule is not None and do in {"on", "off"}:
+        edits.switch(rule, is_on=do == "on")
+    elif rule is not None and do == "delete":
+        edits.delete(rule)
     if do in {"set", "save_set"}:
         apply(request)
     return redirect("admin:categories")
 
 
-def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
+def page(draft: Draft | None) -> dict[str, Any]:
     """What the page shows: the rules with what each catches, with the draft in its place, and what setting would do."""
-    rows = list(_rules())
+    saved = rows = list(_rules())
     if draft is not None and draft.is_whole:
-        own = draft.row(len(rows) + 1)
+        own = draft.row()
         rows = [own if row.pk == own.pk else row for row in rows] if own.pk else [*rows, own]
+    enabled = [row for row in rows if row.is_on]
     uncategorised_reach = reach.uncategorised(rows)
     others = reach.others(rows)
     reaches = [uncategorised_reach, *([others] if draft is not None and draft.others else [])]
-    by_row = {id(row): (each, more) for row, each, more in _reached(rows, uncategorised_reach, others)}
-    own_reach = own_more = None
+    reach_by_row = {id(row): each for row, each in zip(enabled, uncategorised_reach.rules, strict=True)}
+    own_reach = None
     lines = []
     for row in rows:
-        reached, more = by_row.get(id(row), (RuleReach(), RuleReach()))
+        reached = reach_by_row.get(id(row), RuleReach())
         is_draft = draft is not None and (row.pk is None or (draft.rule is not None and row.pk == draft.rule.pk))
         if is_draft:
-            own_reach, own_more = reached, more
+            own_reach = reached
         lines.append({"rule": row, "conditions": _conditions(row), "reach": reached, "is_draft": is_draft})
     count = sum(each.count for each in reaches)
     wanted = {pk: match.rule.category for each in reaches for pk, match in each.why.items()}
@@ -89,14 +90,13 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
         else preview.preview(dict(list(wanted.items())[:EFFECT]), timezone.now())
     )
     parts = [str(each.count) for each in uncategorised_reach.rules if each.count]
-    example = dict(list(uncategorised_reach.why.items())[:NAMED])
+    examples = dict(list(uncategorised_reach.why.items())[:NAMED])
     return {
         "title": "Categories",
         "lines": [line for line in lines if not (line["is_draft"] and line["rule"].pk is None)],
         "draft": draft,
-        "draft_number": draft.rule.position if draft and draft.rule else len(_saved(rows)) + 1,
+        "draft_number": draft.rule.position if draft and draft.rule else len(saved) + 1,
         "own": own_reach,
-        "own_more": own_more,
         "caught": Session.objects.filter(pk__in=own_reach.caught[:NAMED]) if own_reach else (),
         "caught_rest": max(0, own_reach.count - NAMED) if own_reach else 0,
         "found": uncategorised_reach,
@@ -106,25 +106,13 @@ def page(request: HttpRequest, draft: Draft | None) -> dict[str, Any]:
         "effects": effect.bandit_effects(effect_preview) if effect_preview and count else (),
         "all": Session.objects.yours().count(),
         "unread": rules.without_traits().count(),
-        "examples": [(each, example[each.pk]) for each in Session.objects.filter(pk__in=example)],
+        "examples": [(each, examples[each.pk]) for each in Session.objects.filter(pk__in=examples)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
-        "changes": recent(request),
+        "changes": recent(),
         "categories": categories(),
         "name": uuid.uuid4(),
         **choices(),
     }
-
-
-def _saved(rows: Sequence[CategoryRule]) -> list[CategoryRule]:
-    return [row for row in rows if row.pk is not None]
-
-
-def _reached(
-    rows: Sequence[CategoryRule], uncategorised_reach: Reach, others: Reach
-) -> list[tuple[CategoryRule, RuleReach, RuleReach]]:
-    """Each rule that is on, with what it catches, of sessions without a category and of the others."""
-    on = [row for row in rows if row.is_on]
-    return list(zip(on, uncategorised_reach.rules, others.rules, strict=True))
 
 
 def _conditions(row: CategoryRule) -> list[conditions.Condition]:
@@ -138,12 +126,6 @@ def _rules() -> Any:
     return CategoryRule.objects.select_related("category__merged_into")
 
 
-def save(request: HttpRequest, draft: Draft) -> None:
-    """Keep a rule as it was typed, and who did."""
-    act = RuleAct.ADD if draft.rule is None else RuleAct.CHANGE
-    edits.make(request.user, act, draft.row(1))  # type: ignore[arg-type] # the screen needs a login
-
-
 def apply(request: HttpRequest) -> None:
     """Set what the rules catch, if it is as many as were shown."""
     expected, name = key_of(request.POST.get("expected", "")), request.POST.get("name", "")
@@ -152,7 +134,7 @@ def apply(request: HttpRequest) -> None:
             request.user,  # type: ignore[arg-type] # the screen needs a login
             others="others" in request.POST,
             expected=expected,
-            name=_uuid(name),
+            name=uuid_of(name),
         )
     except ChangeRefused as error:
         messages.error(request, str(error))
@@ -163,18 +145,8 @@ def apply(request: HttpRequest) -> None:
     messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
 
 
-def _uuid(text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return ""
-
-
-def recent(request: HttpRequest) -> list[dict[str, Any]]:
-    """What people last did to categories and to the rules. Two queries."""
-    may = {
-        is_edit: request.user.has_perm(need) for is_edit, need in ((True, CHANGE_RULES), (False, "grading.add_grade"))
-    }
+def recent() -> list[dict[str, Any]]:
+    """The latest changes of categories by people. Two queries."""
     rows = list(CategoryChange.objects.select_related("by", "undone_by")[:LISTED])
     counted = CategoryWord.objects.filter(change__in=rows).order_by().values_list("change", "category__name")
     named: dict[int, list[tuple[str, int]]] = {}
@@ -186,7 +158,6 @@ def recent(request: HttpRequest) -> list[dict[str, Any]]:
             "by_rules": row.origin == CategoryOrigin.RULE,
             "categories": sorted(named.get(row.pk, []), key=lambda each: (-each[1], each[0])),
             "left": len(row.todo),
-            "may_undo": may[row.is_edit],
         }
         for row in rows
     ]
