@@ -105,23 +105,13 @@ class Break:
     is_confirmed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeShift:
-    """One judge's rewards shifted by `shift` on `day`, for `arm` and other arms alike, so that no arm broke."""
-
-    arm: str
-    day: date
-    shift: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArmChanges:
-    """Each arm's latest break, the judges' shifts, each arm's `drift` κ ≥ 0 in the order of the names, and the
-    `day_variance` ρ ≥ 0 that all arms share.
+    """Each arm's latest break, each arm's `drift` κ ≥ 0 in the order of the names, and the `day_variance` ρ ≥ 0 that
+    all arms share.
     """
 
     breaks: Mapping[str, Break]
-    shifts: tuple[JudgeShift, ...]
     drift: Floats
     day_variance: float = 0.0
 
@@ -138,7 +128,7 @@ def detect_changes(
     caps: AgentCaps | None = None,
     varies_by_day: bool = False,
 ) -> ArmChanges:
-    """The breaks, judges' shifts and drift of the arms `names` from their rewards of days before `today`.
+    """The breaks and drift of the arms `names` from their rewards of days before `today`.
 
     `names` must be sorted; the rows may be in any order. A reward of a judge or a person is trusted if it isn't
     self-reported and isn't contested: its standing has the factor 1 in `standings` (1 if missing). `offsets` and
@@ -454,12 +444,11 @@ def _detect_changes(
     """
     breaks = {each.arm: Break(arm=each.arm, day=each.day, is_confirmed=True) for each in decisions if each.is_confirmed}
     if not len(series.day):
-        return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
+        return ArmChanges(breaks=breaks, drift=np.zeros(len(names)))
     cut, cut_without_break, barred = _flags_from_decisions(series, names, decisions)
     day_variance = _estimate_day_variance(series) if varies_by_day else 0.0
     series = series.with_day_variance(day_variance)
     log_likelihood = series.log_likelihood(cut)
-    judge_shifts: list[JudgeShift] = []
     refused: set[tuple[int, int]] = set()
     for _ in range(MAX_ROUNDS):
         candidates = [each for each in series.find_candidates(cut, barred) if (each.series, each.at) not in refused]
@@ -479,7 +468,6 @@ def _detect_changes(
             if log_bayes_factor < MIN_LOG_BAYES_FACTOR:
                 refused.add((number, at))
             elif series.is_judge_shift(candidate):
-                judge_shifts.append(JudgeShift(arm=arm, day=day, shift=candidate.shift))
                 # The arms did not change, so the jump is neither a break nor drift.
                 first_days = series.first_days(series.judge == series.judge[number], day.toordinal())
                 cut[first_days] = cut_without_break[first_days] = True
@@ -497,7 +485,6 @@ def _detect_changes(
                 )
     return ArmChanges(
         breaks=breaks,
-        shifts=tuple(judge_shifts),
         drift=_estimate_drift(series, names, log_likelihood, cut_without_break),
         day_variance=day_variance,
     )
