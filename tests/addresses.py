@@ -296,7 +296,6 @@ SCREENS: dict[str, Address] = {
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
     # Without a mail server it invites nobody: tests/access/test_invitations.py.
     "admin:invite": Address(opens=OPERATOR),
-    "admin:checklist_hide": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR),
     # Testing a key asks a judge: tests/screens/test_judge_key.py.
     "admin:judge_key": Address(opens=OPERATOR, acts=OPERATOR, before=store_a_key, data=lambda world: {"do": "remove"}),
     "admin:zone": Address(opens=VIEWER, acts=VIEWER, data=lambda world: {"zone": "Europe/Berlin"}),

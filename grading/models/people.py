@@ -1,8 +1,7 @@
-"""What people have chosen for themselves: their time zone, and whether they see the first steps on the dashboard."""
+"""What people have chosen for themselves: their time zone."""
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
 
 
 class PersonZone(models.Model):
@@ -13,13 +12,3 @@ class PersonZone(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} reads times in {self.zone}"
-
-
-class HiddenChecklist(models.Model):
-    """A person who has hidden the first steps. Others see them until all are done."""
-
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    at = models.DateTimeField(default=timezone.now)
-
-    def __str__(self) -> str:
-        return f"{self.user} has hidden the first steps"

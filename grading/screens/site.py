@@ -26,7 +26,6 @@ from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
 from grading.screens.context import SiteNow, page_context, site_now, site_of
 from grading.screens.costs import view as costs
-from grading.screens.dashboard import checklist
 from grading.screens.dashboard import view as dashboard
 from grading.screens.desk import actions as desk
 from grading.screens.history import undo
@@ -137,7 +136,6 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
-    ("checklist/hide/", "checklist_hide", checklist.hide, "grading.add_apitoken"),
     ("settings/judge/", "judge_key", judge_key.show, OPERATE),
     ("settings/zone/", "zone", zone.show, VIEW),
     ("settings/about/", "about", about.show, VIEW),
