@@ -139,7 +139,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "grading.access.recording.remember_request",
     "grading.access.sessions.note_use",
-    "grading.screens.zone.view.PersonsZone",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -270,7 +269,7 @@ SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS"
 
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
-# A session's effective day is a day in this zone.
+# Pages show times in this zone, and a session's effective day is a day in it.
 TIME_ZONE = env("SITE_TIME_ZONE", "UTC")
 USE_TZ = True
 

@@ -298,7 +298,6 @@ SCREENS: dict[str, Address] = {
     "admin:invite": Address(opens=OPERATOR),
     # Testing a key asks a judge: tests/screens/test_judge_key.py.
     "admin:judge_key": Address(opens=OPERATOR, acts=OPERATOR, before=store_a_key, data=lambda world: {"do": "remove"}),
-    "admin:zone": Address(opens=VIEWER, acts=VIEWER, data=lambda world: {"zone": "Europe/Berlin"}),
     "admin:about": Address(opens=VIEWER),
     "admin:document": Address(opens=VIEWER, of="document"),
     "admin:notices": Address(opens=VIEWER),

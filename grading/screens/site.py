@@ -48,7 +48,6 @@ from grading.screens.sessions import view as sessions
 from grading.screens.signin import inviting
 from grading.screens.signin.view import SignInView
 from grading.screens.story import view as story
-from grading.screens.zone import view as zone
 
 View = Callable[..., HttpResponseBase]
 
@@ -137,7 +136,6 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
     ("settings/judge/", "judge_key", judge_key.show, OPERATE),
-    ("settings/zone/", "zone", zone.show, VIEW),
     ("settings/about/", "about", about.show, VIEW),
     ("settings/about/<slug:name>/", "document", about.document, VIEW),
     ("settings/notices/", "notices", notices.show, VIEW),
