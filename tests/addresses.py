@@ -278,11 +278,12 @@ SCREENS: dict[str, Address] = {
     "admin:calibration": Address(opens=VIEWER),
     "admin:views": Address(
         opens=VIEWER,
+        kind=ACT,
         acts=VIEWER,
         data=lambda world: {"page": "sessions", "name": "Mine", "query": "state=final", "shared": "on"},
     ),
     # Another person's: it is there for nobody but its owner.
-    "admin:view": Address(opens=VIEWER, of="view", inside="404", queries=("", "?delete=yes")),
+    "admin:view": Address(opens=VIEWER, kind=ACT, of="view"),
     "admin:bulk": Address(
         opens=REVIEWER,
         acts=REVIEWER,
