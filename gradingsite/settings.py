@@ -487,7 +487,7 @@ NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
 # overdue).
 NOTIFY_RULES = env_list("NOTIFY_RULES")
 NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
-# With a mail server, people are invited by mail.
+# Whether a mail server is configured. Without one, nobody is invited by mail.
 MAIL_WORKS = bool(env("EMAIL_HOST"))
 EMAIL_HOST = env("EMAIL_HOST", "localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 25, low=1, high=65_535)
