@@ -15,6 +15,6 @@ def tomorrow(now: dt.datetime) -> dt.datetime:
     return midnight(timezone.localdate(now) + dt.timedelta(days=1))
 
 
-def midnight(day: dt.date, zone: dt.tzinfo | None = None) -> dt.datetime:
-    """The start of `day`, in the site's zone or in `zone`."""
-    return timezone.make_aware(dt.datetime.combine(day, dt.time()), zone)
+def midnight(day: dt.date) -> dt.datetime:
+    """The start of `day`."""
+    return timezone.make_aware(dt.datetime.combine(day, dt.time()))

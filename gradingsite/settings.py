@@ -139,7 +139,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "grading.access.recording.remember_request",
     "grading.access.sessions.note_use",
-    "grading.screens.zone.view.PersonsZone",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -270,7 +269,7 @@ SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS"
 
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
-# A session's effective day is a day in this zone.
+# Pages show times in this zone, and a session's effective day is a day in it.
 TIME_ZONE = env("SITE_TIME_ZONE", "UTC")
 USE_TZ = True
 
@@ -488,7 +487,7 @@ NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
 # overdue).
 NOTIFY_RULES = env_list("NOTIFY_RULES")
 NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
-# With a mail server, people are invited by mail.
+# Whether a mail server is configured. Without one, nobody is invited by mail.
 MAIL_WORKS = bool(env("EMAIL_HOST"))
 EMAIL_HOST = env("EMAIL_HOST", "localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 25, low=1, high=65_535)

@@ -278,11 +278,12 @@ SCREENS: dict[str, Address] = {
     "admin:calibration": Address(opens=VIEWER),
     "admin:views": Address(
         opens=VIEWER,
+        kind=ACT,
         acts=VIEWER,
         data=lambda world: {"page": "sessions", "name": "Mine", "query": "state=final", "shared": "on"},
     ),
     # Another person's: it is there for nobody but its owner.
-    "admin:view": Address(opens=VIEWER, of="view", inside="404", queries=("", "?delete=yes")),
+    "admin:view": Address(opens=VIEWER, kind=ACT, of="view"),
     "admin:bulk": Address(
         opens=REVIEWER,
         acts=REVIEWER,
@@ -296,10 +297,8 @@ SCREENS: dict[str, Address] = {
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
     # Without a mail server it invites nobody: tests/access/test_invitations.py.
     "admin:invite": Address(opens=OPERATOR),
-    "admin:checklist_hide": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR),
     # Testing a key asks a judge: tests/screens/test_judge_key.py.
     "admin:judge_key": Address(opens=OPERATOR, acts=OPERATOR, before=store_a_key, data=lambda world: {"do": "remove"}),
-    "admin:zone": Address(opens=VIEWER, acts=VIEWER, data=lambda world: {"zone": "Europe/Berlin"}),
     "admin:about": Address(opens=VIEWER),
     "admin:document": Address(opens=VIEWER, of="document"),
     "admin:notices": Address(opens=VIEWER),

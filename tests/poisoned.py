@@ -52,7 +52,6 @@ from grading.models import (
     Notice,
     NoticeChannel,
     PeriodicJob,
-    PersonZone,
     Quota,
     Reveal,
     ReviewItem,
@@ -293,7 +292,6 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
     for number in range(4):
         Alarm.objects.create(rule="A2", about=str(number), resolved_at=now if number == 3 else None)
     alarm = Alarm.objects.exclude(resolved_at=None).first()
-    PersonZone.objects.create(user=olga)
     channel = NoticeChannel.objects.create(kind="webhook", sealed="sealed", by=olga)
     for about in ("opened", "resolved"):
         Notice.objects.create(channel="email", about=about, alarm=alarm, state="failed")

@@ -23,7 +23,6 @@ from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
-from grading.models.people import HiddenChecklist, PersonZone
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
@@ -50,7 +49,6 @@ __all__ = [
     "Flag",
     "Grade",
     "Heartbeat",
-    "HiddenChecklist",
     "ImportedFile",
     "JudgeAttempt",
     "JudgeBatch",
@@ -63,7 +61,6 @@ __all__ = [
     "Notice",
     "NoticeChannel",
     "PeriodicJob",
-    "PersonZone",
     "Proposal",
     "Quota",
     "QuotaTransition",

@@ -35,12 +35,6 @@ class ChannelState(StrEnum):
     REMOVED = "removed"
 
 
-class Encryption(StrEnum):
-    NONE = "none"
-    STARTTLS = "starttls"
-    TLS = "tls"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
     """An http or https address, and the key that signs requests to it. Without a key they aren't signed."""
@@ -50,24 +44,10 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MailServer:
-    host: str
-    port: int
-    user: str = ""
-    password: str = ""
-    encryption: Encryption = Encryption.NONE
-
-    def is_same_place(self, other: "MailServer") -> bool:
-        """Whether a password for one may be sent to the other: same account, same encryption."""
-        return all(getattr(self, name) == getattr(other, name) for name in ("host", "port", "user", "encryption"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """Recipients, mail server and sender. None and "" mean the server and sender of the environment."""
+    """Recipients and sender. An empty sender is DEFAULT_FROM_EMAIL."""
 
     addresses: tuple[str, ...]
-    server: MailServer | None = None
     sender: str = ""
 
 
@@ -89,8 +69,8 @@ class NoticeChannelQuerySet(models.QuerySet["NoticeChannel"]):
 class NoticeChannel(models.Model):
     """A channel that was entered in the browser.
 
-    Address, people and passwords are encrypted together: someone who can write to the row can't send the password to
-    another address.
+    Address and key of a webhook are encrypted together: someone who can write to the row can't have another address
+    called with the key.
     """
 
     kind = enum_field(Channel)
@@ -133,10 +113,7 @@ class NoticeChannel(models.Model):
             ) from None
         if target.pop("kind") == Channel.WEBHOOK:
             return Webhook(**target)
-        server = target["server"]
-        if server is not None:
-            server = MailServer(**{**server, "encryption": Encryption(server["encryption"])})
-        return Mail(addresses=tuple(target["addresses"]), server=server, sender=target["sender"])
+        return Mail(addresses=tuple(target["addresses"]), sender=target["sender"])
 
     def pause(self, *, paused: bool) -> None:
         self.state = ChannelState.PAUSED if paused else ChannelState.ON

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Subquery
 from django.utils import timezone
 
-from grading import monitoring, zones
+from grading import monitoring
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import GRADING, Answer, ItemState
@@ -43,7 +43,7 @@ class ClaimLost(CorrectionError):
     """Somebody else holds the item. Take the next one, or wait until their claim has run out."""
 
     def __init__(self, item: ReviewItem) -> None:
-        until = f" until {zones.local(item.claimed_until):%H:%M:%S}" if item.claimed_until else ""
+        until = f" until {timezone.localtime(item.claimed_until):%H:%M:%S}" if item.claimed_until else ""
         super().__init__(
             f"{item.claimed_by} holds this session{until}: your claim had run out. Nothing was saved; go on with the "
             "next one, or come back if it is still in the queue then."

@@ -40,7 +40,7 @@ CHUNK = 500
 class HistoryFilters:
     """What the audit is narrowed to; None or empty: not at all.
 
-    `since` and `until` are days in `zone` (None: the site's), inclusive. `sessions` are primary keys. `bulk` finds the
+    `since` and `until` are days of the site's zone, inclusive. `sessions` are primary keys. `bulk` finds the
     answers of one bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no
     session.
     `with_access`: also who came in, and what happened to tokens, people and downloads.
@@ -53,7 +53,6 @@ class HistoryFilters:
     bulk: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
-    zone: dt.tzinfo | None = None
     with_access: bool = False
 
 
@@ -294,9 +293,9 @@ def _condition(table: _Table, filters: HistoryFilters) -> Q:
     if filters.sessions is not None:
         chosen &= Q(session__in=filters.sessions)
     if filters.since:
-        chosen &= Q(**{f"{table.at}__gte": midnight(filters.since, filters.zone)})
+        chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
     if filters.until:
-        chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1), filters.zone)})
+        chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
     if filters.kind and table.read is acts.of_event:
         chosen &= Q(kind=filters.kind)
     elif filters.kind and len(table.kinds) > 1:

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring, zones
+from grading import monitoring
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem
 from grading.models.judging import AttemptOutcome
@@ -154,8 +154,6 @@ class PageContext:
     simulated: bool
     demo: bool
     samples: SamplesHeld
-    # Where days are counted otherwise than the reader's clock has them: the site's zone; else empty.
-    days_zone: str
     site_zone: str
     may_correct: bool
     may_operate: bool
@@ -187,7 +185,6 @@ def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
         demo=settings.DEMO,
         samples=held(request),
         site_zone=settings.TIME_ZONE,
-        days_zone=settings.TIME_ZONE if zones.current() != timezone.get_default_timezone() else "",
         may_correct=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.change_quota"),
         may_remove_samples=request.user.has_perm("grading.delete_session"),

@@ -11,10 +11,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from grading import zones
 from grading.models import Session
 from grading.screens.context import SiteNow, mark, site_now
-from grading.templatetags.gradingsite_tags import stamp
+from grading.templatetags.gradingsite_tags import stamp, zone
 
 # The most sessions that one request may ask about.
 WATCHED = 50
@@ -49,9 +48,7 @@ def _answer(request: HttpRequest, now: SiteNow, watched: Sequence[int]) -> HttpR
     version = mark(body)
     response = HttpResponse(status=304)
     if request.GET.get("since") != version:
-        response = JsonResponse(
-            {"version": version, "at": f"{stamp(timezone.now())} {zones.abbreviation(timezone.now())}", **body}
-        )
+        response = JsonResponse({"version": version, "at": f"{stamp(timezone.now())} {zone(timezone.now())}", **body})
     response.headers["Cache-Control"] = "no-store"
     return response
 

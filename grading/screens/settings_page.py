@@ -6,11 +6,10 @@ from django.db.models import Count, F, Max, Q
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from grading.models import Agent, HiddenChecklist
+from grading.models import Agent
 from grading.reward.rewards import policy
 from grading.roles import OPERATOR, REVIEWER, VIEWER
 from grading.screens.about.view import version
-from grading.screens.desk.page import person
 from grading.screens.notices import view as notices
 
 LISTED = 6
@@ -28,7 +27,6 @@ def show(request: HttpRequest) -> TemplateResponse:
     context = {
         "title": "Settings",
         "policy": policy(),
-        "hidden": HiddenChecklist.objects.filter(user=person(request)).exists(),
         "roles": [{"name": name, "words": words, "people": people.get(name, 0)} for name, words in ROLES.items()],
         "agents": agents.order_by(F("seen").desc(nulls_last=True), "name")[:LISTED],
         "retention_days": settings.RETENTION_DAYS,

@@ -26,7 +26,6 @@ from grading.screens.categories import by_hand
 from grading.screens.categories import view as categories
 from grading.screens.context import SiteNow, page_context, site_now, site_of
 from grading.screens.costs import view as costs
-from grading.screens.dashboard import checklist
 from grading.screens.dashboard import view as dashboard
 from grading.screens.desk import actions as desk
 from grading.screens.history import undo
@@ -49,7 +48,6 @@ from grading.screens.sessions import view as sessions
 from grading.screens.signin import inviting
 from grading.screens.signin.view import SignInView
 from grading.screens.story import view as story
-from grading.screens.zone import view as zone
 
 View = Callable[..., HttpResponseBase]
 
@@ -124,8 +122,8 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("history.csv", "history_csv", audit.export_csv, VIEW),
     ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
     ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
-    ("views/", "views", saved_views.show, KEEP),
-    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
+    ("views/", "views", saved_views.save, KEEP),
+    ("views/<int:pk>/", "view", saved_views.change, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("imports/", "imports", imports.show, "grading.view_logimport"),
     ("imports/<int:pk>/", "import", imports.detail, "grading.view_logimport"),
@@ -137,9 +135,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/invite/", "invite", inviting.invite, OPERATE),
-    ("checklist/hide/", "checklist_hide", checklist.hide, "grading.add_apitoken"),
     ("settings/judge/", "judge_key", judge_key.show, OPERATE),
-    ("settings/zone/", "zone", zone.show, VIEW),
     ("settings/about/", "about", about.show, VIEW),
     ("settings/about/<slug:name>/", "document", about.document, VIEW),
     ("settings/notices/", "notices", notices.show, VIEW),

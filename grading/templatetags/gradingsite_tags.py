@@ -12,7 +12,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
-from grading import monitoring, zones
+from grading import monitoring
 from grading.models import Session
 from grading.monitoring import RULES
 from grading.redaction import redact
@@ -172,17 +172,17 @@ def moment_short(at: dt.datetime | None) -> str:
     """12:04 today, else 31 Mar: for a narrow column."""
     if at is None:
         return DASH
-    local = zones.local(at)
-    return f"{local:%H:%M}" if local.date() == zones.today() else f"{local:%-d %b}"
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else f"{local:%-d %b}"
 
 
 @register.filter
 def stamp(moment: dt.datetime | None) -> str:
-    """31 Mar, 09:47 in the reader's zone; the year only where it isn't this one."""
+    """31 Mar, 09:47; the year only where it isn't this one."""
     if moment is None:
         return DASH
-    local = zones.local(moment)
-    return f"{local:%-d %b, %H:%M}" if local.year == zones.today().year else f"{local:%-d %b %Y, %H:%M}"
+    local = timezone.localtime(moment)
+    return f"{local:%-d %b, %H:%M}" if local.year == timezone.localdate().year else f"{local:%-d %b %Y, %H:%M}"
 
 
 @register.filter
@@ -190,26 +190,26 @@ def moment(at: dt.datetime | None) -> str:
     """12:04 today, else 31 Mar, 12:04."""
     if at is None:
         return DASH
-    local = zones.local(at)
-    return f"{local:%H:%M}" if local.date() == zones.today() else stamp(at)
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else stamp(at)
 
 
 @register.filter
 def clock(at: dt.datetime | None) -> str:
     """12:04:30, for what is seconds away."""
-    return DASH if at is None else f"{zones.local(at):%H:%M:%S}"
+    return DASH if at is None else f"{timezone.localtime(at):%H:%M:%S}"
 
 
 @register.filter
 def zone(at: dt.datetime | None) -> str:
-    """The zone of the reader at that time, as it is called: UTC, CEST."""
-    return "" if at is None else zones.abbreviation(at)
+    """The abbreviation of the site's zone at that time: UTC, CEST."""
+    return "" if at is None else f"{timezone.localtime(at):%Z}"
 
 
 @register.filter
 def wall(at: dt.datetime | None) -> str:
-    """2026-03-31T09:47 on the reader's clock, for a field that holds a moment."""
-    return "" if at is None else f"{zones.local(at):%Y-%m-%dT%H:%M}"
+    """2026-03-31T09:47, for a field that holds a moment."""
+    return "" if at is None else f"{timezone.localtime(at):%Y-%m-%dT%H:%M}"
 
 
 @register.filter

@@ -63,7 +63,7 @@ def site(live_site, settings):
 def page(chromium, live_site, site):
     """A superuser's page: with every link and button."""
     owner = User.objects.create_superuser("root")
-    site.rows["view"] = SavedView.objects.create(owner=owner, page="sessions", name="Final ones", query="state=final")
+    SavedView.objects.create(owner=owner, page="sessions", name="Final ones", query="state=final")
     context = signed_in(chromium, live_site, owner, viewport=DESK, reduced_motion="reduce")
     yield context.new_page()
     context.close()
@@ -81,6 +81,7 @@ def pages(site) -> dict[str, str]:
         **{name: session.get_absolute_url() for name, session in states.items()},
         "a session's transcript": transcript,
         "an empty queue": EMPTY_QUEUE,
+        "a saved view": "/sessions/?state=final",
     }
 
 

@@ -132,7 +132,8 @@ def test_module_is_named_with_each_place():
 
 @pytest.mark.pure
 def test_caches_of_no_rows_are_not_counted():
-    assert house.code_places({"grading/zones.py": "@cache\ndef names(): pass"})["structure.process_caches"] == []
+    module = {"grading/screens/glossary.py": "@cache\ndef terms(): pass"}
+    assert house.code_places(module)["structure.process_caches"] == []
 
 
 @pytest.mark.pure

@@ -26,13 +26,10 @@ def test_it_says_the_version_and_what_is_new_in_it(vera):
     html = flat(vera.get(PAGE))
     assert f"gradingsite {project['version']}" in html
     assert f"version {project['version']}" in flat(vera.get("/settings/"))
-    newest = about.releases()[0]
-    assert newest.heading.startswith(project["version"])
-    assert set(newest.parts) >= {"Sessions", "Operation", "Pages"}
-    lines = (site_settings.BASE_DIR / "CHANGELOG.md").read_text().splitlines()
-    assert sum(map(len, newest.parts.values())) <= sum(line.startswith("- ") for line in lines)
-    for part in newest.parts:
-        assert part in html
+    assert f'<pre class="code">{project["version"]}' in html
+    lines = about.news().splitlines()
+    assert lines[1:] == (site_settings.BASE_DIR / "CHANGELOG.md").read_text().splitlines()[3 : 2 + len(lines)]
+    assert lines[-1].startswith("- ")
 
 
 def test_it_says_what_it_runs_on(vera):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.models import ApiToken, HiddenChecklist, JudgeKey
+from grading.models import ApiToken, JudgeKey
 from grading.vocabulary import Source
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
@@ -86,20 +86,14 @@ def test_once_all_is_done_it_is_gone(site, olga, settings):
     assert olga.get("/").context["checklist"] is None
 
 
-def test_it_is_put_away_and_taken_out_by_each_person_for_themselves(site, olga, client):
-    olga.post("/checklist/hide/")
-    assert steps(olga) == {}
-    assert "Show the first steps" in flat(olga.get("/settings/"))
-    client.force_login(site.person("otto", "operator"))
-    assert steps(client)
-    assert "Show the first steps" not in flat(client.get("/settings/"))
-    client.force_login(HiddenChecklist.objects.get().user)
-    client.post("/checklist/hide/", {"show": "yes"})
-    assert steps(client)
+def test_steps_that_are_done_are_folded(site, olga):
+    own(site)
+    done = sum(steps(olga).values())
+    html = flat(olga.get("/"))
+    assert (done, html.count("<details open>")) == (2, len(steps(olga)) - done)
 
 
 def test_who_cannot_do_them_sees_none(site, client):
     for role in ("viewer", "reviewer"):
         client.force_login(site.person(role, role))
         assert steps(client) == {}
-        assert client.post("/checklist/hide/").status_code == 403

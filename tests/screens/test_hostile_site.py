@@ -36,14 +36,14 @@ def hostile(django_db_setup, django_db_blocker) -> Iterator[tuple[World, set[str
         site, tame = poisoned.make()
         owner = User.objects.create_superuser("root", password="correct horse battery")
         with poisoned.poisoning():
-            site.rows["view"] = SavedView.objects.create(owner=owner, page="sessions")
+            SavedView.objects.create(owner=owner, page="sessions")
         yield site, tame
 
 
 @pytest.fixture
 def owner(hostile) -> Client:
     client = Client()
-    client.force_login(hostile[0]["view"].owner)
+    client.force_login(User.objects.get(username="root"))
     return client
 
 

@@ -5,18 +5,21 @@ import socket
 
 import pytest
 from django.core import serializers
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from grading.models import Alarm, AuditEvent, Notice, NoticeChannel
-from grading.models.notices import Encryption, Mail, MailServer, Webhook
+from grading.models.notices import PURPOSE, Mail, Webhook
 from grading.monitoring import notices
 from grading.monitoring.alarms import keep
 from grading.monitoring.notices import guarded
 from grading.monitoring.operation import notices_fail
 from grading.monitoring.rule import Finding, Rule
-from tests.casts.notice import MailServer as Postbox
-from tests.casts.notice import WebServer, serving
+from gradingsite.sealing import seal, unseal
+from tests.casts.notice import MailServer, WebServer, serving
 from tests.casts.page import flat
+from tests.databases import database
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +44,8 @@ def web(settings):
 def post(settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.NOTIFY_TIMEOUT = 2
-    with serving(Postbox()) as server:
+    with serving(MailServer()) as server:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address
         yield server
 
 
@@ -55,13 +59,9 @@ def add_webhook(olga, url, **fields):
     return olga.post(ADD, {"kind": "webhook", "name": "on call", "url": url, **fields}, follow=True)
 
 
-def add_mail(olga, server, **fields):
-    host, port = server.server_address if server else ("", "")
-    said = {
-        "kind": "email", "name": "team", "addresses": "ops@example.test, rita@example.test", "host": host, "port": port,
-        "encryption": "none",
-    }  # fmt: skip
-    return olga.post(ADD, {**said, **fields}, follow=True)
+def add_mail(olga, **fields):
+    fields = {"kind": "email", "name": "team", "addresses": "ops@example.test, rita@example.test", **fields}
+    return olga.post(ADD, fields, follow=True)
 
 
 def change(olga, **fields):
@@ -248,8 +248,8 @@ def test_no_redirect_of_a_typed_webhook_is_followed(olga, web):
 # --- e-mail ----------------------------------------------------------------------------------------------------------
 
 
-def test_people_are_mailed_by_the_server_that_was_typed(olga, post):
-    saved, tested = told(add_mail(olga, post, sender="grades@example.test", then="test"))
+def test_people_are_mailed_by_the_sites_server(olga, post):
+    saved, tested = told(add_mail(olga, sender="grades@example.test", then="test"))
     assert saved == ("success", "Saved the e-mail “team”: 2 addresses, by 127.0.0.1.")
     assert tested == ("success", "The test by e-mail “team” was sent.")
     assert post.recipients == ["ops@example.test", "rita@example.test"]
@@ -258,40 +258,61 @@ def test_people_are_mailed_by_the_server_that_was_typed(olga, post):
 
 def test_what_a_mail_server_refuses_is_said_in_its_words(olga, post):
     post.answers = {"RCPT": "550 no such user"}
-    (_saved, (_level, words)) = told(add_mail(olga, post, then="test"))
+    (_saved, (_level, words)) = told(add_mail(olga, then="test"))
     assert "was refused" in words
     assert "550 no such user" in words
 
 
-@pytest.mark.parametrize("field", ["host", "port", "user", "encryption"])
-def test_a_password_goes_to_no_other_server_than_it_was_typed_for(olga, field):
-    kept = {"host": "smtp.example.test", "port": "587", "encryption": "starttls", "user": "ops"}
-    add_mail(olga, None, **kept, password=PASSWORD)
-    row = NoticeChannel.objects.get()
-    server = MailServer(
-        host="smtp.example.test", port=587, encryption=Encryption.STARTTLS, user="ops", password=PASSWORD
-    )
-    assert row.unseal() == Mail(addresses=("ops@example.test", "rita@example.test"), server=server)
-    assert PASSWORD not in serializers.serialize("json", [row]) + flat(olga.get(f"{PAGE}{row.pk}/"))
-    ((_level, words),) = told(change(olga, **kept, addresses="ops@example.test"))
-    assert "removed" not in words
-    assert NoticeChannel.objects.get().unseal().server == server
-    other = {"host": "smtp.evil.test", "port": "588", "encryption": "tls", "user": "eve"}[field]
-    ((_level, words),) = told(change(olga, addresses="ops@example.test", **{**kept, field: other}))
-    assert "The stored password was removed: it was typed for another server." in words
-    assert NoticeChannel.objects.get().unseal().server.password == ""
+def test_form_says_that_no_mail_server_is_configured(olga, post, settings):
+    add_mail(olga)
+    for path in (f"{PAGE}{NoticeChannel.objects.get().pk}/", f"{ADD}?kind=email"):
+        settings.MAIL_WORKS = True
+        assert "Sent by 127.0.0.1, the mail server in" in flat(olga.get(path))
+        assert "No mail server is configured" not in flat(olga.get(PAGE))
+        settings.MAIL_WORKS = False
+        assert 'No mail server is configured. Set <code class="mono">EMAIL_HOST</code>' in flat(olga.get(path))
+        assert "No mail server is configured: set EMAIL_HOST." in flat(olga.get(PAGE))
 
 
-def test_a_password_is_not_sent_without_encryption(olga):
-    html = flat(add_mail(olga, None, host="smtp.example.test", port="25", password=PASSWORD))
-    assert "A password is sent to no server without encryption" in html
-    assert PASSWORD not in html
-    assert not NoticeChannel.objects.exists()
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_upgrade_removes_mail_servers_of_channels_and_says_so_in_history(tmp_path):
+    """Addresses stay. A channel that was encrypted with another secret stays as it is."""
+    server = {"host": "smtp.example.test", "port": 587, "user": "ops", "password": PASSWORD, "encryption": "starttls"}
+    mail = {"kind": "email", "addresses": ["ops@example.test"], "sender": ""}
+    with database("channels", tmp_path):
+        executor = MigrationExecutor(connection)
+        others = [node for node in executor.loader.graph.leaf_nodes() if node[0] != "grading"]
+        old = executor.migrate([("grading", "0071_delete_person_zones"), *others]).apps
+        rows = old.get_model("grading", "NoticeChannel").objects
+        for name, target in (("own server", {**mail, "server": server}), ("site's server", {**mail, "server": None})):
+            rows.create(kind="email", name=name, sealed=seal(json.dumps(target), purpose=PURPOSE))
+        webhook = {"kind": "webhook", "url": "https://hooks.example/x", "secret": SECRET}
+        rows.create(kind="webhook", name="on call", sealed=seal(json.dumps(webhook), purpose=PURPOSE))
+        rows.create(kind="email", name="unreadable", sealed="gAAAA")
+        rows.create(kind="email", name="removed", state="removed")
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
+        channels = {row.name: row for row in NoticeChannel.objects.all()}
+        events = list(AuditEvent.objects.values_list("kind", "what", "detail"))
+    for name in ("own server", "site's server"):
+        assert channels[name].unseal() == Mail(addresses=("ops@example.test",))
+        assert "server" not in json.loads(unseal(channels[name].sealed, purpose=PURPOSE))
+    assert channels["on call"].unseal() == Webhook(url="https://hooks.example/x", secret=SECRET)
+    assert channels["unreadable"].sealed == "gAAAA"
+    assert events == [
+        (
+            "token",
+            "removed the mail server of the e-mail “own server”",
+            "It was smtp.example.test. Since this upgrade EMAIL_HOST sets the mail server for all channels.",
+        )
+    ]
 
 
-def test_wrong_addresses_are_named_and_not_kept(olga, post):
-    assert "“not-an-address” is none" in flat(add_mail(olga, post, addresses="ops@example.test not-an-address"))
-    assert "Type at least one e-mail address." in flat(add_mail(olga, post, addresses=" "))
+def test_wrong_addresses_are_named_and_not_kept(olga):
+    assert "“not-an-address” is none" in flat(add_mail(olga, addresses="ops@example.test not-an-address"))
+    assert "Type at least one e-mail address." in flat(add_mail(olga, addresses=" "))
     assert not NoticeChannel.objects.exists()
 
 
@@ -300,9 +321,8 @@ def test_wrong_addresses_are_named_and_not_kept(olga, post):
 
 def test_what_the_environment_names_too_is_told_once_and_by_it(olga, web, post, settings):
     add_webhook(olga, web.url, secret=SECRET)
-    add_mail(olga, post, addresses="Ops@example.test")
+    add_mail(olga, addresses="Ops@example.test")
     settings.NOTIFY_WEBHOOK, settings.NOTIFY_EMAIL = web.url, ["ops@example.test"]
-    settings.EMAIL_HOST, settings.EMAIL_PORT = post.server_address
     html = flat(olga.get(PAGE))
     assert 'from the environment: <code class="mono">NOTIFY_WEBHOOK</code>' in html
     assert "NOTIFY_WEBHOOK names the same, and wins" in html
@@ -311,18 +331,6 @@ def test_what_the_environment_names_too_is_told_once_and_by_it(olga, web, post, 
     assert notices.send_due() == 2
     assert (len(web.posts), len(post.messages)) == (1, 1)
     assert "X-Gradingsite-Signature" not in web.posts[0][1]
-
-
-def test_the_mail_server_of_the_environment_wins(olga, post, settings):
-    add_mail(olga, None, host="smtp.example.test", port="587", encryption="starttls", user="ops", password=PASSWORD)
-    settings.MAIL_WORKS = True
-    settings.EMAIL_HOST, settings.EMAIL_PORT = post.server_address
-    row = NoticeChannel.objects.get()
-    assert "the mail server of the environment" in flat(olga.get(f"{PAGE}{row.pk}/"))
-    do(olga, "test")
-    assert len(post.messages) == 1
-    change(olga, addresses="ops@example.test")
-    assert NoticeChannel.objects.get().unseal().server.password == PASSWORD
 
 
 def test_a_channel_sealed_with_another_secret_says_so_and_can_be_typed_again(site, olga, web, settings):

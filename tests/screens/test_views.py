@@ -64,7 +64,6 @@ def test_a_shared_view_is_everybodys_to_use_and_its_owners_to_change(site, viewe
     assert "Shared by others" in html
     assert "Mine" in html
     assert "Private" not in html
-    assert client.get(f"/views/{view.pk}/").status_code == 404
     assert client.post(f"/views/{view.pk}/", {"delete": "yes"}).status_code == 404
     assert client.post(f"/views/{view.pk}/", {"name": "Taken"}).status_code == 404
     with pytest.raises(views.ViewError, match="vera's"):
@@ -77,18 +76,34 @@ def test_a_view_is_renamed_shared_and_kept_to_oneself_again(viewer):
     address = f"/views/{SavedView.objects.get().pk}/"
     viewer.post(address, {"name": "  Code,   final ", "shared": "yes"})
     assert (SavedView.objects.get().name, SavedView.objects.get().shared) == ("Code, final", True)
-    viewer.post(address, {"name": "Code, final"})
+    response = viewer.post(address, {"name": "Code, final"})
     assert not SavedView.objects.get().shared
-    assert "Code, final" in page(viewer, "/views/")
+    assert "View: Code, final" in page(viewer, response.url)
 
 
-def test_deleting_asks_first(viewer):
+def test_menu_changes_the_view_that_is_open_if_it_is_ones_own(site, viewer, client):
+    save(viewer, shared="yes")
+    form = f'action="/views/{SavedView.objects.get().pk}/"'
+    assert form in page(viewer, "/sessions/?category=code&state=final")
+    assert form not in page(viewer, "/sessions/")
+    client.force_login(site.person("rita", "reviewer"))
+    assert form not in page(client, "/sessions/?category=code&state=final")
+
+
+def test_queue_changes_the_view_that_is_open_if_it_is_ones_own(site, client):
+    site.session().in_queue()
+    client.force_login(site.person("rita", "reviewer"))
+    save(client, page="review", query="agent=bob")
+    form = f'action="/views/{SavedView.objects.get(name="Mine").pk}/"'
+    assert form in page(client, "/review/?agent=bob")
+    assert form not in page(client, "/review/")
+
+
+def test_filters_of_a_deleted_view_stay_set(viewer):
     save(viewer)
-    address = f"/views/{SavedView.objects.get().pk}/"
-    assert "Delete “Mine”?" in page(viewer, f"{address}?delete")
-    assert SavedView.objects.exists()
-    html = flat(viewer.post(address, {"delete": "yes"}, follow=True))
+    html = flat(viewer.post(f"/views/{SavedView.objects.get().pk}/", {"delete": "yes"}, follow=True))
     assert "“Mine” is deleted." in html
+    assert "Save these filters as" in html
     assert not SavedView.objects.exists()
 
 
@@ -117,7 +132,7 @@ def test_a_name_may_stand_once_on_each_list(vera):
 def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
     views.save(vera, FilteredList.SESSIONS, "Taken", "category=news")
     save(viewer)
-    html = flat(viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}))
+    html = flat(viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}, follow=True))
     assert "choose another name" in html
     assert SavedView.objects.filter(name="Mine").exists()
 
@@ -140,5 +155,5 @@ def test_a_view_leads_nowhere_but_to_its_list(viewer):
 
 def test_a_name_is_text(viewer):
     save(viewer, name="<script>alert(1)</script>")
-    for address in ("/sessions/", "/views/", f"/views/{SavedView.objects.get().pk}/"):
+    for address in ("/sessions/", f"/sessions/?{SavedView.objects.get().query}"):
         assert "<script>alert(1)" not in page(viewer, address)

@@ -64,8 +64,7 @@ def described(target: Target) -> str:
     """Where it leads, in words that give nothing away: the host of a webhook, the number of addresses."""
     if isinstance(target, Webhook):
         return f"{webhook.host(target.url)}, {'signed' if target.secret else 'not signed'}"
-    server = target.server.host if target.server and not settings.MAIL_WORKS else settings.EMAIL_HOST
-    return f"{len(target.addresses)} address{'es' * (len(target.addresses) != 1)}, by {server}"
+    return f"{len(target.addresses)} address{'es' * (len(target.addresses) != 1)}, by {settings.EMAIL_HOST}"
 
 
 def of_environment(kind: Channel) -> Target | None:

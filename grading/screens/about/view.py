@@ -37,14 +37,6 @@ DOCUMENTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A version as the changelog has it: its heading, and its lines under their headings."""
-
-    heading: str
-    parts: dict[str, list[str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
     """Whether code and database are of one version: migrations that one of them has and the other lacks."""
 
@@ -67,7 +59,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "About",
         "version": version(),
         "commit": commit(),
-        "release": releases()[0],
+        "news": news(),
         "upgrade": upgrade,
         "database": database(),
         "python": platform.python_version(),
@@ -104,19 +96,9 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-@cache
-def releases() -> tuple[Release, ...]:
-    """What the changelog says, the newest version first."""
-    found: list[Release] = []
-    part = ""
-    for line in (settings.BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            found.append(Release(heading=line.removeprefix("## "), parts={}))
-        elif line.startswith("- ") and found:
-            found[-1].parts.setdefault(part, []).append(line.removeprefix("- ").replace("`", ""))
-        elif line.strip():
-            part = line.strip()
-    return tuple(found)
+def news() -> str:
+    """The changelog's section about the newest version."""
+    return (settings.BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].strip()
 
 
 @cache

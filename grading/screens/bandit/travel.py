@@ -16,7 +16,6 @@ from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion
 from bandit.reading import BanditReading, EffectivePolicy, effective_policy
 from bandit.selection import Outlook
-from grading import zones
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts
@@ -54,7 +53,7 @@ class Moments:
         then = midnight(self.day + DAY)
         if not self.is_past or then > self.now or self.known_by == then:
             return ""
-        return f"?at={self.day}&known={zones.local(then):%Y-%m-%dT%H:%M}"
+        return f"?at={self.day}&known={timezone.localtime(then):%Y-%m-%dT%H:%M}"
 
     @property
     def in_hindsight(self) -> str:
@@ -182,7 +181,7 @@ def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
             expected = "expected one like 2026-03-31T19:40, or nothing for now"
             raise QueryRefused(f"{shown(text)} is not a time; {expected}.") from None
         _refuse_early(known, text)
-        known = known if timezone.is_aware(known) else timezone.make_aware(known, zones.current())
+        known = known if timezone.is_aware(known) else timezone.make_aware(known)
     if day is not None and day > today:
         raise QueryRefused(f"{day:%-d %B %Y} is in the future; expected a day up to today.")
     if known is not None and known > now:

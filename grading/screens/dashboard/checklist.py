@@ -1,5 +1,5 @@
-"""The first steps, on the dashboard until they are done or hidden. Whether one is done follows from the data alone, so
-that it makes no difference how or by whom it was done.
+"""The first steps, on the dashboard until all are done. Whether one is done follows from the data alone, so that it
+makes no difference how or by whom it was done.
 
 A step is a function that says how things stand.
 """
@@ -8,18 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
 from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.judging import judges
-from grading.models import ApiToken, HiddenChecklist, JudgeKey, JudgeKeyTest, Session
+from grading.models import ApiToken, JudgeKey, JudgeKeyTest, Session
 from grading.models.judge_keys import HINT_LENGTH
 from grading.models.sessions import observation_of
-from grading.screens.desk.page import person
 from grading.screens.judge_key.view import TEST_WORDS
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd, stamp
@@ -78,8 +74,8 @@ class SamplesTried:
 
 
 def checklist(user: User) -> Checklist | None:
-    """The steps as they stand; None once all are done, or for whom they are not or who has hidden them."""
-    if not user.has_perm("grading.add_apitoken") or HiddenChecklist.objects.filter(user=user).exists():
+    """The steps as they stand; None once all are done, and for those who can't do them."""
+    if not user.has_perm("grading.add_apitoken"):
         return None
     graded = graded_by_people(50)
     tried = SamplesTried() if graded else samples_tried()
@@ -93,16 +89,6 @@ def checklist(user: User) -> Checklist | None:
         )
     )
     return found if found.now else None
-
-
-@require_POST
-def hide(request: HttpRequest) -> HttpResponse:
-    """Put the steps away for whoever asks, or take them out again."""
-    if request.POST.get("show"):
-        HiddenChecklist.objects.filter(user=person(request)).delete()
-    else:
-        HiddenChecklist.objects.get_or_create(user=person(request))
-    return redirect("admin:index")
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------

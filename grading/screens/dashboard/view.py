@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit.models import Selection
-from grading import monitoring, review, zones
+from grading import monitoring, review
 from grading.days import start_of_day
 from grading.judging import earlier
 from grading.judging.outlook import costs
@@ -106,7 +106,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
     if (at := view.forecast.at) is not None and view.waiting:
         # The hour alone within a day: nobody mixes that up.
         is_near = at - timezone.now() < dt.timedelta(days=1)
-        drained.append(f"none left at about {f'{zones.local(at):%H:%M}' if is_near else moment(at)}")
+        drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
     return {
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),

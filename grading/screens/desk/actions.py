@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from grading import review, zones
+from grading import review
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
 from grading.plain import plain_text
@@ -112,7 +113,7 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
     if claim and review.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
         until = item.claimed_until
-        return JsonResponse({"until": "" if until is None else f"{zones.local(until):%H:%M}"})
+        return JsonResponse({"until": "" if until is None else f"{timezone.localtime(until):%H:%M}"})
     item.refresh_from_db()
     return JsonResponse({"said": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
 

@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
-from grading import review, zones
+from grading import review
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.models.sessions import Whose
@@ -152,7 +152,7 @@ def taken_by(item: ReviewItem, user: User) -> str:
     """Why `user` can't have the item, in words."""
     other = rail.holder(item, user)
     if other and item.claimed_until is not None:
-        return f"{other} has it until {zones.local(item.claimed_until):%H:%M}."
+        return f"{other} has it until {timezone.localtime(item.claimed_until):%H:%M}."
     if item.assigned_to is not None and item.assigned_to != user:
         return f"It is assigned to {item.assigned_to.get_username()}."
     return "It could not be taken just now; reload in a moment."

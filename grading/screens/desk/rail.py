@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from grading import review
-from grading.models import ReviewItem, Session
+from grading.models import ReviewItem, SavedView, Session
 from grading.models.review import FilteredList, Place, QueueEntry
 from grading.review import seen, views
 from grading.review.impact import SHRINK, Corrections, Stratum, corrections
@@ -65,6 +65,8 @@ class Rail:
     rows: tuple[QueueRow, ...]
     total: int
     options: tuple[tuple[str, tuple[Option, ...]], ...]
+    # The reviewer's own saved view that is chosen.
+    own_view: SavedView | None
 
     @property
     def is_named(self) -> bool:
@@ -140,6 +142,7 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
         rows=tuple(rows),
         total=queued.all,
         options=tuple(options),
+        own_view=next((view for view in saved if view.owner_id == reviewer.pk and view.query == filters.query), None),
     )
 
 

@@ -8,7 +8,6 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
-from grading import zones
 from grading.models import ReviewAnswer, Session
 from grading.models.review import Answer, FilteredList
 from grading.review import audit, exported
@@ -57,7 +56,6 @@ class HistoryFilterForm(forms.Form):
             sessions=tuple(named[:MATCHES]) if given.get("session") else None,
             bulk=given.get("bulk", ""),
             since=given.get("since"),
-            zone=zones.current(),
             until=given.get("until"),
             with_access=person.has_perm("grading.view_auditevent"),
         )

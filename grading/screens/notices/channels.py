@@ -19,9 +19,7 @@ from grading.models.audit import AuditKind
 from grading.models.notices import (
     Channel,
     ChannelState,
-    Encryption,
     Mail,
-    MailServer,
     Target,
     Unusable,
     Webhook,
@@ -32,13 +30,8 @@ from grading.screens.desk.page import person
 from grading.screens.notices import view as notices
 
 LONGEST, MOST_ADDRESSES = 1000, 50
-ENCRYPTIONS = [
-    (Encryption.STARTTLS.value, "STARTTLS (usually port 587)"),
-    (Encryption.TLS.value, "TLS from the start (usually port 465)"),
-    (Encryption.NONE.value, "none (a server on this machine)"),
-]
 # What is typed in these is sealed, and shown to nobody again.
-SECRETS = ("url", "secret", "password")
+SECRETS = ("url", "secret")
 
 
 class ChannelForm(forms.Form):
@@ -107,26 +100,11 @@ class MailForm(ChannelForm):
         widget=forms.Textarea,
         error_messages={"required": "Type at least one e-mail address."},
     )
-    host = forms.CharField(max_length=253, required=False, label="Mail server")
-    port = forms.IntegerField(min_value=1, max_value=65_535, required=False, label="Port")
-    encryption = forms.ChoiceField(choices=ENCRYPTIONS, required=False, label="Encryption")
-    user = forms.CharField(max_length=254, required=False, label="User name")
-    password = forms.CharField(
-        max_length=LONGEST, required=False, strip=False, label="Password", widget=forms.PasswordInput
-    )
     sender = forms.EmailField(max_length=254, required=False, label="Sender")
 
     def initial_values(self) -> dict[str, object]:
         current = self.current if isinstance(self.current, Mail) else Mail(addresses=())
-        server = current.server or MailServer(host="", port=587, encryption=Encryption.STARTTLS)
-        return {
-            "addresses": "\n".join(current.addresses),
-            "sender": current.sender,
-            "host": server.host,
-            "port": server.port,
-            "encryption": server.encryption.value,
-            "user": server.user,
-        }
+        return {"addresses": "\n".join(current.addresses), "sender": current.sender}
 
     def clean_addresses(self) -> tuple[str, ...]:
         addresses = tuple(dict.fromkeys(self.cleaned_data["addresses"].replace(",", " ").replace(";", " ").split()))
@@ -139,40 +117,8 @@ class MailForm(ChannelForm):
             raise ValidationError(f"Expected {MOST_ADDRESSES} addresses at most; {len(addresses)} came. Use a list’s.")
         return addresses
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if settings.MAIL_WORKS or self.errors:
-            return cleaned
-        if not cleaned["host"] or not cleaned["port"] or any(letter.isspace() for letter in cleaned["host"]):
-            self.add_error("host", "Expected the name of a mail server, such as smtp.example.org, and its port.")
-        elif self._server().password and cleaned["encryption"] == Encryption.NONE:
-            self.add_error("encryption", "A password is sent to no server without encryption: anybody could read it.")
-        return cleaned
-
     def target(self) -> Mail:
-        server = self._current_server() if settings.MAIL_WORKS else self._server()
-        return Mail(addresses=self.cleaned_data["addresses"], server=server, sender=self.cleaned_data["sender"])
-
-    def lost(self) -> str:
-        current = self._current_server()
-        was_lost = current and current.password and not settings.MAIL_WORKS and not self._server().password
-        return "The stored password was removed: it was typed for another server." if was_lost else ""
-
-    def _server(self) -> MailServer:
-        cleaned, current = self.cleaned_data, self._current_server()
-        typed = MailServer(
-            host=cleaned["host"].lower(),
-            port=cleaned["port"],
-            user=cleaned["user"],
-            password=cleaned["password"],
-            encryption=Encryption(cleaned["encryption"] or Encryption.NONE),
-        )
-        if not typed.password and current is not None and current.is_same_place(typed):
-            return current
-        return typed
-
-    def _current_server(self) -> MailServer | None:
-        return self.current.server if isinstance(self.current, Mail) else None
+        return Mail(addresses=self.cleaned_data["addresses"], sender=self.cleaned_data["sender"])
 
 
 FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel.EMAIL: MailForm}
@@ -244,7 +190,7 @@ def _page(request: HttpRequest, form: ChannelForm, *, kind: Channel, title: str,
         "form": form,
         "kind": kind.value,
         "row": None,
-        "fixed_server": settings.EMAIL_HOST if settings.MAIL_WORKS else "",
+        "mail_server": settings.EMAIL_HOST if settings.MAIL_WORKS else "",
         "default_sender": settings.DEFAULT_FROM_EMAIL,
         **more,
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -70,6 +71,8 @@ def _line(place: Place, last: Notice | None) -> ChannelLine:
         quiet = "Paused: what happens meanwhile is not sent later."
     elif row is not None and not quiet and channels.overridden(row):
         quiet = f"{channels.VARIABLES[place.kind]} names the same, and wins: nobody is told twice."
+    elif not quiet and place.kind is Channel.EMAIL and not settings.MAIL_WORKS:
+        quiet = "No mail server is configured: set EMAIL_HOST."
     return ChannelLine(place=place, where=where, quiet=quiet, last=last)
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import Count, Q, Sum
+from django.utils import timezone
 
 from bandit.models import Bucket
-from grading import zones
 from grading.judging.allowance.quota import PROBED
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import JudgeStanding
@@ -47,8 +47,8 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
     if quota.is_untested:
         since = "" if quota.pk else since
     elif quota.pk is not None:
-        at = zones.local(quota.changed_at)
-        day = "" if at.date() == zones.local(now).date() else f"{at:%-d %b, }"
+        at = timezone.localtime(quota.changed_at)
+        day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
         since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
         if quota.state in PROBED and quota.until is not None and quota.until > now:
             comes = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"

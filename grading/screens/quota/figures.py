@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from grading import zones
 from grading.days import start_of_day
 from grading.judging.core.forecast import ForecastEnding
 from grading.judging.outlook import attempts, costs, outages
@@ -86,8 +85,8 @@ def sentence(outlook: QueueOutlook) -> str:
 
 
 def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
-    past = [(zones.local(at), waiting) for at, waiting in outlook.past]
-    future = [(zones.local(at), waiting) for at, waiting in outlook.forecast.curve]
+    past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
+    future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
     notes = [charts.Note(at=now, waiting=outlook.waiting, words=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
@@ -95,7 +94,7 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
         label = f"{forecast.opening:,.0f} when judging goes on"
         notes.append(charts.Note(at=at, waiting=forecast.opening, words=label))
     if forecast.at is not None:
-        at = zones.local(forecast.at)
+        at = timezone.localtime(forecast.at)
         notes.append(charts.Note(at=at, waiting=0, words=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))
     size = charts.SMALL_BACKLOG if small else charts.BACKLOG
@@ -198,7 +197,7 @@ def timeline(
 
 
 def spell_words(spell: Spell) -> str:
-    return f"overloaded, {stamp(spell.since)}–{zones.local(spell.until):%H:%M}, {spell.calls} calls"
+    return f"overloaded, {stamp(spell.since)}–{timezone.localtime(spell.until):%H:%M}, {spell.calls} calls"
 
 
 def listed(periods: list[Period]) -> list[dict[str, Any]]:

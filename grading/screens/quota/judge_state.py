@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils import timezone
 
-from grading import monitoring, zones
+from grading import monitoring
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, JudgeKey, Quota, Session
@@ -25,21 +25,13 @@ SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and 
 class JudgeState:
     """The pill in the top bar: its words, whether it is trouble, whether verdicts come in. `calls`: whether the site
     asks the judge as sessions come in.
-
-    `ends` is until when, for the words: one state is shown to people in several zones.
     """
 
-    label: str
-    ends: dt.datetime | None = None
-    tail: str = ""
+    words: str
     title: str = ""
     trouble: bool = False
     open: bool = False
     calls: bool = False
-
-    @property
-    def words(self) -> str:
-        return f"{self.label}{until(self.ends)}{self.tail}"
 
     @property
     def look(self) -> str:
@@ -78,20 +70,20 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The judge in a few words, from the first judge's quota row; None where there is no judge."""
     if quota is None:
-        return JudgeState(label="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(words="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.is_untested:
-        return JudgeState(label=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
+        return JudgeState(words=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
         return JudgeState(
-            label=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
+            words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(label=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
+        return JudgeState(words=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
     label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.words}"
-    ends = quota.until if quota.state == QuotaState.EXHAUSTED else None
-    return JudgeState(label=label, ends=ends, tail=simulated, title=why, trouble=True)
+    ends = until(quota.until) if quota.state == QuotaState.EXHAUSTED else ""
+    return JudgeState(words=f"{label}{ends}{simulated}", title=why, trouble=True)
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
@@ -99,19 +91,19 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
     of either. `stopped`: what of the site does not work.
     """
     if stopped:
-        return JudgeState(label=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
+        return JudgeState(words=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
     if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(label="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(words="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
     """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
     if quota is None:
         return "There is no judge yet"
-    at = f"{zones.local(quota.changed_at):%-d %b, %H:%M %Z}"
-    if zones.local(quota.changed_at).date() == zones.today():
-        at = f"{zones.local(quota.changed_at):%H:%M %Z}"
+    at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
+    if timezone.localdate(quota.changed_at) == timezone.localdate():
+        at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
     if quota.state == QuotaState.PAUSED:
         return f"The judge has been paused since {at}"
     if quota.state == QuotaState.MISCONFIGURED:
@@ -164,6 +156,6 @@ def until(moment: dt.datetime | None) -> str:
         return ""
     if moment <= timezone.now():
         return ", asking again"
-    local = zones.local(moment)
+    local = timezone.localtime(moment)
     near = abs(moment - timezone.now()) < dt.timedelta(days=1)
     return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from grading import zones
+from django.utils import timezone
+
 from grading.models import Session
 from grading.templatetags.gradingsite_tags import lead, rest
 from grading.vocabulary import Reason, Source
@@ -42,11 +43,11 @@ class SessionGroup:
 
 def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
     """Sessions as `listed` gives them, in their order; one group without a name where it isn't by time."""
-    today = zones.today()
+    today = timezone.localdate()
     if not by_week:
         return [_group("", "", sessions)] if sessions else []
     found = []
-    for monday, same in groupby(sessions, lambda each: _monday(zones.local(each.ended_at).date())):
+    for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
         ago = (_monday(today) - monday).days // 7
         days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
         named = NAMED.get(ago)

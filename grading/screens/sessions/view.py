@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from bandit.models import Arm
-from grading import zones
+from grading.days import midnight
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
@@ -117,7 +117,7 @@ class SessionFilterForm(forms.Form):
             elif name == "categorised":
                 condition = Q(category=None) if choice == "no" else Q(category__isnull=False)
             elif name in {"since", "until"}:
-                start = zones.midnight(choice if name == "since" else choice + dt.timedelta(days=1))
+                start = midnight(choice if name == "since" else choice + dt.timedelta(days=1))
                 condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start)
             else:
                 condition = Q(**{name: choice})
