@@ -284,7 +284,7 @@ def test_upgrade_removes_mail_servers_of_channels_and_says_so_in_history(tmp_pat
     with database("channels", tmp_path):
         executor = MigrationExecutor(connection)
         others = [node for node in executor.loader.graph.leaf_nodes() if node[0] != "grading"]
-        old = executor.migrate([("grading", "0071_delete_person_zones"), *others]).apps
+        old = executor.migrate([("grading", "0073_delete_person_zones"), *others]).apps
         rows = old.get_model("grading", "NoticeChannel").objects
         for name, target in (("own server", {**mail, "server": server}), ("site's server", {**mail, "server": None})):
             rows.create(kind="email", name=name, sealed=seal(json.dumps(target), purpose=PURPOSE))

@@ -96,7 +96,7 @@ def test_history_keeps_the_zones_that_people_had_chosen(tmp_path):
     with database("zones", tmp_path):
         executor = MigrationExecutor(connection)
         others = [node for node in executor.loader.graph.leaf_nodes() if node[0] != "grading"]
-        old = executor.migrate([("grading", "0070_delete_hidden_checklist"), *others]).apps
+        old = executor.migrate([("grading", "0072_delete_hidden_checklist"), *others]).apps
         vera = old.get_model("auth", "User").objects.create(username="vera")
         old.get_model("grading", "PersonZone").objects.create(user=vera, zone="Asia/Kolkata")
         executor = MigrationExecutor(connection)

@@ -4,6 +4,6 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0069_quota_state_labels")]
+    dependencies = [("grading", "0071_remove_rule_edits")]
 
     operations = [migrations.DeleteModel("HiddenChecklist")]

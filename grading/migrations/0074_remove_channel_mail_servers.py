@@ -35,6 +35,6 @@ def remove_servers(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0071_delete_person_zones")]
+    dependencies = [("grading", "0073_delete_person_zones")]
 
     operations = [migrations.RunPython(remove_servers, migrations.RunPython.noop, elidable=True)]

@@ -21,7 +21,7 @@ def record_zones(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0070_delete_hidden_checklist")]
+    dependencies = [("grading", "0072_delete_hidden_checklist")]
 
     operations = [
         migrations.RunPython(record_zones, migrations.RunPython.noop, elidable=True),
