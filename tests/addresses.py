@@ -237,7 +237,7 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"session": world["named"]},
         queries=("?session={named}", "", "?session=eve", "?state=yes&session={named}"),
     ),
-    "admin:feed": Address(opens=VIEWER, kind=DATA, away="403", queries=("", "?session=1&since=0")),
+    "admin:feed": Address(opens=VIEWER, kind=DATA, away="403", queries=("", "?session=1")),
     "admin:feed_top": Address(opens=VIEWER, kind=PART),
     "admin:runs": Address(opens=VIEWER),
     "admin:run": Address(opens=VIEWER, of="run"),
