@@ -122,12 +122,17 @@ SCREENS: dict[str, Address] = {
     "admin:session": Address(
         opens=VIEWER,
         of="session",
-        queries=("", "?event=101", "?tab=patch", "?tab=journal", "?tab=judge", "?tab=files"),
+        queries=(
+            "",
+            "?event={last_event}",
+            "?tab=transcript&page=2",
+            "?tab=transcript&q=%3Cscript&after=2",
+            "?tab=patch",
+            "?tab=journal",
+            "?tab=judge",
+            "?tab=files",
+        ),
     ),
-    "admin:events": Address(
-        opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
-    ),
-    "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:categories": Address(
         opens=VIEWER,
         acts=OPERATOR,

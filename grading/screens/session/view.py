@@ -180,7 +180,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         ),
         "live": _live(entries, reader),
         **_reasons(request, known),
-        **_tabs(request, known),
+        **_tabs(request, known, citations(judge)),
     }
     return TemplateResponse(request, "session/session.html", context)
 
@@ -209,7 +209,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
+def _tabs(request: HttpRequest, known: SessionFacts, cited: list[int]) -> dict[str, Any]:
     """The tabs that have something in them, and what one shows: the first, unless another or an event is asked for."""
     session, job = known.session, known.job
     kinds = {row.kind for row in known.received}
@@ -231,7 +231,7 @@ def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     ]
     context: dict[str, Any] = {"tabs": tabs, "tab": current}
     if current == "transcript":
-        context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
+        context |= transcript.context(request, session, cited)
     elif current == "patch":
         context["patch"] = patch(session)
     elif current == "journal":
