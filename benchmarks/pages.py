@@ -48,7 +48,7 @@ ADDRESSES = {
     "sessions, behind a figure": "/sessions/?behind=holds",
     "session": "/sessions/{session}/",
     "session's judge": "/sessions/{session}/?tab=judge",
-    "events": "/sessions/{session}/events/?from=1",
+    "session's transcript": "/sessions/{session}/?tab=transcript",
     "desk": "/review/{item}/",
     "desk's effect": "/review/{item}/effect/?value=.7",
     "progress": "/review/progress/",

@@ -29,7 +29,6 @@ NEED_NO_ROWS = frozenset(
         "",
         "help",
         "check",
-        "incident",
         "judge_simulator",
         "makemigrations",
         "restore",

@@ -122,12 +122,17 @@ SCREENS: dict[str, Address] = {
     "admin:session": Address(
         opens=VIEWER,
         of="session",
-        queries=("", "?event=101", "?tab=patch", "?tab=journal", "?tab=judge", "?tab=files"),
+        queries=(
+            "",
+            "?event={last_event}",
+            "?tab=transcript&page=2",
+            "?tab=transcript&q=%3Cscript&after=2",
+            "?tab=patch",
+            "?tab=journal",
+            "?tab=judge",
+            "?tab=files",
+        ),
     ),
-    "admin:events": Address(
-        opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
-    ),
-    "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:categories": Address(
         opens=VIEWER,
         acts=OPERATOR,
@@ -237,7 +242,7 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"session": world["named"]},
         queries=("?session={named}", "", "?session=eve", "?state=yes&session={named}"),
     ),
-    "admin:feed": Address(opens=VIEWER, kind=DATA, away="403", queries=("", "?session=1&since=0")),
+    "admin:feed": Address(opens=VIEWER, kind=DATA, away="403", queries=("", "?session=1")),
     "admin:feed_top": Address(opens=VIEWER, kind=PART),
     "admin:runs": Address(opens=VIEWER),
     "admin:run": Address(opens=VIEWER, of="run"),

@@ -69,7 +69,7 @@ class SiteNow:
         return mark([self.cannot_write, alarms, quota])
 
     @property
-    def news(self) -> str:
+    def version(self) -> str:
         """A mark that changes with what any page shows."""
         return mark([self.top, self.latest, self.stopped, self.counts])
 

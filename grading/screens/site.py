@@ -41,7 +41,7 @@ from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
 from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
-from grading.screens.session import late_words, raw, transcript
+from grading.screens.session import late_words, raw
 from grading.screens.session import view as session
 from grading.screens.sessions import saved_views
 from grading.screens.sessions import view as sessions
@@ -63,8 +63,6 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions.jsonl", "sessions_jsonl", sessions.export_jsonl, VIEW),
     ("sessions/by-id/<path:external_id>", "session_by_id", sessions.by_id, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
-    ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
-    ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("categories/", "categories", categories.show, VIEW),
     ("categories/set/", "categories_set", by_hand.show, CORRECT),
     ("categories/changes/<int:pk>/undo/", "category_undo", by_hand.undo, CORRECT),
@@ -161,8 +159,6 @@ NO_PAGES: frozenset[View] = frozenset(
         sessions.by_id,
         sessions.export_csv,
         sessions.export_jsonl,
-        transcript.events,
-        transcript.find,
     }
 )
 

@@ -1,4 +1,4 @@
-"""The founding incident, lived again: on a demo site by its buttons, and on a terminal by `manage.py incident`.
+"""The founding incident, lived again on a demo site by its buttons, and by `docs/march31.py` for its page.
 
 In: an empty site whose judge is the simulator. Out: two weeks of history, then real submissions, verdicts, a correction
 and its undo, and beside what the bandit believes what it would have learned from floors.

@@ -241,12 +241,6 @@ def place(number: int, numbers: Collection[int] | None) -> str:
     return f"{sorted(numbers).index(number) + 1} of {len(numbers)}"
 
 
-@register.filter
-def commas(numbers: Iterable[int] | None) -> str:
-    """3,118"""
-    return ",".join(map(str, numbers or ()))
-
-
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
     """A source's shape in its colour; `label` for a reader, else it is decoration."""

@@ -20,7 +20,6 @@ from grading.intake import erasing
 from grading.models import Evidence, Session
 from grading.templatetags.gradingsite_tags import cited, place
 from tests.casts import logs
-from tests.casts.page import flat
 from tests.transcript import Transcript
 
 LONG_KEY, SHORT_KEY = "sk-ant-api03-" + "aB3xZ9" * 16, "AKIA" + "Q7ZX" * 4
@@ -88,8 +87,8 @@ def test_the_index_says_what_the_reader_says(path):
 
 def test_pages_from_the_index_are_those_from_the_file():
     row = kept(b"".join(logs.long_claude(350, output_lines=1)))
-    for number in (1, 100, 101, 250, 350, 9_999):
-        read = pages._read_from_file(row, pages._page_start(number))
+    for number in (1, 200, 201, 350, 9_999):
+        read = pages._read_from_file(row, pages.page_number(number))
         indexed = transcripts.page(row, number)
         assert indexed.last == 350
         assert (read.lines, read.previous, read.following, read.problem) == (
@@ -98,27 +97,30 @@ def test_pages_from_the_index_are_those_from_the_file():
 
 
 def test_a_page_knows_its_neighbours():
-    row = said(*(f"line {number}" for number in range(1, 251)))
-    first, middle, last = (transcripts.page(row, number) for number in (1, 200, 201))
-    assert (numbers(first)[0], numbers(first)[-1], first.previous, first.following) == (1, 100, None, 101)
-    assert (numbers(middle)[0], numbers(middle)[-1], middle.previous, middle.following) == (101, 200, 1, 201)
-    assert (numbers(last)[0], numbers(last)[-1], last.previous, last.following) == (201, 250, 101, None)
-    assert first.last == 250
+    row = said(*(f"line {number}" for number in range(1, 451)))
+    first, middle, last = (transcripts.page(row, number) for number in (1, 400, 401))
+    assert (numbers(first)[0], numbers(first)[-1], first.previous, first.following) == (1, 200, None, 2)
+    assert (numbers(middle)[0], numbers(middle)[-1], middle.previous, middle.following) == (201, 400, 1, 3)
+    assert (numbers(last)[0], numbers(last)[-1], last.previous, last.following) == (401, 450, 2, None)
+    assert [(page.first, page.end, page.number) for page in (first, middle, last)] == [
+        (1, 200, 1), (201, 400, 2), (401, 450, 3),
+    ]  # fmt: skip
+    assert (first.last, first.last_page) == (450, 3)
 
 
 def test_neighbours_are_found_across_a_gap_that_has_no_lines(folder):
     """Usage has numbers and no lines."""
     events = Transcript().says("begin")
-    for _ in range(300):
+    for _ in range(600):
         events.used("m", input_tokens=1)
     events.says("end")
     path = folder / "gap.sqlite3"
     folder.mkdir()
     index.write(path, "x", lines(events.events))
     with index.opened(path) as held:
-        first, empty, last = (pages._page_of(held, number) for number in (1, 101, 301))
-    assert (numbers(first), first.following, numbers(last), last.previous) == ([1], 301, [302], 1)
-    assert (empty.lines, empty.previous, empty.following, empty.problem) == ((), 1, 301, "")
+        first, empty, last = (pages._page_of(held, number) for number in (1, 2, 4))
+    assert (numbers(first), first.following, numbers(last), last.previous) == ([1], 4, [602], 1)
+    assert (empty.lines, empty.previous, empty.following, empty.problem) == ((), 1, 4, "")
 
 
 def test_a_result_away_from_its_call_says_whose_it_is():
@@ -172,7 +174,7 @@ def test_the_first_page_waits_for_nothing_and_one_far_in_says_how_far_it_is():
     assert row.size > pages.MAX_BYTES_READ
     cache.write_progress(row, cache.IndexProgress(events=120, about=2_000))  # somebody is at work
     first, far = transcripts.page(row, 1), transcripts.page(row, 2_000)
-    assert (numbers(first)[0], numbers(first)[-1], first.following, first.last) == (1, 100, 101, None)
+    assert (numbers(first)[0], numbers(first)[-1], first.following, first.last) == (1, 200, 2, None)
     assert (far.lines, str(far.reading)) == ((), "reading the transcript: 120 of about 2,000 events")
     assert str(transcripts.find(row, "x")) == str(far.reading)
 
@@ -391,94 +393,6 @@ def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder):
         finally:
             store.open = reads
     assert [name for name in stored(folder) if not name.endswith(".progress")] == []
-
-
-# --- the screens -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def viewer(site, client, db):
-    client.force_login(site.person("vera", "viewer"))
-    return client
-
-
-@pytest.fixture
-def session(site, db):
-    session = site.session().session
-    row = said(*(f"line {number}" for number in range(1, 251)), "<script>alert(1)</script>")
-    row.session = session
-    row.save()
-    return session
-
-
-def test_a_window_is_html_with_its_marks(viewer, session):
-    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=118&cited=3,118&flagged=120"))
-    assert html.count('class="ev ') == 100
-    assert 'data-first="101" data-previous="1" data-following="201" data-last="251"' in html
-    assert 'class="ev cited c-judge" id="e118"' in html
-    assert "Cited by the judge, 2 of 2" in html
-    assert 'class="ev cited c-alarm" id="e120"' in html
-    assert "Cited by a rule</span>" in html
-
-
-def test_a_window_escapes_what_a_transcript_says(viewer, session):
-    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=251"))
-    assert "&lt;script&gt;alert(1)" in html
-    assert "<script" not in html
-
-
-def test_a_window_that_waits_says_so(viewer, session):
-    row = long()
-    row.session = session
-    row.save()
-    cache.write_progress(row, cache.IndexProgress(events=120, about=2_000))
-    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=1990"))
-    assert "data-reading" in html
-    assert "Reading the transcript: 120 of about 2,000 events" in html
-    found = viewer.get(f"/sessions/{session.pk}/events/find/?q=x").json()
-    assert found == {"reading": "reading the transcript: 120 of about 2,000 events"}
-    assert "Reading the transcript: 120" in flat(viewer.get(f"/sessions/{session.pk}/?event=1990"))
-
-
-def test_the_search_answers_in_json(viewer, session):
-    found = viewer.get(f"/sessions/{session.pk}/events/find/?q=LINE 24&after=100").json()
-    assert found == {"hits": list(range(240, 250)), "searched": 251, "more": False}
-
-
-@pytest.mark.parametrize(
-    ("query", "status", "words"),
-    [
-        ("events/", 400, "Expected from"),
-        ("events/?from=abc", 400, "Expected from"),
-        ("events/?from=0", 400, "Expected from"),
-        ("events/?from=²", 400, "Expected from"),
-        ("events/?from=99999999999", 400, "Expected from"),
-        ("events/?from=1&cited=1,x", 400, "Expected from"),
-        ("events/?from=1&flagged=,", 400, "Expected from"),
-        ("events/?from=5000", 404, "No event has such a number"),
-        ("events/find/", 400, "characters to look for"),
-        ("events/find/?q=%20", 400, "characters to look for"),
-        (f"events/find/?q={'x' * 201}", 400, "characters to look for"),
-        ("events/find/?q=x&after=-1", 400, "characters to look for"),
-    ],
-)
-def test_bad_addresses_are_answered_in_words(viewer, session, query, status, words):
-    answer = viewer.get(f"/sessions/{session.pk}/{query}")
-    assert (answer.status_code, words in flat(answer)) == (status, True)
-
-
-@pytest.mark.parametrize("path", ["events/?from=1", "events/find/?q=x"])
-def test_a_session_without_transcript_says_so(site, viewer, path):
-    answer = viewer.get(f"/sessions/{site.session().session.pk}/{path}")
-    assert (answer.status_code, "No transcript that could be used" in flat(answer)) == (404, True)
-    assert viewer.get(f"/sessions/987654/{path}").status_code == 404
-
-
-@pytest.mark.parametrize("path", ["events/?from=1", "events/find/?q=x"])
-def test_only_those_who_may_see_sessions_see_events(site, client, session, path):
-    assert client.get(f"/sessions/{session.pk}/{path}").status_code == 302
-    client.force_login(site.person("nobody", "viewer"))
-    assert client.post(f"/sessions/{session.pk}/{path}").status_code == 405
 
 
 # --- citations in words ----------------------------------------------------------------------------------------------

@@ -74,7 +74,8 @@ def send(client, session, answer="grade", *, follow=False, **fields):
 
 
 def text(reply) -> str:
-    return flat(reply)
+    """The page without addresses of static files, whose hashes may look like a grade."""
+    return re.sub(r"/static/[^\"]+", "", flat(reply))
 
 
 def refused(reply) -> bool:

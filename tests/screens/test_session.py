@@ -127,30 +127,6 @@ def test_hostile_evidence_is_text(site, reviewer):
     assert max(escaped) >= 3
 
 
-def test_a_long_transcript_comes_in_pages(site, reviewer):
-    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl").session
-    events = {at: re.findall(r'id="e(\d+)"', shown(reviewer, session, f"?event={at}")) for at in (1, 118, 250)}
-    assert {at: (found[0], found[-1]) for at, found in events.items()} == {
-        1: ("1", "100"), 118: ("101", "200"), 250: ("201", "251"),
-    }  # fmt: skip
-    neighbours = re.findall(r'href="\?event=(\d+)#transcript"', shown(reviewer, session, "?event=118"))
-    assert set(neighbours) == {"1", "201"}
-    assert 'event=101#transcript"' in shown(reviewer, session, "?tab=transcript")
-
-
-@pytest.mark.parametrize("event", ["-5", "abc", "0", "99999999999999999999", "NaN", "²"])
-def test_an_absurd_event_number_shows_the_start(site, reviewer, event):
-    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl").session
-    assert 'id="e1"' in shown(reviewer, session, f"?event={event}")
-
-
-def test_an_event_beyond_the_end_is_said_in_words(site, reviewer):
-    session = site.session().with_file(EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl").session
-    page = opened(reviewer, session, "?event=5000")
-    assert page.context["transcript"].problem
-    assert page.context["transcript"].problem in flat(page)
-
-
 def test_a_huge_message_is_bounded(site, reviewer):
     session = (
         site.session()

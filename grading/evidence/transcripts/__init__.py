@@ -7,7 +7,7 @@ from grading.evidence.transcripts.building import announce, build
 from grading.evidence.transcripts.cache import IndexProgress, forget
 from grading.evidence.transcripts.index import PAGE, SearchHits
 from grading.evidence.transcripts.lines import TranscriptLine
-from grading.evidence.transcripts.pages import TranscriptPage, find, hidden_in, page
+from grading.evidence.transcripts.pages import TranscriptPage, find, hidden_in, page, page_number
 
 __all__ = [
     "PAGE",
@@ -21,4 +21,5 @@ __all__ = [
     "forget",
     "hidden_in",
     "page",
+    "page_number",
 ]

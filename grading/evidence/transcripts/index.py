@@ -9,9 +9,9 @@ from pathlib import Path
 
 from grading.evidence.transcripts.lines import TranscriptLine
 
-PAGE = 100
-# Limits of one search in characters and hits. The next search goes on from there.
-MAX_SEARCHED, MAX_HITS = 20_000_000, 1_000
+PAGE = 200
+# Limits of one search in characters (about .3 s) and hits. The next search goes on from there.
+MAX_SEARCHED, MAX_HITS = 100_000_000, 10_000
 NAMES = tuple(field.name for field in fields(TranscriptLine))
 SCHEMA = f"""
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;

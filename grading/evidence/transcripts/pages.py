@@ -15,21 +15,22 @@ from grading.models import Evidence
 from grading.redaction import MARK, mark_at, redact_slice
 
 # Without an index, only these first pages and bytes are read from the file. Later pages wait for the index.
-FIRST_PAGES, MAX_BYTES_READ = 10, 2 * 1024 * 1024
+FIRST_PAGES, MAX_BYTES_READ = 5, 4 * 1024 * 1024
 BEYOND_THE_END = "No event has such a number; the transcript ends before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptPage:
-    """The lines of events `first` to `first + PAGE - 1`. `previous` and `following` are the first event numbers of the
-    neighbouring pages, or None.
+    """Page `number` of a transcript: the lines of PAGE events.
+
+    `previous` and `following` are the numbers of the nearest pages that have lines, or None.
 
     `last` is the number of the transcript's last line, None until that is known. There are no lines if `problem` says
     why, or while `reading` is the progress of the index that they wait for.
     """
 
     lines: tuple[TranscriptLine, ...] = ()
-    first: int = 1
+    number: int = 1
     previous: int | None = None
     following: int | None = None
     last: int | None = None
@@ -37,18 +38,33 @@ class TranscriptPage:
     reading: IndexProgress | None = None
     format: str = ""
 
+    @property
+    def first(self) -> int:
+        """The number of its first event."""
+        return (self.number - 1) * PAGE + 1
+
+    @property
+    def end(self) -> int:
+        """The number of its last event."""
+        return min(self.number * PAGE, self.last or self.number * PAGE)
+
+    @property
+    def last_page(self) -> int | None:
+        """The number of the transcript's last page, None until that is known."""
+        return page_number(self.last) if self.last else None
+
 
 def page(row: Evidence, number: int) -> TranscriptPage:
     """The page that contains event `number` (from 1), read from the index or, until there is one, from the file."""
-    first = _page_start(max(number, 1))
-    result = _read_from_index(row, first)
+    wanted = page_number(max(number, 1))
+    result = _read_from_index(row, wanted)
     if result is None:
         problem = building.request_index(row)  # of a small transcript, it makes the index at once
         # Of a large file only the start is read: a later page waits for the index (`reading`).
-        result = _read_from_index(row, first) or _read_from_file(row, first)
+        result = _read_from_index(row, wanted) or _read_from_file(row, wanted)
         # A page that waits for an index that can't be made would wait forever: it shows the problem instead.
         if result.reading is not None and problem:
-            result = TranscriptPage(first=first, problem=problem)
+            result = TranscriptPage(number=wanted, problem=problem)
     return result
 
 
@@ -90,31 +106,32 @@ def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
     return mark_at(line.stored_text, mark - marks_in_head)
 
 
-def _page_start(number: int) -> int:
-    return (number - 1) // PAGE * PAGE + 1
+def page_number(event: int) -> int:
+    """The number of the page that an event is on."""
+    return (event - 1) // PAGE + 1
 
 
-def _read_from_index(row: Evidence, first: int) -> TranscriptPage | None:
+def _read_from_index(row: Evidence, number: int) -> TranscriptPage | None:
     """The page, or None if there is no readable index. A broken index is deleted."""
     path = cache.find_index(row)
     try:
         if path is not None:
             with index.opened(path) as opened_index:
-                return _page_of(opened_index, first)
+                return _page_of(opened_index, number)
     except Broken:
         cache.forget(row.sha256)
     return None
 
 
-def _page_of(opened_index: Index, first: int) -> TranscriptPage:
-    """The page of events from `first` on. Its neighbours are the nearest pages that have lines."""
+def _page_of(opened_index: Index, number: int) -> TranscriptPage:
+    first = (number - 1) * PAGE + 1
     page_lines = opened_index.block(first)
     line_before, line_after = opened_index.before(first), opened_index.since(first + PAGE)
     return TranscriptPage(
         lines=page_lines,
-        first=first,
-        previous=line_before and _page_start(line_before),
-        following=line_after and _page_start(line_after),
+        number=number,
+        previous=line_before and page_number(line_before),
+        following=line_after and page_number(line_after),
         last=opened_index.last,
         problem="" if page_lines or line_after else BEYOND_THE_END,
         format=opened_index.format,
@@ -132,40 +149,41 @@ class _LimitedStream(Counted):
         return super().read(size)
 
 
-def _read_from_file(row: Evidence, first: int) -> TranscriptPage:
+def _read_from_file(row: Evidence, number: int) -> TranscriptPage:
     """The page read from the file, if it is near the start; else a page that waits for the index."""
-    if first > FIRST_PAGES * PAGE and row.size > building.SYNC_SIZE:
-        return _waiting_page(row, first)
+    if number > FIRST_PAGES and row.size > building.SYNC_SIZE:
+        return _waiting_page(row, number)
     page_lines: list[TranscriptLine] = []
-    previous_start = next_start = None
+    previous = following = None
     try:
         with store.open(row) as file:
             reader = formats.read(cast("BinaryIO", _LimitedStream(file)), row.filename)
             for line in lines(reader):
-                if line.number >= first + PAGE:
-                    next_start = _page_start(line.number)
+                line_page = page_number(line.number)
+                if line_page > number:
+                    following = line_page
                     break
-                if line.number >= first:
+                if line_page == number:
                     page_lines.append(line)
                 else:
-                    previous_start = _page_start(line.number)
+                    previous = line_page
     except _ByteLimitReached:
-        return _waiting_page(row, first)
+        return _waiting_page(row, number)
     except (UnknownFormat, EmptyTranscript, OSError) as error:
         return TranscriptPage(problem=f"The transcript could not be read: {error}")
     return TranscriptPage(
         lines=tuple(page_lines),
-        first=first,
-        previous=previous_start,
-        following=next_start,
-        problem="" if page_lines or next_start else BEYOND_THE_END,
+        number=number,
+        previous=previous,
+        following=following,
+        problem="" if page_lines or following else BEYOND_THE_END,
         format=reader.format,
     )
 
 
-def _waiting_page(row: Evidence, first: int) -> TranscriptPage:
+def _waiting_page(row: Evidence, number: int) -> TranscriptPage:
     """A page without lines that shows the progress of the index, or what went wrong with it."""
     progress = cache.progress(row) or IndexProgress()
     return TranscriptPage(
-        first=first, problem=progress.problem, reading=None if progress.problem else progress, format=row.format
+        number=number, problem=progress.problem, reading=None if progress.problem else progress, format=row.format
     )

@@ -87,7 +87,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     work = shown.work(session)
     counts = {"attempts": attempts.count()}
     query = request.GET.copy()
-    for key in ("tab", "event", "saved"):
+    for key in ("tab", "event", "page", "q", "after", "saved"):
         query.pop(key, None)
     tabs = []
     for name, title in TABS.items():
@@ -102,7 +102,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         "citations": citations,
     }
     if current == "transcript":
-        context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
+        context |= transcript.context(request, session, citations)
     elif current == "evidence":
         consumption = list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
         context |= {"patch": shown.patch(session), "terms": shown.consumption_terms(consumption)}

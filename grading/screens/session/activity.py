@@ -69,10 +69,10 @@ class TranscriptEvents:
     pages: dict[int, TranscriptPage] = field(default_factory=dict)
 
     def page(self, number: int) -> TranscriptPage:
-        first = (number - 1) // transcripts.PAGE
-        if first not in self.pages:
-            self.pages[first] = transcripts.page(self.row, number) if self.row else TranscriptPage()
-        return self.pages[first]
+        key = transcripts.page_number(number)
+        if key not in self.pages:
+            self.pages[key] = transcripts.page(self.row, number) if self.row else TranscriptPage()
+        return self.pages[key]
 
     @property
     def last(self) -> int | None:

@@ -1,75 +1,99 @@
-"""A session's transcript: the page that a screen begins with, its neighbours as they are scrolled to, and a search."""
+"""The transcript's tab: one page of events, the citations before and after it, and a search of the whole transcript."""
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_GET
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
 
 from grading.evidence import store, transcripts
-from grading.evidence.transcripts import IndexProgress, TranscriptPage
+from grading.evidence.transcripts import PAGE, IndexProgress, SearchHits, TranscriptPage
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 
 NONE = "No transcript that could be used was received."
 QUERY_LIMIT = 200
-CITED_LIMIT = 1000
-BAD_REQUEST, NOT_FOUND = 400, 404
+# The parameters of an address that say where in the transcript one is.
+PLACE = ("tab", "event", "page", "q", "after", "saved")
 
 
-def page(session: Session, event: str) -> TranscriptPage:
-    """The page that holds event number `event`; the first for what is no number."""
-    row = _row(session)
-    return TranscriptPage(problem=NONE) if row is None else transcripts.page(row, _number(event) or 1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One hit of a search. `result` says which of how many it is, or why there is none; `event` is its number.
 
-
-@require_GET
-def events(request: HttpRequest, pk: int) -> HttpResponse:
-    """`?from=N`: the page that holds event N as HTML. `cited` and `flagged` are numbers, as "3,118", to be marked."""
-    number = _number(request.GET.get("from", ""))
-    cited, flagged = _numbers(request.GET.get("cited", "")), _numbers(request.GET.get("flagged", ""))
-    if number is None or cited is None or flagged is None:
-        expected = "from, the number of an event from 1, and in cited and flagged such numbers with commas between"
-        return _plain(f"Expected {expected}. Change the address.", BAD_REQUEST)
-    found = page(get_object_or_404(Session, pk=pk), str(number))
-    if found.problem:
-        return _plain(found.problem, NOT_FOUND)
-    context = {"transcript": found, "citations": cited, "flag_citations": flagged}
-    return render(request, "session/_events.html", context)
-
-
-@require_GET
-def find(request: HttpRequest, pk: int) -> JsonResponse:
-    """`?q=…&after=N`: the events after N that have q in them, whatever its case.
-
-    `hits` up to event `searched`, of `last` events; `more` where others follow, to be asked for after `searched`; or
-    `reading`, how far the index is, in words: ask again in a moment.
+    `previous` and `following` are queries that lead to other hits, or go on where the search stopped. While `waits`,
+    there is no index that could be searched.
     """
-    query, after = request.GET.get("q", ""), _number(request.GET.get("after", "0"), least=0)
-    if not query.strip() or len(query) > QUERY_LIMIT or after is None:
-        expected = f"q, 1 to {QUERY_LIMIT} characters to look for, and in after the number of an event"
-        return JsonResponse({"error": f"Expected {expected}. Change what you look for."}, status=BAD_REQUEST)
-    row = _row(get_object_or_404(Session, pk=pk))
-    found = IndexProgress(problem=NONE) if row is None else transcripts.find(row, query, after)
+
+    query: str = ""
+    result: str = ""
+    event: int | None = None
+    previous: str = ""
+    following: str = ""
+    waits: bool = False
+
+
+def context(request: HttpRequest, session: Session, citations: list[int]) -> dict[str, Any]:
+    """The page that `?event=N` is on, or `?page=N`, or with the first hit of `?q=…` from there on; else the first."""
+    row = store.usable(session, EvidenceKind.TRANSCRIPT)
+    if row is None:
+        return {"transcript": TranscriptPage(problem=NONE)}
+    event, page_number = _number(request.GET.get("event", "")), _number(request.GET.get("page", "")) or 1
+    start = event or (page_number - 1) * PAGE + 1
+    query, search = request.GET.get("q", "").strip()[:QUERY_LIMIT], Search()
+    if query:
+        search = _search(row, query, after=_number(request.GET.get("after", "")) or 0, start=start)
+        event = search.event or event
+    cited = sorted(citations)
+    at = bisect_left(cited, event or start)
+    is_cited = event in cited
+    others = request.GET.copy()
+    for name in PLACE:
+        others.pop(name, None)
+    others["tab"] = "transcript"
+    return {
+        "transcript": transcripts.page(row, event or start),
+        "event": event,
+        "search": search,
+        "others": others,
+        "citation": at + 1 if is_cited else None,
+        # Around the ends.
+        "previous_citation": cited[at - 1] if cited else None,
+        "next_citation": cited[(at + is_cited) % len(cited)] if cited else None,
+    }
+
+
+def _search(row: Evidence, query: str, *, after: int, start: int) -> Search:
+    found = transcripts.find(row, query, after)
+    if isinstance(found, SearchHits) and found.more and found.searched < start:
+        after = start - 1  # it stopped before the event from which on a hit is looked for
+        found = transcripts.find(row, query, after)
     if isinstance(found, IndexProgress):
-        if found.problem:
-            return JsonResponse({"error": found.problem}, status=NOT_FOUND)
-        return JsonResponse({"reading": str(found)})
-    return JsonResponse({"hits": found.hits, "searched": found.searched, "more": found.more})
+        return Search(query=query, result=found.problem or str(found), waits=not found.problem)
+    hits = found.hits
+    rest = _query(query, found.searched, found.searched + 1) if found.more else ""
+    if not hits:
+        if not rest and not after:
+            return Search(query=query, result="no event has it")
+        result = f"not in events {after + 1:,} to {found.searched:,}"
+        return Search(query=query, result=result, following=rest or _query(query, 0, 1))
+    index = bisect_left(hits, start) % len(hits)
+    is_last = index == len(hits) - 1
+    return Search(
+        query=query,
+        result=f"{index + 1:,} of {'the first ' if rest else ''}{len(hits):,}{f' after {after:,}' if after else ''}",
+        event=hits[index],
+        previous=_query(query, after, hits[index - 1]),
+        following=rest if rest and is_last else _query(query, after, hits[(index + 1) % len(hits)]),
+    )
 
 
-def _row(session: Session) -> Evidence | None:
-    return store.usable(session, EvidenceKind.TRANSCRIPT)
+def _query(query: str, after: int, event: int) -> str:
+    """The parameters of a search of the events after number `after`, for its first hit from number `event` on."""
+    return urlencode({"q": query, "after": after, "event": event})
 
 
-def _number(text: str, least: int = 1) -> int | None:
-    """An event's number, or None. No absurd ones."""
-    return int(text) if text.isdecimal() and len(text) < 10 and int(text) >= least else None  # noqa: PLR2004
-
-
-def _numbers(text: str) -> list[int] | None:
-    found = [_number(part) for part in text.split(",")] if text else []
-    known = [number for number in found if number is not None]
-    return known if len(known) == len(found) <= CITED_LIMIT else None
-
-
-def _plain(words: str, status: int) -> HttpResponse:
-    return HttpResponse(words, status=status, content_type="text/plain; charset=utf-8")
+def _number(text: str) -> int | None:
+    """A number from 1, or None. No absurd ones."""
+    return int(text) if text.isdecimal() and len(text) < 10 and int(text) else None  # noqa: PLR2004

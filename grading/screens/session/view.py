@@ -33,7 +33,8 @@ from grading.reward.decide import (
 )
 from grading.reward.explain import StepState, number, weight
 from grading.screens.categories import by_hand
-from grading.screens.feed import marks_of
+from grading.screens.context import site_of
+from grading.screens.feed import page_version
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
 from grading.screens.session import activity, history, reasons, transcript
@@ -97,8 +98,8 @@ class SessionFacts:
 def show(request: HttpRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
-    # Before what it marks: a reward that changes while the page is made is news to it.
-    mark = marks_of([session.pk]).get(session.pk, "")
+    # Read first, so that the page is loaded again if the reward changes while it is rendered.
+    version = page_version(site_of(request), session.pk)
     settlements = list(session.settlements.order_by("revision"))
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by"))
@@ -135,7 +136,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
         "session": session,
-        "mark": mark,
+        "page_version": version,
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
@@ -179,7 +180,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         ),
         "live": _live(entries, reader),
         **_reasons(request, known),
-        **_tabs(request, known),
+        **_tabs(request, known, citations(judge)),
     }
     return TemplateResponse(request, "session/session.html", context)
 
@@ -208,7 +209,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
+def _tabs(request: HttpRequest, known: SessionFacts, cited: list[int]) -> dict[str, Any]:
     """The tabs that have something in them, and what one shows: the first, unless another or an event is asked for."""
     session, job = known.session, known.job
     kinds = {row.kind for row in known.received}
@@ -230,7 +231,7 @@ def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     ]
     context: dict[str, Any] = {"tabs": tabs, "tab": current}
     if current == "transcript":
-        context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
+        context |= transcript.context(request, session, cited)
     elif current == "patch":
         context["patch"] = patch(session)
     elif current == "journal":

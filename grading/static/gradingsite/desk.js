@@ -200,8 +200,8 @@
   async function find() {
     const tab = $('.tabs a[data-tab][href*="tab=transcript"]');
     if (tab && !tab.hasAttribute('aria-current')) await go(tab.href);
-    const open = $('[data-find-open]');
-    if (open) open.click();
+    const input = $('#log-find');
+    if (input) { input.focus(); input.select(); }
   }
 
   // ---------- what was typed outlives a reload ----------
@@ -288,7 +288,7 @@
   });
 
   document.addEventListener('click', function (event) {
-    const key = event.target.closest('[data-key]'), link = event.target.closest($('[data-transcript]') ? '.qrow, a[data-go], .tabs a[data-tab]' : '.qrow, a[data-go], .tabs a[data-tab], a.cite, .did a.evn');
+    const key = event.target.closest('[data-key]'), link = event.target.closest('.qrow, a[data-go], .tabs a[data-tab], a.cite, .did a.evn');
     const words = event.target.closest('[data-reason]');
     if (words) return reasoned(words.dataset.reason);
     if (key && !busy) { event.preventDefault(); press(key.dataset.key); }
@@ -296,7 +296,13 @@
   });
 
   document.addEventListener('submit', function (event) {
-    if (!desk().contains(event.target) || event.target.method !== 'post') return;
+    if (!desk().contains(event.target)) return;
+    // The search of the transcript.
+    if (event.target.matches('[data-go]')) {
+      event.preventDefault();
+      return go('?' + new URLSearchParams(new FormData(event.target)) + new URL(event.target.action).hash);
+    }
+    if (event.target.method !== 'post') return;
     event.preventDefault();
     if (!busy) send(event.target, event.submitter);
   });

@@ -1,202 +1,119 @@
-// Keeps an open page true: the judge's state, the counts and the lines at the top on every page; whatever is marked
-// `data-live` where a page has such parts. Those are read anew from the page's own address and put in place, unless
-// somebody types or marks text there. Without script, pages stay as they were loaded.
+// Keeps an open page up to date. It asks the feed every few seconds, not while the tab is hidden, and shows the judge's
+// state, the counts and the lines at the top. Parts marked `data-live` are loaded again from the page's own address,
+// unless somebody types or selects text there. Without JavaScript, pages stay as they were loaded.
 (function () {
   'use strict';
   const script = document.currentScript;
-  const SPEAK = 30000;    // to the poller, so that it knows that this page is still open
-  const REST = 10000;     // between two readings of a page
-  const SPREAD = 4000;    // what concerns every page, not all read at the same moment
-  const SOON = 1000;      // between two readings where something is under way that somebody waits for
+  const SLOWEST = 30000, TIMEOUT = 10000;
+  const REST = 10000, SOON = 1000;  // between two loads of a page; the same, where somebody waits for something on it
   const said = document.querySelector('[data-live-said]');
-  const state = document.querySelector('[data-live-state]');
+  const offline = document.querySelector('[data-live-state]');
   const top = document.getElementById('top');
-  let news = script.dataset.news, port, readAt = 0, timer, reading = false, wanted = false, latest = null;
+  let version = script.dataset.version, etag = '', site = null, loadedAt = 0, failures = 0, failedAt, timer, polling = false;
 
-  function regions(root) { return Array.from(root.querySelectorAll('[data-live]')); }
-
-  function watched() {
-    return Array.from(document.querySelectorAll('[data-session]')).map(function (each) { return each.dataset.session; });
+  async function get(url, headers = {}) {
+    const reply = await fetch(url, { headers, cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(TIMEOUT) });
+    if (!reply.ok && reply.status !== 304) throw new Error(reply.status);
+    return reply;
   }
 
-  function text(element, words) { if (element && element.textContent !== words) element.textContent = words; }
-
-  // --- what every page shows -----------------------------------------------------------------------------------------
-  function showState(now) {
+  function showState() {
     const pill = document.querySelector('[data-live-judge]');
-    if (pill) {
-      pill.dataset.liveJudge = now.judge.look;
-      pill.classList.toggle('c-alarm', now.judge.look === 'trouble');
-      pill.title = now.judge.title;
-      text(pill.querySelector('span'), now.judge.words);
-    }
-    text(document.querySelector('[data-live-clock]'), now.at);
+    pill.dataset.liveJudge = site.judge.look;
+    pill.classList.toggle('c-alarm', site.judge.look === 'trouble');
+    pill.title = site.judge.title;
+    pill.querySelector('span').textContent = site.judge.words;
+    document.querySelector('[data-live-clock]').textContent = site.at;
     document.querySelectorAll('[data-live-count]').forEach(function (entry) {
-      const count = now.counts[entry.dataset.liveCount] || 0;
-      const place = entry.querySelector('b');
-      text(place, String(count));
-      place.hidden = !count;
+      const badge = entry.querySelector('b'), count = site.counts[entry.dataset.liveCount] || 0;
+      badge.textContent = count;
+      badge.hidden = !count;
     });
-    document.querySelectorAll('[data-live-newer]').forEach(function (line) {
-      line.hidden = now.newest <= Number(line.dataset.liveNewer);
-    });
-    const title = document.title.replace(/^⚠ .*? · /, '');
-    const wanted = now.stopped ? '⚠ ' + now.stopped + ' · ' + title : title;
-    if (document.title !== wanted) document.title = wanted;
-    const icon = document.querySelector('link[rel="icon"][data-works]');
-    const drawn = now.stopped ? 'stopped' : 'works';
-    if (icon && icon.getAttribute('href') !== icon.dataset[drawn]) icon.setAttribute('href', icon.dataset[drawn]);
+    const newer = document.querySelector('[data-live-newer]');
+    if (newer) newer.hidden = site.newest <= Number(newer.dataset.liveNewer);
+    document.title = (site.stopped ? '⚠ ' + site.stopped + ' · ' : '') + document.title.replace(/^⚠ .*? · /, '');
+    const icon = document.querySelector('link[rel="icon"]'), drawn = icon.dataset[site.stopped ? 'stopped' : 'works'];
+    if (drawn && icon.getAttribute('href') !== drawn) icon.href = drawn;
   }
 
-  // --- parts of the page ---------------------------------------------------------------------------------------------
+  function isEdited(field) {
+    if (field.matches('[type=checkbox], [type=radio]')) return field.checked !== field.defaultChecked;
+    if (field.matches('select')) return Array.from(field.options).some((each) => each.selected !== each.defaultSelected);
+    return field.type !== 'hidden' && field.value !== field.defaultValue;
+  }
+
   function isBusy(region) {
-    const active = document.activeElement;
+    const active = document.activeElement, selection = getSelection();
     if (region.contains(active) && active.matches('input, select, textarea, [contenteditable]')) return true;
-    const marked = getSelection();
-    if (marked && !marked.isCollapsed && region.contains(marked.anchorNode)) return true;
-    return Array.from(region.querySelectorAll('input, textarea, select')).some(function (field) {
-      if (field.type === 'checkbox' || field.type === 'radio') return field.checked !== field.defaultChecked;
-      if (field.matches('select')) {
-        return Array.from(field.options).some(function (option) { return option.selected !== option.defaultSelected; });
-      }
-      return field.type !== 'hidden' && field.value !== field.defaultValue;
-    });
+    if (!selection.isCollapsed && region.contains(selection.anchorNode)) return true;
+    return Array.from(region.querySelectorAll('input, textarea, select')).some(isEdited);
   }
 
+  // Keeps what is unfolded, and the keyboard's focus.
   function replace(old, fresh) {
     const active = old.contains(document.activeElement) ? document.activeElement : null;
-    const opened = Array.from(old.querySelectorAll('details')).map(function (each) { return each.open; });
-    old.replaceChildren.apply(old, Array.from(fresh.childNodes));
-    Array.from(old.attributes).forEach(function (each) { if (!fresh.hasAttribute(each.name)) old.removeAttribute(each.name); });
-    Array.from(fresh.attributes).forEach(function (each) { old.setAttribute(each.name, each.value); });
-    old.querySelectorAll('details').forEach(function (each, at) { if (opened[at]) each.open = true; });
+    const unfolded = Array.from(old.querySelectorAll('details'), (each) => each.open);
+    old.replaceWith(fresh);
+    fresh.querySelectorAll('details').forEach((each, index) => { if (unfolded[index]) each.open = true; });
     if (!active) return;
-    // Where the keyboard was.
-    const same = Array.from(old.querySelectorAll('a, button, summary')).find(function (each) {
-      return each.tagName === active.tagName && each.textContent === active.textContent &&
-        each.getAttribute('href') === active.getAttribute('href');
-    });
+    const same = Array.from(fresh.querySelectorAll('a, button, summary')).find((each) => each.tagName === active.tagName &&
+      each.textContent === active.textContent && each.getAttribute('href') === active.getAttribute('href'));
     if (same) same.focus({ preventScroll: true });
   }
 
-  function tell(words) {
-    said.textContent = words;
-    said.hidden = false;
-  }
-
-  function compare(old, fresh) {
-    const before = old.dataset.told, after = fresh.dataset.told;
-    if (before && after && before !== after) tell(fresh.dataset.what + ': ' + before + ' → ' + after + ', ' + latest.at);
-  }
-
-  async function read() {
-    reading = true;
-    wanted = false;
-    const asked = latest.news;
-    try {
-      const reply = await fetch(location.href, { headers: { Accept: 'text/html' }, redirect: 'error', cache: 'no-store' });
-      if (!reply.ok) throw new Error(reply.status);
-      const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html');
-      const others = regions(fresh);
-      const left = regions(document).filter(function (old, at) {
-        if (!others[at]) return false;
-        if (isBusy(old)) return true;
-        compare(old, others[at]);
-        replace(old, others[at]);
-        return false;
-      });
-      takeTop(fresh.getElementById('top'));
-      if (left.length) tell('Something on this page has changed. Reload it when you have finished here.');
-      news = asked;
-    } catch (error) {
-      wanted = true; // the next answer tries again
-    } finally {
-      reading = false;
-      readAt = Date.now();
-    }
-  }
-
-  function takeTop(fresh) {
-    if (fresh && !top.contains(document.activeElement)) replace(top, fresh);
-  }
-
-  async function readTop(mark) {
-    try {
-      const reply = await fetch(script.dataset.top, { redirect: 'error', cache: 'no-store' });
-      if (!reply.ok) throw new Error(reply.status);
-      const html = await reply.text();
-      if (top.contains(document.activeElement)) return;
-      top.innerHTML = html;
-      top.dataset.mark = mark;
-    } catch (error) { /* the next answer tries again */ }
-  }
-
-  function isStale(now) {
-    const own = watched();
-    // A page about one session follows that session, any other follows everything.
-    if (!own.length) return now.news !== news;
-    return own.some(function (key) {
-      const mark = document.querySelector('[data-session="' + key + '"]').dataset.mark;
-      return key in now.sessions && now.sessions[key] !== mark;
-    }) || now.top !== top.dataset.mark;
-  }
-
-  function take(now) {
-    latest = now;
-    showState(now);
-    if (!regions(document).length) {
-      if (now.top !== top.dataset.mark) readTop(now.top);
-      return;
-    }
-    if (!(isStale(now) || wanted) || reading) return;
-    clearTimeout(timer);
-    const soon = document.querySelector('[data-live-soon]');
-    const rest = Math.max(readAt + (soon ? SOON : REST) - Date.now(), 0);
-    timer = setTimeout(function () {
-      if (document.hidden) wanted = true; // when somebody looks again
-      else read();
-    }, rest + (soon || watched().length ? 0 : Math.random() * SPREAD));
-  }
-
-  // --- the poller ----------------------------------------------------------------------------------------------------
-  function hear(message) {
-    if (message.news) take(message.news);
-    if (message.found) state.hidden = true;
-    if (message.lost) {
-      const since = new Date(message.lost).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-      text(state, message.isSignedOut ? 'Signed out: reload to sign in' : 'Not live since ' + since + ', trying again');
-      state.hidden = false;
-    }
-  }
-
-  function speak(more) {
-    port.postMessage(Object.assign({ visible: !document.hidden, sessions: watched() }, more));
-  }
-
-  function begin(own) {
-    port = own;
-    port.onmessage = function (event) { hear(event.data); };
-    speak({ feed: new URL(script.dataset.feed, location.href).href, seconds: Number(script.dataset.seconds) });
-    setInterval(speak, SPEAK);
-    document.addEventListener('visibilitychange', function () {
-      speak({ now: !document.hidden });
-      if (!document.hidden && wanted && latest) take(latest);
+  async function loadRegions() {
+    loadedAt = Date.now();
+    const reply = await get(location.href, { Accept: 'text/html' });
+    const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html').querySelectorAll('[data-live]');
+    let news = '', isLeft = false;
+    document.querySelectorAll('[data-live]').forEach(function (old, index) {
+      if (!fresh[index]) return;
+      if (isBusy(old)) { isLeft = true; return; }
+      const before = old.dataset.told, after = fresh[index].dataset.told;
+      if (before && after && before !== after) news = old.dataset.what + ': ' + before + ' → ' + after + ', ' + site.at;
+      replace(old, fresh[index]);
     });
-    addEventListener('online', function () { speak({ now: true }); });
-    addEventListener('pagehide', function () { port.postMessage({ gone: true }); });
-    addEventListener('pageshow', function (event) { if (event.persisted) speak({ now: true }); });
+    if (isLeft) news = 'Something on this page has changed. Reload it when you have finished here.';
+    if (news) { said.textContent = news; said.hidden = false; }
+    version = site.version;
   }
 
-  if (window.SharedWorker) {
-    begin(new SharedWorker(script.dataset.poller).port);
-  } else {
-    const other = document.createElement('script');
-    other.src = script.dataset.poller;
-    other.onload = function () {
-      const channel = new MessageChannel();
-      window.openPoller(channel.port2);
-      begin(channel.port1);
-    };
-    document.head.append(other);
+  async function refresh() {
+    const reply = await get(script.dataset.feed, etag ? { 'If-None-Match': etag } : {});
+    if (reply.status !== 304) {
+      site = await reply.json();
+      etag = reply.headers.get('ETag');
+      showState();
+    }
+    if (site.top !== top.dataset.mark && !top.contains(document.activeElement)) {
+      top.innerHTML = await (await get(script.dataset.top)).text();
+      top.dataset.mark = site.top;
+    }
+    const isDue = Date.now() - loadedAt > (document.querySelector('[data-live-soon]') ? SOON : REST);
+    if (isDue && site.version !== version && document.querySelector('[data-live]')) await loadRegions();
   }
+
+  async function poll() {
+    clearTimeout(timer);
+    if (polling || document.hidden) return;
+    polling = true;
+    try {
+      await refresh();
+      failures = 0;
+      offline.hidden = true;
+    } catch (error) {
+      failures += 1;
+      const isSignedOut = error.message === '403';
+      if (failures === 1) failedAt = new Date().toLocaleTimeString();
+      const text = isSignedOut ? 'Signed out: reload to sign in' : 'Not live since ' + failedAt + ', trying again';
+      if (offline.textContent !== text) offline.textContent = text;
+      offline.hidden = failures === 1 && !isSignedOut; // one request may fail while the server restarts
+    }
+    polling = false;
+    timer = setTimeout(poll, Math.min(1000 * script.dataset.seconds * Math.pow(2, Math.max(failures - 1, 0)), SLOWEST));
+  }
+
+  document.addEventListener('visibilitychange', poll);
+  addEventListener('online', poll);
+  poll();
 })();

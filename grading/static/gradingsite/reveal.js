@@ -54,7 +54,6 @@ function attend() {
   for (const root of document.querySelectorAll('[data-reveal]:not([data-attended])')) {
     root.dataset.attended = '';
     wrap(root);
-    new MutationObserver(() => wrap(root)).observe(root, { childList: true, subtree: true });
     root.addEventListener('click', (click) => {
       const button = click.target.closest('.hidden-mark');
       if (button && !button.disabled) open(button);
