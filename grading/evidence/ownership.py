@@ -7,7 +7,7 @@ comes or goes; they never depend on the order in which one agent's evidence came
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -235,8 +235,10 @@ def foreign_records(session: Session) -> frozenset[int]:
     return frozenset(_SessionGroup({session.pk}).foreign_records(session.pk))
 
 
-def _anchors(sessions: Iterable[int]) -> set[int]:
+def _anchors(sessions: Collection[int]) -> set[int]:
     """The records by which copies of these sessions' logs are found."""
+    if not sessions:
+        return set()
     return set(RecordAnchor.objects.filter(session__in=list(sessions)).values_list("record", flat=True))
 
 
@@ -420,7 +422,7 @@ def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequ
         Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
     rows = [*claims_at(lookups).order_by("pk"), *new]
     claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
-    claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS))
+    claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS)).order_by()
     roots = {each.pk: part_of(each) or each for each in claiming}
     changed: dict[int | None, list[int]] = defaultdict(list)  # keys of claims by their new `owned_by`
     affected = set()
@@ -460,8 +462,10 @@ def _diff_claims(stored: Sequence[Artifact], current: Sequence[Artifact]) -> tup
     return new, [row for key, row in from_logs.items() if key not in current_keys]
 
 
-def _lookups(sessions: Iterable[int]) -> set[str]:
+def _lookups(sessions: Collection[int]) -> set[str]:
     """The lookup keys of these sessions' claims."""
+    if not sessions:
+        return set()
     rows = Artifact.objects.filter(session__in=list(sessions), kind__in=LINKS).exclude(lookup="")
     return set(rows.values_list("lookup", flat=True))
 
