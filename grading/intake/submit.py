@@ -231,17 +231,17 @@ def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Pr
             todo="nothing, if a person sets it; else send `category`, or have an operator add a rule for such sessions",
         )
     keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
-    claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
-    owned_by_others = claims.exclude(owned_by=session).select_related("owned_by")
-    for row in owned_by_others if keys else ():
-        assert row.owned_by is not None  # noqa: S101 - the query's own condition
-        yield _remark(
-            "owned_by_another_session",
-            part=f"facts.{row.kind}",
-            expected="a commit or pull request that no other session claimed",
-            got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
-            todo="nothing, if that session made it; else have a person look at both",
-        )
+    if keys:
+        claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
+        for row in claims.exclude(owned_by=session).select_related("owned_by"):
+            assert row.owned_by is not None  # noqa: S101 - the query's own condition
+            yield _remark(
+                "owned_by_another_session",
+                part=f"facts.{row.kind}",
+                expected="a commit or pull request that no other session claimed",
+                got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
+                todo="nothing, if that session made it; else have a person look at both",
+            )
     left_out = list(session.artifacts.exclude(left_out=""))
     rest = len(left_out) - MAX_LISTED
     for place, row in enumerate(left_out[:MAX_LISTED], start=1):
