@@ -62,11 +62,11 @@ class StateMismatch:
 def write(session: Session, settlement: Settlement, verdict: Grade | None, flags: int) -> None:
     """Write the session's reward columns if they differ, to the row and to `session`. The row must be locked.
 
-    The row is compared, not `session`, which may have been loaded before another settlement of the same transaction.
+    With the same settlement the row is compared, not `session`, which may have been loaded before the last settlement.
     """
     computed = _computed(settlement, verdict, flags)
     row = Session.objects.filter(pk=session.pk)
-    if row.values(*COLUMNS).get() != computed:
+    if session.settlement_id != settlement.pk or row.values(*COLUMNS).get() != computed:
         row.update(**computed)
     for name, value in computed.items():
         setattr(session, name, value)
