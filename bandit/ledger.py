@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import reduce
-from operator import add, or_
+from operator import add
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import F, Max, Q
+from django.db.models import F, Max
 
 from bandit.core.table import ABSTAINED
 from bandit.models import (
@@ -384,9 +383,9 @@ def _graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
 
 
 def _stored_graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    conditions = [Q(**_fields(key)) for key in keys]
-    rows = Grader.objects.filter(reduce(or_, conditions)) if conditions else []
-    return {GraderKey(**_fields(row)): row for row in rows}
+    """The stored graders with these keys, and maybe some whose columns are each those of one of the keys."""
+    columns = {f"{name}__in": {getattr(key, name) for key in keys} for name in GraderKey.__slots__}
+    return {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**columns)}
 
 
 def _fields(grader: Grader | GraderKey) -> dict[str, Any]:
