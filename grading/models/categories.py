@@ -16,7 +16,7 @@ from grading.signals import conditions
 class CategoryRuleQuerySet(models.QuerySet["CategoryRule"]):
     def enabled(self) -> "CategoryRuleQuerySet":
         """Rules that are on, in their order, with their categories."""
-        return self.filter(is_on=True).select_related("category__merged_into")
+        return self.filter(is_on=True).select_related("category")
 
 
 class CategoryRule(models.Model):

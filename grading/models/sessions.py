@@ -260,7 +260,7 @@ class Session(models.Model):
 class SessionLessonManager(models.Manager["SessionLesson"]):
     def get_queryset(self) -> "models.QuerySet[SessionLesson]":
         """With each lesson's arm and in the arms' order, also when a session's lessons are prefetched."""
-        return super().get_queryset().select_related("arm__merged_into").order_by("arm")
+        return super().get_queryset().select_related("arm").order_by("arm")
 
 
 class SessionLesson(models.Model):
