@@ -2,6 +2,7 @@
 
 import datetime as dt
 import html as entities
+import random
 import re
 
 import pytest
@@ -441,6 +442,20 @@ def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
     arms = Arm.objects.of("category")
     arms.filter(name="social").update(merged_into=arms.get(name="news"))
     assert '<div class="name">social</div>' not in read(reviewer)
+
+
+def test_each_arm_with_enough_rewards_says_how_its_level_moves(reviewer):
+    today, level, dice = NOON.date(), 0.5, random.Random(1)
+    for age in range(40, 0, -1):
+        level = min(max(level + dice.gauss(0, 0.06), 0.1), 0.9)
+        for each in (-0.1, 0, 0.1):
+            helpers.reward(f"c{age}{each}", day=today - age * DAY, code=round(level + each, 6))
+            helpers.reward(f"i{age}{each}", day=today - age * DAY, infra=0.5 + each)
+    helpers.reward("n", day=today - DAY, news=0.5)
+    stability = {row.arm.name: row.stability for row in opened(reviewer, PAGE).context["rows"]}
+    assert re.fullmatch(r"moves by about \.0\d\d a day", stability["code"])
+    assert (stability["infra"], stability["news"]) == ("steady", "")
+    assert stability["code"] in row_of(read(reviewer), "code")
 
 
 class TestBreaks:

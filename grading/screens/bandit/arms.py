@@ -41,8 +41,8 @@ class ArmRow:
     """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
     `unconfirmed_weight` is what its `unconfirmed` sessions count as, those whose grades no judge, person or artifact
-    stands behind. `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is
-    worth a word. `capped` says where the cap on agents acts.
+    stands behind. `stability` describes how its level moves, "" for an arm with few rewards. `capped` says where the
+    cap on agents acts.
     """
 
     arm: Arm
@@ -60,7 +60,7 @@ class ArmRow:
     move: ArmMove | None = None
     capped: Sequence[str] = ()
     broke: ArmBreak | None = None
-    wanders: float | None = None
+    stability: str = ""
     is_tried: bool = False
 
     @property
@@ -101,7 +101,7 @@ def arm_rows(
         drawn = charts.ridges(_betas(shown), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
-    broke, wanders = breaks.of_arms(belief, arms), breaks.wanderings(belief)
+    broke, stability = breaks.of_arms(belief, arms), breaks.stability(belief)
     capped = caps_in_words(belief.outlook.posterior.caps)
     rows = []
     for name, arm in shown.items():
@@ -124,7 +124,7 @@ def arm_rows(
             is_tried=belief.is_tried(arms[name]),
             capped=capped.get(name, ()),
             broke=broke.get(name),
-            wanders=wanders.get(name),
+            stability=stability.get(name, ""),
         )
         rows.append(row)
     return sorted(rows, key=lambda row: (row.arm.retired_at is not None, -row.share, row.arm.name))

@@ -8,8 +8,9 @@ from bandit.models import Arm, BreakDecision
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
 
-# A day's step of an arm's level that is worth a word, as a standard deviation in reward; of so many rewards on.
-WANDERS, TOLD_FROM = 0.005, 8
+# An arm is steady if a day's step of its level, as a standard deviation in reward, is less than this. Arms with fewer
+# rewards are not described.
+STEADY, LEAST_REWARDS = 0.005, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,15 @@ def _because(said: BreakDecision) -> str:
     return f" ({said.note})" if said.note else ""
 
 
-def wanderings(belief: Belief) -> dict[str, float]:
-    """By how much the level of an arm moves a day, as a standard deviation in reward; where that is worth a word."""
+def stability(belief: Belief) -> dict[str, str]:
+    """Whether each arm's level is steady, or by how much it moves a day: a standard deviation in reward."""
     posterior = belief.outlook.posterior
     if posterior.changes is None:
         return {}
     coin = posterior.mean * (1 - posterior.mean)
     steps = (posterior.changes.drift * coin / posterior.evidence_scale) ** 0.5
-    told = zip(posterior.names, steps.tolist(), strict=True)
-    return {name: step for name, step in told if step >= WANDERS and belief.rewarded(name) >= TOLD_FROM}
+    return {
+        name: "steady" if step < STEADY else f"moves by about {thousandths(step)} a day"
+        for name, step in zip(posterior.names, steps.tolist(), strict=True)
+        if belief.rewarded(name) >= LEAST_REWARDS
+    }
