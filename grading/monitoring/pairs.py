@@ -1,4 +1,4 @@
-"""What the judge said of sessions, and the trajectory beside it, in order of time: what the rules about drift read."""
+"""Verdicts and trajectory grades of the same sessions, in order of time: what the rules about drift read."""
 
 import datetime as dt
 from collections import defaultdict
@@ -17,19 +17,19 @@ from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 K = TypeVar("K", bound=Hashable)
-# A series begins on the first of a month, so that from one look to the next it is the same.
+# A series begins on the first of a month, so that it is the same from one run of a rule to the next.
 MONTHS = 3
 YEAR = dt.timedelta(days=365)
-# A change is told for so long; by then the new level is the level.
+# How long an alarm about a change stays open. After that the new level is the usual one.
 HOLDS = dt.timedelta(days=28)
-# What a difference usually is: of the latest verdicts so many are looked at, and so many must be pairs.
+# The usual difference is that of the pairs among this many latest verdicts; it takes at least this many pairs.
 LATEST, LEAST_PAIRS = 500, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionVerdict:
-    """A session with a verdict in [0, 1], the judge who gave it (model and rubric), and, where its trajectory saw the
-    whole log, what that says on its own scale and by which version; else None.
+    """A session's verdict in [0, 1] and its judge (model and rubric). `trajectory` is the grade on the trajectory's own
+    scale, by that `version`, or None if the trajectory did not see the whole log.
     """
 
     key: int
@@ -57,7 +57,7 @@ class SessionVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """How far a judge is above the trajectory in the median of `n` pairs, in [-1, 1]. `here`: pairs of the category."""
+    """The median of verdict minus trajectory grade over `n` pairs, in [-1, 1]. `here`: all of one category."""
 
     difference: float
     n: int
@@ -73,7 +73,7 @@ def since(now: dt.datetime) -> dt.datetime:
 
 
 def judged(now: dt.datetime) -> list[SessionVerdict]:
-    """The judged sessions since then, in order of time: two queries. Of several grades of a source the last holds."""
+    """The sessions judged since then, in order of time, each with its latest grades. Two queries."""
     rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=since(now), session__ended_at__lte=now)
     rows = rows.order_by("pk")
     trajectories = rows.filter(source=Source.TRAJECTORY)
@@ -138,19 +138,19 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
 
 
 def typical(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> Usual | None:
-    """What a difference usually is: in that category, or over all where it has too few (category, difference)."""
+    """The usual difference in the category or, with too few pairs there, in all (category, difference) pairs."""
     here = [difference for each, difference in differences if each == category]
     some = here if len(here) >= LEAST_PAIRS else [difference for _category, difference in differences]
     return Usual(difference=median(some), n=len(some), here=some is here) if len(some) >= LEAST_PAIRS else None
 
 
 def a_year(count: int, now: dt.datetime) -> float:
-    """How many there are a year, if there were so many since the window began."""
+    """The yearly rate of something that happened `count` times since the window began."""
     return count * (YEAR / (now - since(now)))
 
 
 def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
-    """The rows by what `key` makes of them."""
+    """The rows grouped by `key`."""
     groups: dict[K, list[SessionVerdict]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
