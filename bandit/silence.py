@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.reading import site_day
 
-# An arm is unheard with this many abstentions in so many days, if no observation that abstained was judged in them.
+# An arm is unheard with this many abstentions in this window if none of the abstained observations was judged.
 MIN_ABSTENTIONS, WINDOW_DAYS = 5, 28
 
 

@@ -171,7 +171,7 @@ class Supervisor:
                 child.plan_restart(child.reap(self.selector))
 
     def show_output(self, seconds: float = 0.1) -> None:
-        """Wait up to so many seconds for output of any program, and print it."""
+        """Wait up to `seconds` for output of any program, and print it."""
         for key, _ in self.selector.select(seconds):
             if not key.data.show_output():
                 time.sleep(0.01)  # it has closed its output and is about to end

@@ -148,7 +148,7 @@ class UnscoredShares:
 
     @property
     def are_chosen(self) -> bool:
-        """Whether so many draws led to no session that somebody may be picking among them."""
+        """Whether enough draws led to no session to suspect that somebody picks among them."""
         return self.lost > MAX_SHARE_LOST
 
 
@@ -271,5 +271,5 @@ def evidence_threshold(evidence: Iterable[float]) -> float:
 
 
 def _threshold(arms: int, called: int) -> float:
-    """The e-value that each arm needs if so many of so many arms are called something."""
+    """The e-value that each arm needs if `called` of `arms` are called something."""
     return max(arms / (MAX_FALSE_SHARE * called), 1 / MAX_FALSE_CALL)

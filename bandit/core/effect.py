@@ -45,7 +45,7 @@ MIN_SESSIONS, MIN_DAYS = 5, 3
 RELEVANT_EFFECT = 0.05
 # The least firings in a window, and the difference in one window above which somebody should look at it.
 MIN_FIRINGS, STRIKING_DIFFERENCE = 50, 0.15
-# If the last so many days surely have less than this share of the overall effect, there is no verdict.
+# There is no verdict if the effect of the last days is surely less than this share of the overall one.
 RECENT_DAYS, MIN_RECENT_SHARE = 28, 0.5
 # Keeps the interval finite if all outcomes are equal.
 MIN_VARIANCE = 1e-12
@@ -155,7 +155,7 @@ class TreatmentEffect:
 
     @property
     def striking(self) -> bool:
-        """Whether a window differs so much that it should be looked at, whatever the verdict."""
+        """Whether a window differs enough to be looked at, whatever the verdict."""
         return any(abs(window.difference) > STRIKING_DIFFERENCE for window in self.windows)
 
 

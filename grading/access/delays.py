@@ -37,7 +37,7 @@ NOWHERE = "0.0.0.0"  # noqa: S104 - stored, not bound
 
 
 def wait(failures: int, free: int) -> dt.timedelta:
-    """How long after the last of so many failures: 10 s doubled with each that is not free, up to 15 minutes."""
+    """The delay after the last of these failures: 10 s, doubled with each that is not free, up to 15 minutes."""
     beyond = failures - free
     if beyond < 0:
         return dt.timedelta()

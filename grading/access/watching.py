@@ -18,7 +18,7 @@ from grading.access.sessions import SEEN
 from grading.models.audit import AuditEvent, AuditKind
 from gradingsite.clients import client_address
 
-# Of failed sign-ins an hour, so many of one address and of all are listed: nobody fills the table by guessing.
+# The most failed sign-ins of an hour that are listed, of one address and in all: nobody fills the table by guessing.
 FAILED_OF_ONE, FAILED_OF_ALL = 20, 200
 FAILED = "failed to sign in"
 UNLISTED = "failed to sign in too often to list each: no more are listed for a while"

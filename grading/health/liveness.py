@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-# In heartbeats: a part whose counter has not grown for so many stands still; after a gap in the watcher's own looking
-# so many pass before it judges anybody; a gap is anything longer than so many.
+# In heartbeats: a part stands still if its counter has not grown for SILENT. After a pause of the watcher of more than
+# GAP, GRACE pass before it judges any part.
 SILENT, GRACE, GAP = 4, 12, 2
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A message may be so much early, as a share of the job's interval: one that was late moves no turn.
+# How early a message may be, as a share of the job's interval, so that a late one does not delay the next.
 EARLY = 0.2
-# A row of another clock is believed so far ahead, and no further.
+# How far ahead the time of another machine's row may be before it is ignored.
 AHEAD = dt.timedelta(minutes=1)
 DAY = dt.timedelta(days=1)
 # A job has missed its turns after three of its intervals and a minute; one of the night after a day and two hours.

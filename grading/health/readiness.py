@@ -18,7 +18,7 @@ from grading.models.judging import OPEN_STATES
 from grading.models.notices import NoticeState
 from grading.models.sessions import yours
 
-# A job that could be asked about now and was not for so long: something is wrong with whoever asks.
+# If a job that could be sent has waited this long, something is wrong with the workers.
 STUCK = dt.timedelta(minutes=15)
 DAY = dt.timedelta(days=1)
 

@@ -60,7 +60,7 @@ class CallOutcome:
         return cost
 
     def used(self, expected: CallCost, *, characters: int) -> CallCost | None:
-        """What the call, with a prompt of so many characters, took of the allowance.
+        """What the call, with a prompt of this many characters, took of the allowance.
 
         What the reply counted; else as `expected`; None where the call was turned away.
         """
@@ -110,7 +110,7 @@ class Greeting:
 
 
 def greet(judge: Judge, *, seconds: float) -> Greeting:
-    """The smallest call there is, within so many seconds, to learn whether key, model and address are right.
+    """The smallest call there is, with a timeout in seconds, to learn whether key, model and address are right.
 
     Whatever the model replies will do. Never raises: what went wrong is in the answer.
     """

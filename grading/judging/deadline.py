@@ -21,7 +21,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """What this thread sends and reads in here takes so many seconds in all, or ends in a timeout error."""
+    """Limit what this thread sends and reads in here to this many seconds in all, else raise a timeout error."""
     token = _deadline.set(time.monotonic() + seconds)
     try:
         yield

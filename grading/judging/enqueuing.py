@@ -26,8 +26,8 @@ CAUGHT_UP_AT_ONCE = 200
 HISTORY = "Handed in as history, without a verdict; a person can ask for one"
 SAMPLE = "A sample is judged only where a person asks for it: calls cost money"
 NO_JUDGE = "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge"
-# A session that goes on after its verdict is judged again once it has been quiet for so long, and so often at most: who
-# could ask as often as it likes would stop at the best answer.
+# A session that goes on after its verdict is judged again once it has been quiet for this long, at most this often: an
+# agent that could ask without limit would stop at the best answer.
 QUIET, ASKED_ANEW = dt.timedelta(minutes=30), 3
 
 

@@ -13,7 +13,7 @@ from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
 from grading.models.judging import BatchState, JudgeRole
 from grading.reward.reserve import may_go_first
 
-# For so long after the provider took no batch in, the backlog goes one by one.
+# How long the backlog is sent one by one after the provider accepted no batch.
 REFUSED_FOR = dt.timedelta(minutes=15)
 # The calls among which those for drawn abstentions have no more than their share.
 CALLS_SHARED = 50

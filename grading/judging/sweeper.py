@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
-# And so long it spends at most on saying what waits: workers are woken after that.
+# The most time it spends on reporting what waits before it wakes the workers.
 NOTED_SECONDS = 4.0
 LOSSES_COUNTED = 5
 # What jobs wait for that may be over before they are due, and how soon they then are.

@@ -75,7 +75,7 @@ class HoldReason(Enum):
 def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls.
 
-    After so many seconds it wakes another worker; the other messages, the sweep's among them, come first.
+    After these seconds it wakes another worker; the other messages, the sweep's among them, come first.
     """
     calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
@@ -368,7 +368,7 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
 
 
 def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
-    """Whether its prompt, which should cost so much, may be sent: then the attempt says so before it is, and these
+    """Whether its prompt, at this expected cost, may be sent: then the attempt says so before it is, and these
     columns.
 
     Else, because the budget does not bear it, the quota closed meanwhile or the lease was lost, the job is given back,

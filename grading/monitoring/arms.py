@@ -251,7 +251,7 @@ def describe_difference(outlier: Apart, days: int, share: float, share_without: 
 
 
 WINDOW = dt.timedelta(days=28)
-# So many decisions are read, the latest.
+# The number of latest decisions that are read.
 READ = 5000
 
 

@@ -19,12 +19,12 @@ ALLOWANCE = 0.5
 WARM_UP = 10
 CUT = 3.0
 LEAST_SD = 0.02
-# At most so many false alarms a year and site are meant.
+# The intended limit of false alarms per site and year.
 FALSE_A_YEAR = 0.25
 LOWEST_THRESHOLD = 5.0
-# A part is compared with itself where it has so many values on either side; a verdict needs half of all in such parts.
+# The fewest values on either side for comparing a part with itself, and the share of all values in such parts needed.
 EVALUABLE, ENOUGH = 5, 0.5
-# A mean over unlike parts moves little for the spread of its values: it is followed in means of so many.
+# A mean over unlike parts moves little compared with the spread of its values: it is followed in means of this many.
 BLOCK = 25
 # A rule that follows values by cell and all of them together raises false alarms of both kinds.
 SERIES = 2
@@ -69,7 +69,7 @@ class Split:
 
 
 def threshold(values_a_year: float) -> float:
-    """How high a sum may get, in standard deviations, for FALSE_A_YEAR false alarms among so many values a year.
+    """How high a sum may get, in standard deviations, for FALSE_A_YEAR false alarms at this many values a year.
 
     Siegmund's approximation: on average e^b − b − 1 values come between false alarms of either sign at an allowance of
     .5, with b = threshold + 1.166.

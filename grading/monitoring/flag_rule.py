@@ -14,13 +14,13 @@ from grading.monitoring.rule import Finding, Rule
 from grading.reward.decide import CurrentGrades
 
 WINDOW = dt.timedelta(days=7)
-# So many flagged sessions of a window are no news.
+# The most flagged sessions of a window that open no alarm.
 ALLOWED = 2
 UNKNOWN_HARNESS = "an unknown harness"
 
 
 def is_too_often(count: int) -> bool:
-    """Whether so many sessions that a rule flagged in its window are more than would be usual."""
+    """Whether a rule flagged unusually many sessions in its window."""
     return count > ALLOWED
 
 

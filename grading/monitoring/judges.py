@@ -109,12 +109,12 @@ def about_quota(quota: Quota) -> str:
     return f"{quota.model} {quota.key[:8]}"
 
 
-# A judge fails if so many calls did within the hour, or so many of its last ten within a day.
+# A judge fails if this many calls failed within the hour, or of its last ten within a day.
 FAILURE_WINDOW, MIN_FAILURES = dt.timedelta(hours=1), 3
 LAST_CALLS, MIN_FAILED_OF_LAST, LAST_CALLS_WITHIN = 10, 2, dt.timedelta(days=1)
 # Enough of the latest calls to hold ten of a judge that is asked about few sessions.
 CALLS_READ = 200
-# A judge that is out and was not called for so long may have the wrong key.
+# A judge that is out and was not called for this long may have the wrong key.
 NOT_CALLED_FOR = dt.timedelta(days=3)
 # Ends what an alarm about that is about: it opens even if the outage was acknowledged.
 NOT_CALLED = ", not called"
@@ -364,7 +364,7 @@ def instruments(now: dt.datetime) -> list[Instrument]:
 
 
 MAX_SHARE_OF_FAMILY, MIN_OF_FAMILIES = 0.8, 50
-# How far a judge may be kinder to its own family, with so many sessions of it and of others.
+# By how much a judge may be kinder to its own family, and the fewest sessions of that family and of others.
 MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 
 
@@ -453,7 +453,7 @@ def unresolving(now: dt.datetime) -> Iterable[Finding]:
             )
 
 
-# Two graders are compared from so many verdicts of each; their means differ by so much, and so many standard errors.
+# The fewest verdicts of each of two graders, and how far their means may differ: in reward and in standard errors.
 MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
 
 
@@ -634,7 +634,7 @@ def unattended(now: dt.datetime) -> Iterable[Finding]:
 
 # A verdict usually differs by less from one day to the next.
 MAX_CHANGE = 0.15
-# The usual grade is the median of so many runs, the first ones since a person last acknowledged a change.
+# The usual grade is the median of this many runs, the first ones since a person last acknowledged a change.
 BASELINE_RUNS = 7
 # One verdict has nothing to be compared with.
 MIN_VERDICTS = 2

@@ -385,7 +385,7 @@ def is_missing_too_often(missing: int, n: int) -> bool:
         return False
     from scipy.special import betainc
 
-    # The chance of so many or more of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5).
+    # The chance of at least `missing` of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5).
     return float(betainc(missing, n - missing + 1, USUAL)) < LEVEL
 
 

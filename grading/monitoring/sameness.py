@@ -13,11 +13,11 @@ from grading.monitoring.change_points import by_part
 
 # The last sessions of a bandit are alike within this.
 ALIKE, HAIR, LEAST_ARMS = 30, 0.02, 3
-# A source's most common number, to as many decimals as are stored, among at least so many.
+# The largest share of a source's most common number, the fewest grades compared, and the decimals that are stored.
 SHARE, LEAST_GRADES, DECIMALS = 0.15, 100, 4
 ZEROS, ZERO = 11, 0.005
-# Arms are compared with what they were where they have so many rewards now and before. They must have differed beyond
-# chance, and less than that share of it may be left, at these levels.
+# The fewest rewards, now and before, for comparing arms with what they were, and the fewest arms. Their differences
+# must have been beyond chance before, and less than this share of them may be left, at these levels.
 FEWEST_NOW, FEWEST_BEFORE, LEVELLED_ARMS, DIFFERED, LEVEL, LEFT = 10, 20, 4, 0.001, 0.01, 0.6
 LEAST_ERROR = 1e-6
 

@@ -43,7 +43,7 @@ ORDINARY, BACKLOG = dt.timedelta(hours=36), dt.timedelta(days=14)
 RECENT = dt.timedelta(days=14)
 # How long a session in doubt may wait to be read again.
 LONGEST_WAIT = dt.timedelta(days=2)
-# Of what a flag lists: so many claims, and so many characters of what was said afterwards.
+# The most claims that a flag lists, and the most characters of what an agent added afterwards.
 MAX_CLAIMS, MAX_WORDS = 5, 200
 # What keeps every session from being judged until somebody does something about it.
 OUT = frozenset({Reason.QUOTA_EXHAUSTED, Reason.AUTH})

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import accumulate
 
 LEVEL = 0.001
-# What was found before stays found until chance would have it so much more easily: it does not come and go.
+# What was found stays found until its chance is this many times the limit, so that it does not come and go.
 STAYING = 10
 # As many sessions of other arms weigh as much as an arm's own in what is usual for it.
 SHRINKAGE = 20
@@ -133,7 +133,7 @@ def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list
 
 
 def _is_rare(streak: Streak, tries: int, level: float) -> bool:
-    """Whether none so long is to be expected after any of `tries` graded sessions: 1 − (1 − chance)^tries < level.
+    """Whether no such run is to be expected after any of `tries` graded sessions: 1 − (1 − chance)^tries < level.
 
     A run may begin after each of them. At .001 for each alone, a site of fifty sessions a day where all is well would
     have one every two months.
@@ -152,7 +152,7 @@ def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Exce
     died, elsewhere = ([each for each in some if each.ending is SessionEnding.INFRASTRUCTURE] for some in (own, others))
     if not died or not others:
         return None
-    # Fisher's exact test, one-sided: of all that died, so many or more are this arm's.
+    # Fisher's exact test, one-sided: at least this many of all that died are this arm's.
     dead = len(died) + len(elsewhere)
     whole = ln_choose(len(sessions), dead)
     p = math.fsum(

@@ -5,7 +5,7 @@ By impact alone, what people grade is what looked worst, and says nothing of how
 
 from collections.abc import Iterable, Iterator, Sequence
 
-# Of so many places in a row so many are by chance, and so many at least between two of those are not.
+# Of OF places in a row, BY_CHANCE are by chance, with at least APART others between two of them.
 OF, BY_CHANCE, APART = 10, 3, 2
 
 

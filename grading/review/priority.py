@@ -18,7 +18,7 @@ SURPRISE = SPREAD * math.sqrt(2 / math.pi)
 PROVISIONAL = "trajectory"
 # P(best) costs arms × points; an order of jobs needs no more than this many cells, and no fewer points.
 CELLS, FEWEST_POINTS, MOST_POINTS = 1_000_000, 64, 1024
-# Priorities are kept to so many digits: rows of like priority are written together, and small moves write nothing.
+# The digits that priorities are rounded to: rows of equal priority are written together, and small moves not at all.
 DIGITS = 2
 
 

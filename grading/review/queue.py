@@ -122,7 +122,7 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
 
 
 def require_answers(item: ReviewItem, people: int) -> None:
-    """Ask so many people (from 1 up) for an answer: an item that has them already is done, one that lacks some open."""
+    """Ask for the answers of `people` ≥ 1: an item that has them already is done, one that lacks some is open."""
     if people < 1:
         raise ValueError(f"an item waits for one person at least; got {people}")
     with transaction.atomic():

@@ -203,7 +203,7 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
 
 
 def _days(today: dt.date, days: int, *, until: int | None = None, field: str = "ended_at") -> Q:
-    """Sessions that ended in so many days up to and with today; those of clocks that run ahead too, unless `until`."""
+    """Sessions that ended in the last `days`, today included; those of clocks that run ahead too, unless `until`."""
     since = Q(**{f"{field}__gte": midnight(today - dt.timedelta(days=days - 1))})
     return since if until is None else since & Q(**{f"{field}__lt": midnight(today + dt.timedelta(days=until))})
 

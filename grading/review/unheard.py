@@ -22,7 +22,7 @@ from grading.review.queue import sync_item
 from grading.reward import rewards
 from grading.vocabulary import Source
 
-# So many sessions go to a person at once, and no more of the arm for so long.
+# The number of sessions that go to a person at once, and how long no more of that arm do.
 ASKED, AGAIN = 5, dt.timedelta(days=28)
 # A verdict that was asked for more recently may well come.
 PATIENCE = dt.timedelta(days=1)

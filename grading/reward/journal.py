@@ -20,7 +20,7 @@ BLOCKED_PENALTY = 0.04
 MAX_TEXT = 200_000
 MAX_LINE = 2_000
 MAX_HITS = 100
-# So many characters before a word of success may negate or qualify it.
+# How many characters before a word of success may negate or qualify it.
 MAX_LEAD = 60
 # More hits of a kind than this are not more work.
 MAX_COUNT = 3

@@ -149,7 +149,7 @@ def _mismatches(keys: list[int]) -> list[StateMismatch]:
 
 
 def _computed(settlement: Settlement | None, verdict: Grade | None, flags: int) -> Columns:
-    """The reward columns of a session with this current settlement, this verdict and so many open flags."""
+    """The reward columns of a session with this current settlement, this verdict and this number of open flags."""
     columns: Columns = {
         "settlement_id": None,
         "reward_value": None,

@@ -47,7 +47,7 @@ MAX_LINKS = 200
 MAX_READS = 2_000
 MAX_SESSION = 60
 MAX_REQUESTS = 100
-# So many edits, or calls of any kind, have to fail before it counts that all of them did.
+# The fewest failed edits, and calls of any kind, for a session all of whose edits or calls failed.
 MIN_FAILED_EDITS, MIN_FAILED_CALLS = 2, 3
 EDITING_KINDS = ("write", "edit")
 # Arguments by which a call names the running shell or task whose output it reads.

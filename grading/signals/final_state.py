@@ -17,10 +17,10 @@ from grading.signals.outputs import NO_FAILURES, Failures
 from grading.signals.shell import ShellCommand
 from grading.signals.suites import Suite, SuiteKind, is_within
 
-# At most so many runs, the last ones, are compared.
+# The most runs that are compared, the last ones.
 MAX_RUNS = 200
 MAX_TEXT = 4_000
-# A person asks for work to be taken back in one of so many messages before that happens.
+# How many of a person's messages before work is taken back may have asked for that.
 MAX_ASKING = 3
 DOCUMENTS = re.compile(r"\.(?:md|mdx|rst|adoc)$", re.IGNORECASE)
 # The session says that tests have to fail for now.

@@ -13,7 +13,7 @@ MAX_COMMITS = 1_000
 MAX_HIDDEN = 50
 # Shorter subjects don't identify a commit.
 MIN_SUBJECT = 8
-# A subject that a log truncated is compared by so many characters.
+# How many characters of a subject that a log truncated are compared.
 SUBJECT_PREFIX = 20
 SHORT_HASH = 7
 HASH = re.compile(r"[0-9a-f]{7,40}")

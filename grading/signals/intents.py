@@ -39,11 +39,11 @@ HOOK_PROGRAMS = frozenset({"", "cd", "export", "git", "set", "true"})
 # These run a command for each line of their input.
 XARGS = re.compile(r"\b(?:xargs|parallel)\b")
 MAX_SEARCHED = 4_000
-# At most so many commit intents of one call, and so many intents of each other kind.
+# The most commit intents of one call, and the most intents of each other kind.
 MAX_COMMITS, MAX_OF_A_KIND = 200, 40
-# At most so many commits of one cherry-pick or revert.
+# The most commits of one cherry-pick or revert.
 MAX_PICKED = 50
-# So many commands before a commit may have written its message to a file.
+# How many commands before a commit may have written its message to a file.
 MAX_COMMANDS_BEFORE = 5
 PREPARING_PROGRAMS = frozenset({"cd", "export", "source", ".", "set", "pushd", "unset", "echo"})
 # Programs that may commit. `done` ends a loop and `function` begins a definition: their commands may run repeatedly.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-# So many characters of an output are read at each end.
+# How many characters of an output are read at each end.
 MAX_END = 400_000
-# So many characters after a commit's line are searched for its paths, and for its count of files.
+# How many characters after a commit's line are searched for its paths, and for its count of files.
 MAX_BELOW_COMMIT, MAX_BEFORE_STAT = 20_000, 400
-# So many characters after a commit's full hash are searched for its subject.
+# How many characters after a commit's full hash are searched for its subject.
 MAX_BEFORE_SUBJECT = 1_000
 ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 COMMIT = re.compile(

@@ -24,7 +24,7 @@ from grading.story.logs import MODEL, Command, log
 
 AGENT = "autopilot"
 DAYS, A_DAY, BAD_DAYS = 14, 5, 7
-# So many days before today the quota was gone.
+# How many days before today the quota was gone.
 OUTAGE = 5
 # What a category's work is usually worth, and what was done for it.
 USUAL = {

@@ -41,7 +41,7 @@ from grading.wakeup import publish
 VERDICT, CORRECTED = 0.76, 0.8
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECONDS = 5.0
-# So often it is tried to record that a step was pressed, and so long in between.
+# How often recording that a step was pressed is tried, and the pause between two tries.
 MAX_TRIES, SECONDS_BETWEEN_TRIES = 50, 0.1
 WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, repeated.id)
 # The session whose log the others came with. It stays when the others are erased, so the next time it has a number.
@@ -50,7 +50,7 @@ OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:
-    """A session that opened a pull request, and whose log is another's: it ended so long `before` it comes in."""
+    """A session that opened a pull request, and whose log is another's. It ended `before` it is submitted."""
 
     name: str
     pull_request: int
@@ -201,7 +201,7 @@ def ask_again(by: User) -> None:
 
 
 def earlier(by: dt.timedelta) -> dt.datetime:
-    """So long ago, but today: what earlier days earned is read otherwise, and the figures would be others."""
+    """A moment `by` ago, but not before today: rewards of earlier days would change the figures."""
     now = clock.now()
     return max(now - by, start_of_day(now))
 

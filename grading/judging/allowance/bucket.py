@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from grading.judging.core.ratelimits import CallCost
 
-# A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
+# The longest wait for a turn, in seconds; for a longer one nothing is reserved.
 LONGEST_WAIT = 2.0
 # Of a minute's allowance, what can go at once: the rest is there for what was estimated too low.
 BURST = 0.85

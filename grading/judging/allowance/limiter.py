@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 PACE = 0.98
 # Requests a minute where answers say no limits.
 SILENT = 50
-# While Redis is away, it is tried again after so many seconds.
+# Seconds between two tries while Redis is away.
 RETRY_SECONDS = 5.0
 # An outage is the quota row's business; a hold is for the minute's limits.
 LONGEST_HOLD = 3600.0
@@ -154,7 +154,7 @@ class Limiter:
         self._run("ramp", name, {})
 
     def estimate(self, name: str, characters: int) -> CallCost:
-        """What a prompt of so many characters is expected to take, from this judge's answers so far."""
+        """The expected cost of a prompt of this many characters, from this judge's answers so far."""
         state = self.state(name)
         return CallCost(
             input_tokens=round(characters * state.tokens_per_character),

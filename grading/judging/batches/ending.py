@@ -15,7 +15,7 @@ from grading.models.judging import AttemptOutcome, BatchState
 
 logger = logging.getLogger(__name__)
 
-# The provider's clock and ours may differ so much.
+# The most by which the provider's clock and ours may differ.
 SKEW = dt.timedelta(minutes=2)
 MAY_BE_PAID = "It may have been paid for."
 

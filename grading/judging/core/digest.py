@@ -60,7 +60,7 @@ STATUS_LINE = re.compile(
 class DigestEntry:
     """One or two events (a call and its result) as the judge reads them.
 
-    `write` gives its text, its quotations shortened to about so many characters in all. `size` is about what it takes
+    `write` gives its text, its quotations shortened to about this many characters in all. `size` is about what it takes
     in full. `weight` decides what goes first within a kind. `order` is its place among all of its section. `like` are
     (number, order) of the last ones folded into it, of `folded` in all; `failures` results of all of these failed.
     """

@@ -15,11 +15,11 @@ from grading.vocabulary import Reason
 
 # Trouble that may be this session's own, and may be billed each time.
 MAY_BE_OWN = frozenset({Reason.TIMEOUT, Reason.NEEDS_ATTENTION})
-# So many sessions must have been judged meanwhile before a job's failures are taken for its own.
+# How many other sessions must have been judged meanwhile before a job's failures are attributed to its session.
 OTHERS_GRADED = 20
-# Where the latest answers about so many other sessions were as bad, this one says nothing of its own.
+# If the latest answers about this many other sessions were as bad, the cause is not this session.
 ALL_ALIKE = 3
-# So many readers lost over one session's evidence are no accident.
+# How many lost readers of one session's evidence are no accident.
 READERS_LOST = 3
 PARKED_FOR, PARKED_TRIES = dt.timedelta(days=1), dt.timedelta(days=7)
 
@@ -34,7 +34,7 @@ class RetryStep(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
     """What the same judge made of other sessions since this one was tried before: `graded`, and `alike` those that
-    failed as this one did. `in_a_row`: so many of its latest answers about others were like this one.
+    failed as this one did. `in_a_row`: how many of its latest answers about others were like this one.
     """
 
     graded: int = 0
@@ -74,7 +74,7 @@ class RetryDecision:
 
 
 def asks_fallback(failures: int, patience: int) -> bool:
-    """Whether the other model is asked after so many failures: once `patience` are reached, in turns with the first."""
+    """Whether the other model is asked after these failures: from `patience` on, in turns with the first."""
     return failures >= patience and (failures - patience) % 2 == 0
 
 

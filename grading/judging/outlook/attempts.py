@@ -88,9 +88,9 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """Jobs that wait, new sessions' and backlog, and when the next of them is due; so many of them are `reserved` for
-    sessions that were drawn to speak for their arm's abstentions, and so many wait for midnight because their token's
-    quota for the day is spent.
+    """Jobs that wait, new sessions' and backlog, and when the next of them is due. `reserved` counts those of sessions
+    that were drawn to represent their arm's abstentions; others wait for midnight because their token's quota for the
+    day is spent.
     """
 
     new: int

@@ -141,7 +141,7 @@ def _spend(row: Mapping[str, Any]) -> Spend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostTerm:
-    """One term of a sum: so many tokens at so many dollars a million."""
+    """One term of a sum: tokens at a price in dollars per million."""
 
     words: str
     tokens: int

@@ -18,7 +18,7 @@ from grading.vocabulary import Reason
 LISTED = 10
 HOUR = dt.timedelta(hours=1)
 TROUBLE = (Reason.OVERLOADED, Reason.CONNECTION, Reason.TIMEOUT)
-# So many troubled calls, with no quiet hour between them, are a spell.
+# The least number of failed calls, without an hour's pause between them, that make a spell.
 SPELL = 3
 
 

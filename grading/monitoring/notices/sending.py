@@ -81,7 +81,7 @@ def _again(notice: Notice, error: str, rng: Random) -> None:
 
 
 def _finish(notice: Notice, **columns: object) -> bool:
-    """Write down what came of the attempt, unless it took so long that another one has begun."""
+    """Record the result of the attempt, unless another one has begun meanwhile."""
     if columns.get("state") == NoticeState.FAILED:
         logger.warning("notice %s by %s was given up: %s", notice.pk, notice.channel, columns["last_error"])
     return bool(Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts).update(**columns))

@@ -42,11 +42,11 @@ class InCategory:
 class LessonFigures:
     """The figures of a lesson.
 
-    It `matched` so many sessions, was `given` to some of them, and so many are `without_reward`. It was `drawn` so
-    often; `unheeded` sessions had it although they were drawn to be held out. `match_rate` is the share of its agents'
-    sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in the ledger and
-    count as `credit`, each by its salience. `per_protocol` (the difference among heeded draws) and `categories` are
-    only computed for a close look; categories have the kind of effect that the whole has.
+    `matched` counts its sessions, `given` those that it was given to, `without_reward` those without a reward, and
+    `drawn` its draws; `unheeded` sessions had it although they were drawn to be held out. `match_rate` is the share of
+    its agents' sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in
+    the ledger and count as `credit`, each by its salience. `per_protocol` (the difference among heeded draws) and
+    `categories` are computed only for the lesson's own page; categories have the kind of effect that the whole has.
     """
 
     matched: int

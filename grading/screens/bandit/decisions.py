@@ -14,9 +14,9 @@ from grading.models import Session
 from grading.screens import charts
 
 LISTED, COUNTED = 25, 100
-# So many finished decisions are looked at, and so large a share of them that ran otherwise is much.
+# The number of finished decisions that are read, and the share that ran another arm from which on it is shown.
 FINISHED, MUCH = 20, 0.25
-# So many agents whose decisions came to nothing are named.
+# The most agents named whose decisions came to nothing.
 NAMED = 5
 
 

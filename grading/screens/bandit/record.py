@@ -29,8 +29,8 @@ class Record:
 
     `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
     without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where there are
-    such and it `is_heard`, judge or person graded one that nothing else could; so many were `asked` of a person, and
-    still wait.
+    such and it `is_heard`, judge or person graded one that nothing else could; `asked` of them were sent to a
+    person and still wait.
     """
 
     n: int

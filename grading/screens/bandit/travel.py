@@ -148,7 +148,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sliders:
-    """The two lines from `start` to now, of so many `days` and `hours`, with the outages as `marks`."""
+    """The two lines from `start` to now, `days` and `hours` long, with the outages as `marks`."""
 
     start: dt.datetime
     days: int

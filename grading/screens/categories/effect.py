@@ -12,7 +12,7 @@ from grading.screens import charts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmShown:
-    """An arm that moves, with its curves; `gains` so many sessions."""
+    """An arm that moves, with its curves; `gains` is the number of sessions it gains."""
 
     move: ArmMove
     curves: SafeString

@@ -21,7 +21,7 @@ from grading.screens.categories.draft import Draft, categories, choices, key_of,
 from grading.signals import conditions
 
 CHANGE_RULES = "grading.change_categoryrule"
-# So many catches are named, and so many changes listed; sessions are counted up to so many where a line says how many.
+# The most matches named, changes listed, and sessions counted for a line.
 NAMED, LISTED, COUNTED = 3, 8, 10_000
 EFFECT = 2_000
 

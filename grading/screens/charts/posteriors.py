@@ -142,7 +142,7 @@ def compared(before: Beta, here: Beta, other: Beta, names: tuple[str, str], widt
 
 
 def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
-    """The means after each step that was done, of so many: of the one belief (a line) and of the other (dotted)."""
+    """The means after each finished step: of the one belief (a line) and of the other (dotted)."""
     width, height = STEPS
     left, base, top = 44.0, height - 20.0, 14.0
     values = [value for pair in means for value in pair]

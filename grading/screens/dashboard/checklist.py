@@ -198,6 +198,6 @@ def samples_tried() -> SamplesTried:
 
 
 def graded_by_people(most: int) -> list[int]:
-    """The site's own sessions whose reward a person decided, the latest, so many at most, by their keys."""
+    """The keys of the site's own latest sessions whose reward a person decided, at most `most`."""
     decided = Session.objects.yours().filter(reward_source=Source.HUMAN).order_by("-ended_at", "-pk")
     return list(decided.values_list("pk", flat=True)[:most])

@@ -94,7 +94,7 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float | None) -> dict[str, object]:
-    """What waits for the first judge, as it was and as it is forecast with so much of the budget left."""
+    """What waits for the first judge, as it was and as it is forecast with this much of the budget left."""
     if first is None:
         return {}
     view = outlook(first, headroom(first), policy, left_usd=left_usd)

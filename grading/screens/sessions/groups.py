@@ -12,7 +12,7 @@ from grading.models import Session
 from grading.templatetags.gradingsite_tags import lead, rest
 from grading.vocabulary import Reason, Source
 
-# From so many rows on a note is the group's, and no longer each row's.
+# The number of rows from which on a note is shown once for the group instead of on each row.
 SHARED = 3
 LONGEST_SHARED = 60
 NAMED = {0: "This week", 1: "Last week"}
