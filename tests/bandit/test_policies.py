@@ -235,6 +235,6 @@ def test_a_new_site_begins_with_the_numbers_of_a_new_site(bandit):
 
 def test_only_a_bandit_that_holds_arms_out_is_offered_another_holdout():
     for name in ("category", "lesson"):
-        policy(name, holdout=0.1, holdout_decided=None)
+        policy(name, holdout=0.1, holdout_decided=None, agent_cap_alone=10)
     offered = [new_site_numbers(version_of(Bandit.objects.get(name=name))) for name in ("category", "lesson")]
     assert offered == [{}, {"holdout": 0.4, "holdout_decided": 0.05}]

@@ -108,8 +108,8 @@ def today(part, whole):
             {"alarms": ("A1",), "today": today(0, 9)},
             "Not fully.",
             (
-                "An alarm is open: this week's sessions without a real grade were too many, though none waits any "
-                "more; no reward of today is provisional."
+                "An alarm is open: too many sessions went ungraded this week, though all are graded now; no reward of "
+                "today is provisional."
             ),
             "Look at the alarm",
             "alarms",

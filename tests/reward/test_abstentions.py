@@ -163,8 +163,8 @@ def test_the_page_of_the_session_says_that_it_is_noted(site, client):
     session = silent(site)
     client.force_login(site.person("vera", "viewer"))
     page = flat(client.get(session.get_absolute_url()))
-    assert "Noted as not graded by the category bandit" in page
-    assert "No effect and no failure to see; no reward on" in page
+    assert "Left out by the category bandit" in page
+    assert "No effect and no failure to see: no reward for" in page
     assert "Learned" not in page
 
 

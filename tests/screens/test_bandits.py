@@ -543,6 +543,8 @@ def test_the_page_says_where_the_cap_on_agents_acts(reviewer):
         helpers.with_cost(f"a-{number}", 0.6, usd=None, arm="code", day=day - DAY, agent="alice", witness="hook")
     for number in range(25):
         helpers.with_cost(f"e-{number}", 1.0, usd=None, arm="social", day=day, agent="eve", witness="claimed")
+    assert "25 sessions of eve on 31 Mar count as 10: the cap on agents" in read(reviewer)
+    helpers.with_cost("a-s", 0.6, usd=None, arm="social", day=day - DAY, agent="alice", witness="hook")
     page = read(reviewer)
     assert "25 sessions of eve on 31 Mar count as 3: the cap on agents" in page
     assert "of alice on" not in page

@@ -72,9 +72,9 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        title = "this week's sessions without a real grade were too many, though none waits any more"
-        if others:
-            title = title_of(others[0])
+        title = (
+            title_of(others[0]) if others else "too many sessions went ungraded this week, though all are graded now"
+        )
         more = f", with {len(others) - 1} more," if len(others) > 1 else ""
         sentence = f"An alarm{more} is open: {title[:1].lower()}{title[1:]}; {_today(facts)}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)

@@ -18,9 +18,9 @@ from grading.review.impact import SHRINK, Corrections, Stratum, corrections
 from grading.reward.explain import number
 
 LISTED = 100
-BY_CHANCE = "place by chance: it says how good the judge is over all"
-# How many answers speak for themselves; below, they are shrunk by more than half.
-ENOUGH, FEW = int(SHRINK), ("no", "few")
+BY_CHANCE = "random check of the judge"
+# From this many answers on, their mean counts more than the expectation before any.
+ENOUGH = int(SHRINK)
 CHOICES = (
     ("Everything", ""),
     ("Raised by an alarm", "entered_as=rule"),
@@ -33,8 +33,8 @@ SAMPLES = ("Samples", "samples=only")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """One session that waits. `held_by` names another person who has it now; `hidden` keeps the reward back. `why` it
-    is where it is, `by_chance` where that is all.
+    """One session that waits. `held_by` names another person who has it now; `hidden`: the reward is not shown. `why`
+    it is at its place in the queue; `by_chance` if only by chance.
     """
 
     session: Session
@@ -156,12 +156,13 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
         return item.why
     session = item.session
     stratum = Stratum(session.category_id, session.reward_source, session.open_flags > 0)
-    answers, arm = past_corrections.answers(stratum), item.session.category or "no category"
-    alike = f"{source or 'sessions like it'} in {arm}"
-    rests = (
-        f"as {answers} answers on {alike} did" if answers >= ENOUGH else f"{FEW[answers > 0]} answers yet on {alike}"
-    )
-    return f"expected to move by {number(past_corrections.expected(stratum))}: {rests}"
+    answers = past_corrections.answers(stratum)
+    graded = f" graded by {source}" if source else ""
+    similar = f"sessions{graded} in {session.category or 'no category'}"
+    move = f"expected to move the reward by {number(past_corrections.expected(stratum))}"
+    if answers >= ENOUGH:
+        return f"{move}, as {answers} corrections of {similar} did"
+    return f"{move}; {'few' if answers else 'no'} {similar} have been corrected yet"
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:

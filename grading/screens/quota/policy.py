@@ -129,12 +129,12 @@ class JudgePolicyForm(forms.Form):
     )
     reserved_share = _share(
         "Reserve for new sessions",
-        "So much of a minute's allowance is kept free by backlog. It is a standing level: nothing of the rate is lost.",
+        "Share of the rate limit reserved for new sessions, which the backlog leaves free.",
     )
     abstention_share = _share(
         "Abstentions judged first",
-        "Of each arm's sessions that nobody could grade, at least so many are drawn at random and judged from the "
-        "reserve, whatever else waits, so that what leaves no trace speaks too. What was drawn stays.",
+        "Share of each arm's ungraded sessions that is drawn at random and judged first, so that work without visible "
+        "results counts too. A lower share does not undo earlier draws.",
     )
     repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
     second_share = _share(

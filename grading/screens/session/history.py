@@ -74,11 +74,11 @@ def of(
     for entry in entries:
         applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
         if entry.is_abstention:
-            verb = "Noted" if applied else "No longer noted"
-            what = f"{verb} as not graded by {bandit}"
+            verb = "Left out" if applied else "No longer left out"
+            what = f"{verb} by {bandit}"
             view = entry.grader.view
             reason = Reason(view).words if view in set(Reason) else view
-            detail = f"{reason}; no reward on {entry.arm}, revision {entry.revision}"
+            detail = f"{reason}: no reward for {entry.arm}, revision {entry.revision}"
         else:
             verb = "Learned" if applied else "Unlearned"
             what = f"{verb} by {bandit}"
