@@ -9,8 +9,8 @@ from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
 
 # An arm is steady if a day's step of its level, as a standard deviation in reward, is less than STEADY. With 60 rewards
-# this was found of 96 % of simulated arms that did not move, and of none that moved by .02 a day. Arms with fewer are not
-# described.
+# this was found of 96 % of simulated arms that did not move, and of none that moved by .02 a day. Arms with fewer are
+# not described.
 STEADY, LEAST_REWARDS = 0.01, 60
 
 
