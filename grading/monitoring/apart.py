@@ -12,8 +12,9 @@ a t test:
 n/(1 + ρ·n), because an arm has good and bad days. A better agent is better everywhere, but who lifts every arm by more
 than agents differ is found all the same.
 
-In each arm the agent that differs most is tested first. If it is found, the rest is compared without it, so that
-nobody stands apart because of somebody else's rewards.
+The others are the agents that began earlier; for those that began first, all others. So agents of one operator that
+come together don't vouch for each other, and the agents before them don't stand apart because of them. In each arm the
+latest agent that stands apart is found first, and the rest is compared without it.
 """
 
 import math
@@ -77,21 +78,28 @@ class AgentMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How far an agent's mean in an arm is above the others', and the `variance` of that but for the agent's skill."""
+    """How far an agent's mean in an arm is above that of `others` rewards, `others_mean`, and the `variance` of that
+    but for the agent's skill. `is_pair`: the others are one agent.
+    """
 
     value: float
     variance: float
+    others: int
+    others_mean: float
+    is_pair: bool
 
 
 def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
     """The agents that stand apart, by arm. `day_variance` ρ is the variance between an arm's days, as a share of that
-    within them. Of two agents alone in an arm, the one with the higher rewards is named: nobody can tell which is off.
-    Rows of which nobody knows whose they are say nothing.
+    within them. If one agent is compared with one other, only higher rewards count: nobody can tell which is off. Rows
+    without an agent are ignored.
     """
     cells: dict[str, dict[str, list[RewardRow]]] = defaultdict(lambda: defaultdict(list))
+    since: dict[str, date] = {}
     for row in rows:
         if row.agent:
             cells[row.arm][row.agent].append(row)
+            since[row.agent] = min(row.day, since.get(row.agent, row.day))
     if all(len(agents) == 1 for agents in cells.values()):
         return []
     variance, freedom = _variance([own for agents in cells.values() for own in agents.values()])
@@ -101,30 +109,32 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
     }
     compared: dict[str, dict[str, Difference]] = defaultdict(dict)  # by agent and arm
     for arm, agents in means.items():
-        for agent, difference in _differences(agents).items():
+        for agent, difference in _differences(agents, since).items():
             compared[agent][arm] = difference
     count = sum(len(by_arm) for by_arm in compared.values())
     outliers = []
     for arm, agents in means.items():
         remaining = dict(agents)
-        while chances := {
-            agent: count * _chance(arm, each, compared[agent], freedom)
-            for agent, each in _differences(remaining).items()
-            if len(remaining) > PAIR or each.value > 0
-        }:
-            agent = min(chances, key=chances.__getitem__)
-            if chances[agent] >= LEVEL:
+        while True:
+            differences = _differences(remaining, since)
+            chances = {
+                agent: count * _chance(arm, each, compared[agent], freedom)
+                for agent, each in differences.items()
+                if not each.is_pair or each.value > 0
+            }
+            found = [agent for agent, chance in chances.items() if chance < LEVEL]
+            if not found:
                 break
-            own = remaining.pop(agent)
-            others = sum(each.n for each in remaining.values())
+            agent = max(found, key=lambda name: (since[name], -chances[name]))
+            own, difference = remaining.pop(agent), differences[agent]
             outliers.append(
                 Apart(
                     arm=arm,
                     agent=agent,
                     n=own.n,
                     mean=own.mean,
-                    others=others,
-                    others_mean=sum(each.n * each.mean for each in remaining.values()) / others,
+                    others=difference.others,
+                    others_mean=difference.others_mean,
                     p=chances[agent],
                 )
             )
@@ -141,18 +151,25 @@ def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
     return squares / freedom, freedom
 
 
-def _differences(agents: Mapping[str, AgentMean]) -> dict[str, Difference]:
-    """How far each agent of an arm is from the others there, where both have enough rewards."""
-    n = sum(each.n for each in agents.values())
-    weight = sum(each.weight for each in agents.values())
-    total = sum(each.weight * each.mean for each in agents.values())
+def _differences(agents: Mapping[str, AgentMean], since: Mapping[str, date]) -> dict[str, Difference]:
+    """How far each agent of an arm is from the others there, if both have enough rewards. `since` is each agent's first
+    day.
+    """
     differences = {}
     for agent, own in agents.items():
-        if own.n < LEAST_OWN or n - own.n < LEAST_OTHERS:
+        others = [each for name, each in agents.items() if since[name] < since[agent]]
+        others = others or [each for name, each in agents.items() if name != agent]
+        n = sum(each.n for each in others)
+        if own.n < LEAST_OWN or n < LEAST_OTHERS:
             continue
-        others = weight - own.weight
-        value = own.mean - (total - own.weight * own.mean) / others
-        differences[agent] = Difference(value=value, variance=own.variance + 1 / others)
+        weight = sum(each.weight for each in others)
+        differences[agent] = Difference(
+            value=own.mean - sum(each.weight * each.mean for each in others) / weight,
+            variance=own.variance + 1 / weight,
+            others=n,
+            others_mean=sum(each.n * each.mean for each in others) / n,
+            is_pair=len(others) == 1,
+        )
     return differences
 
 

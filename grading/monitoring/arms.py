@@ -187,7 +187,8 @@ LEAST_SHARE = 1
         "more, and differ from the other agents’ there by more than chance (t test over one half-life of the bandit’s "
         f"policy, p < {LEVEL:g} over everything compared), from its {LEAST_OWN} and their {LEAST_OTHERS} sessions on. "
         f"Good and bad days are allowed for, and so is skill, which usually differs by up to {2 * SKILL:g}. Where no "
-        "other agent works there is nothing to compare. Of two agents, the one with the higher rewards is named."
+        "other agent works there is nothing to compare. An agent is compared with those that began before it; of two "
+        "agents, the one with the higher rewards is named."
     ),
     todo=(
         "Open a few of its sessions next to another agent’s. Is the work really different, or only what the agent "

@@ -149,6 +149,14 @@ def test_what_an_agent_forges_elsewhere_is_no_excuse():
         assert ("news", "eve") in names(two_arms(seed, ("news", 16, 0.95), ("code", 6, 0.95)))
 
 
+def test_two_agents_that_forge_together_are_named_and_the_honest_ones_are_not():
+    """There are as many of them as of the others; but the others were there before."""
+    for seed in range(10):
+        rows = two_arms(seed, ("news", 8, 0.95))
+        rows += [rewarded("news", "eve-2", 0.95, 14) for _ in range(8)]
+        assert names(rows) == {("news", "eve"), ("news", "eve-2")}
+
+
 def test_forged_rewards_of_one_day_count_less_where_days_differ():
     """A good day lifts all of its rewards, so they say less."""
     rows = two_arms(0, ("news", 8, 0.95))
