@@ -89,8 +89,8 @@ PAGES = ("/", "/sessions/", "/bandits/category/", "/review/progress/", "/alarms/
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A site in the end. `share`: the favourite's of the next 100. `signs`: rules that noticed the attack, with the
-    number of attacking sessions by then. `named`: the agents that alarms name, with that number. `pages_ms`: the time
-    of each page.
+    number of attacking sessions by then. `named`: the agents that alarms name, each with the number of its sessions by
+    then. `pages_ms`: the time of each page.
     """
 
     share: float
@@ -123,7 +123,7 @@ class Result:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outweighing:
     """An attack on one seed's site with peers: `beyond` is the share that the attack moved its arm beyond an honest
-    newcomer, `named_after` the number of attacking sessions when an alarm named an attacker. `honest_named` counts
+    newcomer, `named_after` the number of its sessions when an alarm named an attacker. `honest_named` counts
     honest agents that an alarm named beside it.
     """
 

@@ -100,12 +100,11 @@ def signs_of_attack(alarms_before: frozenset[AlarmKey]) -> Mapping[str, int]:
 
 
 def agents_named(rule: str) -> Mapping[str, int]:
-    """The agents that alarms of this rule name, each with the number of sessions the attackers had sent by then."""
+    """The agents that alarms of this rule name, each with the number of sessions it had sent by then."""
     from grading.models import Alarm, Session
 
-    received = Session.objects.filter(agent__name__in=NAMES).values_list("received_at", flat=True)
     named: dict[str, int] = {}
     for alarm in Alarm.objects.filter(rule=rule).order_by("-opened_at"):
         agent, _, _ = alarm.about.partition(":")
-        named[agent] = sum(moment <= alarm.opened_at for moment in received)
+        named[agent] = Session.objects.filter(agent__name=agent, received_at__lte=alarm.opened_at).count()
     return named
