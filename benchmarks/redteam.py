@@ -276,39 +276,29 @@ class Arena:
 
 def outweigh(arena: Arena, size: scratch.Size) -> list[Outweighing]:
     """The attacks of OUTWEIGHING on sites of all PEERS, for the second-best arm and one in the middle."""
-    found = []
-    attacks = [attack for attack in ATTACKS if attack.name in OUTWEIGHING]
+    results = []
+    acts = [honest_work, *(attack.act for attack in ATTACKS if attack.name in OUTWEIGHING)]
     for seed, (peers, traffic), scope in product(range(1, SEEDS[size] + 1), PEERS.items(), SCOPES):
         arena.begin(traffic, seed)
         for arm in (NEAR, FAR):
-            honest = arena.play(honest_work, scope, arm=arm, per_hour=PER_HOUR)
-            found.append(
-                Outweighing(
-                    name=honest_work.__name__,
-                    scope=scope,
-                    peers=peers,
-                    arm=arm,
-                    beyond=0.0,
-                    named_after=None,
-                    honest_named=len(honest.named),
-                )
-            )
-            for attack in attacks:
-                outcome = arena.play(attack.act, scope, arm=arm, per_hour=PER_HOUR)
-                named_after = [count for agent, count in outcome.named.items() if agent in NAMES]
-                found.append(
+            outcomes = [arena.play(act, scope, arm=arm, per_hour=PER_HOUR) for act in acts]
+            for act, outcome in zip(acts, outcomes, strict=True):
+                attackers = set() if act is honest_work else set(NAMES)
+                results.append(
                     Outweighing(
-                        name=attack.name,
+                        name=act.__name__,
                         scope=scope,
                         peers=peers,
                         arm=arm,
-                        beyond=outcome.share - honest.share,
-                        named_after=min(named_after, default=None),
-                        honest_named=len(outcome.named.keys() - set(NAMES)),
+                        beyond=outcome.share - outcomes[0].share,
+                        named_after=min(
+                            (outcome.named[each] for each in attackers & outcome.named.keys()), default=None
+                        ),
+                        honest_named=len(outcome.named.keys() - attackers),
                     )
                 )
-                print(f"seed {seed}: {found[-1]}", flush=True)
-    return found
+                print(f"seed {seed}: {results[-1]}", flush=True)
+    return results
 
 
 def specialists_ratio(seeds: int) -> float | None:
@@ -373,13 +363,13 @@ def figures(alone: Outcome, results: list[Result]) -> dict[str, Any]:
     }
 
 
-def figures_of_outweighing(found: Sequence[Outweighing]) -> dict[str, Any]:
+def figures_of_outweighing(results: Sequence[Outweighing]) -> dict[str, Any]:
     """The most that an attack of each scope moved its arm on average over the seeds, of those that were not named soon
     in every seed; the most sessions until an attack was named that moved its arm more than NOTICEABLE_SHARE, None if
     one never was; and how many honest agents were named.
     """
     cases: dict[tuple[str, ...], list[Outweighing]] = defaultdict(list)
-    for each in found:
+    for each in results:
         cases[each.case].append(each)
     beyond = dict.fromkeys(SCOPES, 0.0)
     named_after: list[float] = []
@@ -394,7 +384,7 @@ def figures_of_outweighing(found: Sequence[Outweighing]) -> dict[str, Any]:
     return {
         **{f"{scope}_beyond": round(beyond[scope], 1) for scope in SCOPES},
         "named_after": None if math.isinf(worst) else worst,
-        "honest_named": sum(each.honest_named for each in found),
+        "honest_named": sum(each.honest_named for each in results),
     }
 
 

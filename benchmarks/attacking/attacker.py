@@ -18,8 +18,8 @@ AlarmKey = tuple[str, str]  # rule, about
 
 @dataclass(slots=True, kw_only=True)
 class Attacker:
-    """An agent that attacks over HTTP, by sending `budget` sessions, so many `per_hour`, so that its `favourite` arm is
-    chosen more often. `replies` counts what the site answered.
+    """An agent that attacks over HTTP: it sends `budget` sessions, `per_hour` between two runs of the judge and the
+    alarm rules, so that its `favourite` arm is chosen more often. `replies` counts what the site answered.
     """
 
     site: AttackedSite

@@ -33,8 +33,8 @@ LEAST_OWN, LEAST_OTHERS = 3, 2
 LEVEL = 0.005
 SKILL = 0.05
 USUAL_VARIANCE, USUAL = 0.03, 10
-# Agents of whom nobody can tell which is off.
-PAIR = 2
+# The fewest agents that can be compared.
+MIN_AGENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +122,10 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
                 for agent, each in differences.items()
                 if not each.is_pair or each.value > 0
             }
-            found = [agent for agent, chance in chances.items() if chance < LEVEL]
-            if not found:
+            unlikely = [agent for agent, chance in chances.items() if chance < LEVEL]
+            if not unlikely:
                 break
-            agent = max(found, key=lambda name: (since[name], -chances[name]))
+            agent = max(unlikely, key=lambda name: (since[name], -chances[name]))
             own, difference = remaining.pop(agent), differences[agent]
             outliers.append(
                 Apart(

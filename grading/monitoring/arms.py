@@ -17,7 +17,7 @@ from bandit.selection import OPEN_FOR
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, PAIR, SKILL, Apart, apart
+from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, Apart, apart
 from grading.monitoring.picking import ONE_IN, DrawnDecision, Picking, picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
@@ -205,7 +205,7 @@ def lone_agent(now: dt.datetime) -> Iterable[Finding]:
     machines = rows.mask(lambda kind: kind.source in MACHINES)
     agents = rows.map_kinds(attrgetter("agent"), object)
     remembered = rows.select(machines & (rows.day > first.toordinal()))
-    if len({kind.agent for kind in remembered.kinds} - {""}) < PAIR:
+    if len({kind.agent for kind in remembered.kinds} - {""}) < MIN_AGENTS:
         return  # before SciPy is loaded for what the bandit believes
     reading, current = policies.outlook(today)
     changes = reading.posterior.changes
