@@ -2,6 +2,9 @@
 
 Three of every ten places are the random slice's, one reviewer's as another's: by what they were handed out and answered
 before, and have in hand. Who skips a session has not had its place: the next one is of the same kind.
+
+Of a day's first 60 places by impact, one agent's sessions fill 20 before those of others come, whatever their impact:
+otherwise an agent that uploads many sessions that look wrong would take all of the reviewers' time.
 """
 
 import datetime as dt
@@ -10,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 from django.db.models import Case, Count, F, IntegerField, Q, Value, When, Window
+from django.db.models.functions import Greatest, RowNumber
 from django.utils import timezone
 
 from grading.days import start_of_day
@@ -25,6 +29,8 @@ TRIED_AT_ONCE = 20
 # The slice's items that nobody answered yet, and their random order.
 AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
 BY_TURN = ("rank", "pk")
+# Of a day's first places by impact, those that one agent's sessions fill before others' have as many.
+FIRST_PLACES, ONE_AGENTS = 60, 20
 FREE = {"claim": "", "claimed_until": None, "claimed_by": None, "place": ""}
 
 
@@ -40,7 +46,7 @@ class Queued:
 
 def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
     """The first `size` of `items`, those that wait by these filters, as they would be handed to this reviewer one after
-    the other. Four queries.
+    the other. Five queries.
 
     What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
     """
@@ -48,7 +54,7 @@ def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *
     queue = waiting(reviewer, filters)
     may_claim = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer, start_of_day(now))
     is_others = Case(When(may_claim, then=0), default=1, output_field=IntegerField())
-    by_impact = queue.annotate(is_others=is_others, all=Window(Count("pk"))).order_by("is_others", *BY_IMPACT)
+    by_impact = _by_impact(queue.annotate(is_others=is_others, all=Window(Count("pk"))), now, "is_others")
     rows = list(by_impact.values_list("pk", "is_others", "all")[:size])
     offered = [pk for pk, is_others, _all in rows if not is_others]
     turns: list[int] = []
@@ -71,7 +77,7 @@ def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) ->
     while True:
         now = timezone.now()
         free = items.filter(unheld(now)).values_list("pk", flat=True)
-        by_impact, turns = free[:TRIED_AT_ONCE], free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
+        by_impact, turns = _by_impact(free, now)[:TRIED_AT_ONCE], free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
         order = _order(list(by_impact), list(turns), _last_places(reviewer, now), filters)
         for pk, place in order:
             if take(ReviewItem(pk=pk), reviewer, claim, place=place):
@@ -112,6 +118,21 @@ def release(item: ReviewItem, claim: str) -> bool:
 def unheld(now: dt.datetime) -> Q:
     """Items that no live claim holds: a claim that ran out returns by itself."""
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
+
+
+def _by_impact(items: ReviewItemQuerySet, now: dt.datetime, *first: str) -> ReviewItemQuerySet:
+    """Items by impact, with the day's first places shared among the agents. The annotations `first` come before all."""
+    today = ReviewAnswer.objects.effective().filter(yours(), place=Place.IMPACT, created_at__gte=start_of_day(now))
+    counted = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))
+    answered = dict(counted)
+    if sum(answered.values()) >= FIRST_PLACES:
+        return items.order_by(*first, *BY_IMPACT)
+    of_agent = Window(RowNumber(), partition_by=[*first, "session__agent"], order_by=BY_IMPACT)
+    before = [When(session__agent=agent, then=count) for agent, count in answered.items()]
+    place = F("of_agent") + Case(*before, default=0, output_field=IntegerField())
+    slice_last, *by_impact = BY_IMPACT
+    shared = items.annotate(of_agent=of_agent).annotate(agent_place=Greatest(place, ONE_AGENTS))
+    return shared.order_by(*first, slice_last, "agent_place", *by_impact)
 
 
 def _order(
