@@ -77,7 +77,8 @@ def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) ->
     while True:
         now = timezone.now()
         free = items.filter(unheld(now)).values_list("pk", flat=True)
-        by_impact, turns = _by_impact(free, now)[:TRIED_AT_ONCE], free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
+        by_impact = _by_impact(free, now)[:TRIED_AT_ONCE]
+        turns = free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
         order = _order(list(by_impact), list(turns), _last_places(reviewer, now), filters)
         for pk, place in order:
             if take(ReviewItem(pk=pk), reviewer, claim, place=place):
