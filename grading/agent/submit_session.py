@@ -1149,7 +1149,7 @@ def describe_history(to_send: list[Log], old: int, said: dict[str, Any]) -> None
 def priced(count: int, said: dict[str, Any]) -> str:
     each = said.get("verdict_usd")
     if not isinstance(each, (int, float)):
-        return "; the site has no judge yet, so that it costs nothing until it has one"
+        return "; the site has no judge, so that it costs nothing until it has one"
     by = f"by the last {said['measured']}" if said.get("measured") else "at most, since none was measured yet"
     return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
 

@@ -234,7 +234,7 @@ def _what_may_change(decision: Decision) -> str:
             " There was no judge when it came in, so this stays provisional until someone asks for a verdict or reviews"
             " it."
         )
-    return " The judge is off, so this stays provisional until someone reviews it."
+    return " No verdict is coming, so this stays provisional until someone reviews it."
 
 
 def _step(source: Source, decision: Decision) -> ChainStep:

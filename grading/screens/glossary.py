@@ -1,4 +1,4 @@
-"""What each word means here: one line a term, read from docs/words.md, the only place where they are written."""
+"""The glossary: what each term means here, read from docs/words.md."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,11 @@ from django.utils.text import slugify
 
 ROW = re.compile(r"^\| (?P<word>[^|]+?) \| (?P<meaning>[^|]+?) \|$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
-RETIRED = "## No longer used"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word as it is listed, what it means, and its place on the page of words."""
+    """A term and its meaning; `anchor` is its place on the page of words."""
 
     word: str
     meaning: str
@@ -29,9 +28,9 @@ class Term:
 
 @cache
 def terms() -> tuple[Term, ...]:
-    """Every word that is in use, in the order of the alphabet."""
-    used = (settings.BASE_DIR / "docs" / "words.md").read_text(encoding="utf-8").partition(RETIRED)[0]
-    rows = [Term(word=row["word"], meaning=LINK.sub(r"\1", row["meaning"])) for row in ROW.finditer(used)]
+    """Every term of docs/words.md, in alphabetical order."""
+    text = (settings.BASE_DIR / "docs" / "words.md").read_text(encoding="utf-8")
+    rows = [Term(word=row["word"], meaning=LINK.sub(r"\1", row["meaning"])) for row in ROW.finditer(text)]
     return tuple(row for row in rows if row.word not in {"word", "---"})
 
 
@@ -41,7 +40,7 @@ def _by_name() -> MappingProxyType[str, Term]:
 
 
 def find(words: str) -> Term | None:
-    """The term that these words name, in the singular or with an s; None where it is not one of ours."""
+    """The term with this name, in the singular or with an s; None if the glossary has none."""
     name, known = words.strip().lower(), _by_name()
     return known.get(name) or known.get(name.removesuffix("s"))
 

@@ -2,11 +2,11 @@
 
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db.models import Count, F, Max, Q
+from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from grading.models import Agent
+from grading.models import Agent, Session
 from grading.reward.rewards import policy
 from grading.roles import OPERATOR, REVIEWER, VIEWER
 from grading.screens.about.view import version
@@ -23,12 +23,13 @@ ROLES = {
 def show(request: HttpRequest) -> TemplateResponse:
     active = Count("user", filter=Q(user__is_active=True))
     people = dict(Group.objects.filter(name__in=ROLES).annotate(n=active).values_list("name", "n"))
-    agents = Agent.objects.filter(is_sample=False).annotate(seen=Max("tokens__last_used_at"))
+    latest = Session.objects.filter(agent=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    agents = Agent.objects.filter(is_sample=False).annotate(latest_session=Subquery(latest))
     context = {
         "title": "Settings",
         "policy": policy(),
         "roles": [{"name": name, "words": words, "people": people.get(name, 0)} for name, words in ROLES.items()],
-        "agents": agents.order_by(F("seen").desc(nulls_last=True), "name")[:LISTED],
+        "agents": agents.order_by(F("latest_session").desc(nulls_last=True), "name")[:LISTED],
         "retention_days": settings.RETENTION_DAYS,
         "backup_nightly": settings.BACKUP_NIGHTLY,
         "version": version(),

@@ -231,7 +231,7 @@ def test_history_without_a_verdict_says_so_without_a_judge_too(site, sim):
 
 def test_the_command_names_the_price_and_queues_what_it_is_told_to(site, sim, settings, capsys):
     three(site)
-    with pytest.raises(CommandError, match="No judge yet"):
+    with pytest.raises(CommandError, match="There is no judge"):
         call_command("judge_pending")
     set_key(settings)
     call_command("judge_pending")

@@ -161,7 +161,7 @@ def test_nobody_is_asked_twice_for_the_same_evidence(site, sim):
     site.upload("s-1", log(MERGE))
     assert (work(), work()) == (1, 1)
     assert session.judge_jobs.filter(state=JobState.ABANDONED).count() == 1
-    assert "The judge is off" in reward(session).sentence
+    assert "No verdict is coming" in reward(session).sentence
     site.upload("s-1", journal="# Another\n\nSubmitted it.\n")
     assert (queued(), work(), reward(session).final) == ([], 0, False)
     site.upload("s-1", log(MERGE, PUSH))

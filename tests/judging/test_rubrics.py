@@ -284,7 +284,7 @@ def test_a_trial_of_a_session_without_a_verdict_leaves_it_without_one(site, sim,
     session = site.session().with_work().session
     job = trials.try_on(session, version(olga))
     held = rewards.settle(session)
-    assert "The judge is off" in held.sentence
+    assert "No verdict is coming" in held.sentence
     sim.mode = "refusal"
     judging.run(job.pk)
     assert not session.grades.chain().filter(source=Source.JUDGE, status=Status.SCORED).exists()

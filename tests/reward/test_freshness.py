@@ -125,7 +125,7 @@ def test_a_stale_verdict_that_still_decides_says_so():
     assert result.sentence == (
         "Reward .10, provisional. The judge decides, at weight .3. "
         "The judge's .10 was given before the transcript came. "
-        "The judge is off, so this stays provisional until someone reviews it."
+        "No verdict is coming, so this stays provisional until someone reviews it."
     )
 
 

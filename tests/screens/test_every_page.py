@@ -125,7 +125,7 @@ def quota(state, **fields):
 
 
 def test_the_pill_says_what_the_judge_can_do(settings):
-    assert judge_state(None).words == "No judge yet"
+    assert judge_state(None).words == "No judge"
     assert judge_state(quota(QuotaState.OPEN)).words == "Judge has not answered yet"
     assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open"
     assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"

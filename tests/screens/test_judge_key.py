@@ -237,7 +237,7 @@ def test_after_the_sites_secret_was_changed_there_is_no_judge_and_every_page_say
     for path in ("/", "/quota/", "/settings/", PATH):
         response = olga.get(path)
         assert response.status_code == 200
-        assert response.context["common"].site.judge.words == "No judge yet"
+        assert response.context["common"].site.judge.words == "No judge"
     assert "The stored key can’t be read any more" in flat(olga.get(PATH))
     settings.SECRET_KEY_FALLBACKS = ["tests"]
     assert judges.first().api_key == KEY

@@ -201,8 +201,8 @@ def test_costs_stand_with_their_coverage(operator):
     for i in range(4):
         with_cost(f"t{i}", 0.5, usd=None if i else 1.0, arm="infra", day=TODAY)
     page = read(operator)
-    assert '<td class="right">$.42</td><td class="right dim">1 of 1</td>' in page
-    assert '<td class="right">at least $.25</td><td class="right dim">1 of 4</td>' in page
+    assert '<td class="right">$0.42</td><td class="right dim">1 of 1</td>' in page
+    assert '<td class="right">at least $0.25</td><td class="right dim">1 of 4</td>' in page
 
 
 def test_pairs_suggest_a_cap_with_its_arithmetic(site, operator):

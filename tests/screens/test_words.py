@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # What was said, and what is said now.
 RETIRED = {
-    "until a key is set": "No judge yet. Set ANTHROPIC_API_KEY …",
-    "No judge will be asked": "The judge is off, so this stays provisional until someone reviews it.",
+    "until a key is set": "No judge. Set ANTHROPIC_API_KEY …",
+    "No judge will be asked": "No verdict is coming, so this stays provisional until someone reviews it.",
     "Nothing waits": "Queue empty, or: Nothing to review",
     "Gone at ": "Backlog clears by …",
     "Starving": "Under-graded arms",

@@ -14,7 +14,7 @@ from grading.models.submissions import ProposedField
 from grading.signals.traits import Traits
 from grading.witness import Witness
 
-UNTRACKED = "from before the site kept who had said it"
+UNTRACKED = "its origin was not recorded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def current(judge: Judge | None = None) -> Quota:
     """The row of a judge; of the first where none is named. LookupError where no judge is configured."""
     judge = judge or judges.first()
     if judge is None:
-        raise LookupError("no judge yet: add a key in Settings, or set ANTHROPIC_API_KEY")
+        raise LookupError("there is no judge: add a key in Settings, or set ANTHROPIC_API_KEY")
     return Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
 
 

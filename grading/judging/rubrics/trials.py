@@ -19,7 +19,7 @@ def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
     The job waits in the queue like any other. TrialError where no judge is configured or another trial is under way.
     """
     if judges.first() is None:
-        raise TrialError("No judge yet, so none can be asked: add a key in Settings.")
+        raise TrialError("There is no judge to ask: add a key in Settings.")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         if answers(session, rubric, judgeable(session)).exists():

@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, abandoned: bool, choice: Choice | None, **_options: Any) -> None:
         if not quota.is_configured():
-            raise CommandError("No judge yet: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
+            raise CommandError("There is no judge: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
         now, total = clock.now(), 0
         if abandoned:
             while count := judging.take_up_abandoned():

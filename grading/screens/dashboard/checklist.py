@@ -102,7 +102,7 @@ def judges_key() -> Step:
             title="Set the judge’s key",
             done=False,
             words=access.trouble
-            or "Typed and tested here, and stored encrypted. Without a judge every reward stays provisional.",
+            or "Typed and tested here, and stored encrypted. Without a judge, only a person’s grade is final.",
             aside="about 1 minute",
             url=url,
             button="Set the key",

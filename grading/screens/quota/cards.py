@@ -73,7 +73,7 @@ def unconfigured() -> JudgeCard:
     return JudgeCard(
         standing=None,
         role=ROLES[JudgeRole.FIRST],
-        heading="No judge yet",
+        heading="No judge",
         since="",
         meaning=f"Trajectory, journal and artifacts grade the sessions provisionally{unfinished}. "
         f"Add a key in Settings{'; then choose which of those sessions to judge' if sessions else ''}.",

@@ -70,7 +70,7 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The judge in a few words, from the first judge's quota row; None where there is no judge."""
     if quota is None:
-        return JudgeState(words="No judge yet", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(words="No judge", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.is_untested:
         return JudgeState(words=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
@@ -100,7 +100,7 @@ def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Judge
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
     """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
     if quota is None:
-        return "There is no judge yet"
+        return "There is no judge"
     at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
     if timezone.localdate(quota.changed_at) == timezone.localdate():
         at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
@@ -122,7 +122,7 @@ def banner(quota: Quota | None) -> Banner | None:
     if quota is None:
         sessions = never_judged()
         todo = JudgeKey.objects.access().trouble.rstrip(".") or "Add a key in Settings"
-        return Banner(what="No judge yet", since=None, until=todo, sessions=sessions) if sessions else None
+        return Banner(what="No judge", since=None, until=todo, sessions=sessions) if sessions else None
     if not quota.is_out:
         return None
     what = Reason(quota.reason).words or "The judge is out"

@@ -46,7 +46,7 @@ class PauseForm(forms.Form):
 def pause(request: HttpRequest) -> HttpResponse:
     """A page that says what pausing does, and its button."""
     if not quota.is_configured():
-        messages.error(request, "No judge yet, so there is none to pause.")
+        messages.error(request, "There is no judge to pause.")
         return redirect("admin:quota")
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -75,7 +75,7 @@ def resume(request: HttpRequest) -> HttpResponse:
 @require_POST
 def probe(request: HttpRequest) -> HttpResponse:
     judge_quota = first_quota()
-    why_not = "No judge yet." if judge_quota is None else may_probe(judge_quota, attempts.held().jobs)
+    why_not = "There is no judge." if judge_quota is None else may_probe(judge_quota, attempts.held().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")

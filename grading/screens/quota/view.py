@@ -42,7 +42,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "calls_shared": CALLS_SHARED,
         "policy": policy,
         "still": operation.counted(),
-        "probe": "No judge yet.",
+        "probe": "There is no judge.",
         "sample": _sample() if held_samples(request).alone else None,
     }
     if first is not None:

@@ -47,7 +47,7 @@ def of(
     kinds = ", ".join(row.kind for row in received) or "metadata"
     lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
     for said in submissions:
-        who = TokenScope(said.scope).words if said.scope else "a token from before scopes, or the site itself"
+        who = TokenScope(said.scope).words if said.scope else "the site itself, or a token without a scope"
         token = "" if said.token is None else f", token …{said.token.hint}"
         changed = [f"{name.replace('_', ' ')} {value}" for name, value in said.after.items() if value not in ("", None)]
         detail = "; ".join([*([f"new: {', '.join(said.added)}"] if said.added else []), *changed]) or "nothing new"

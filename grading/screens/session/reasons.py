@@ -171,7 +171,7 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
         detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
         return Way(mark="judge", title=title, detail=detail, following=comes)
     if not quota.is_configured():
-        detail = "No judge yet: add a key in Settings"
+        detail = "There is no judge: add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
     detail = "It was asked, and gave none" if job else "It was not asked"
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"

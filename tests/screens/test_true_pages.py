@@ -1,0 +1,115 @@
+"""On every page of a site in six states: nothing claims what did not happen, and figures in two places agree."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from grading import judging, review
+from grading.agent import samples
+from grading.judging.allowance import quota
+from grading.models import JudgeJob, Session
+from grading.models.review import Answer
+from grading.monitoring.watch import watch
+from grading.simulator import Mode
+from grading.story import history
+from grading.story.march31 import STEPS
+from tests.casts import logs
+from tests.processes import wait_for
+from tests.screens.test_dashboard_agrees import agrees
+from tests.screens.true_pages import every_page, faults
+
+pytestmark = pytest.mark.django_db
+
+
+def worked(site, name, days=0, **fields):
+    """A session that came in through the intake and did something."""
+    ended = timezone.now() - dt.timedelta(days=days)
+    dates = {"started_at": ended - dt.timedelta(seconds=90), "ended_at": ended}
+    return site.upload(name, logs.worked(name), **dates, **fields).session
+
+
+def true(client, *, judge):
+    agrees(client)
+    pages = every_page(client)
+    assert len(pages) > 30
+    assert faults(pages, judge=judge) == []
+    return {page.url: page.text for page in pages}
+
+
+def test_samples_and_no_judge(operator, rita, settings):
+    settings.ANTHROPIC_API_KEY = ""
+    list(samples.load(timezone.now()))
+    pages = true(operator, judge="none")
+    assert "0 of 5 done" in pages["/"]
+    for session in Session.objects.order_by("pk")[:3]:
+        review.submit(session, rita, answer=Answer.GRADE, value=0.6, reason="It works")
+    assert "tried on 3 samples" in true(operator, judge="none")["/"]
+
+
+def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, sim, settings):
+    key, settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_API_KEY, ""
+    for number in range(8):
+        worked(site, f"old-{number}", days=5 * number)
+    true(operator, judge="none")
+    # Nothing old is judged until a person chooses, and the site says what it would cost.
+    settings.ANTHROPIC_API_KEY = key
+    judging.sweep()
+    assert not JudgeJob.objects.open().exists()
+    sim.mode = Mode.AUTH
+    operator.post("/settings/judge/", {"do": "test"})
+    pages = true(operator, judge="away")
+    assert "choose" in pages["/settings/judge/"]
+
+
+def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
+    for number in range(4):
+        sim.script({"score": 0.6 + number / 20})
+        worked(site, f"early-{number}", days=number)
+    judging.pump()
+    sim.mode = Mode.USAGE_LIMITS
+    late = [worked(site, f"late-{number}") for number in range(3)]
+    worked(site, "news-1", category="news")
+    judging.pump()
+    watch()
+    pages = true(operator, judge="away")
+    assert any("A1" not in text and "out of quota" in text for text in pages.values())
+    sim.mode = Mode.VERDICT
+    quota.probe_now()
+    for _ in late:
+        judging.pump()
+    watch()
+    true(operator, judge="open")
+
+
+def test_a_key_that_was_removed(site, operator, sim, settings):
+    for number in range(4):
+        sim.script({"score": 0.6 + number / 20})
+        worked(site, f"early-{number}", days=number)
+    judging.pump()
+    for number in range(3):
+        worked(site, f"late-{number}")
+    settings.ANTHROPIC_API_KEY = ""
+    judging.sweep()
+    true(operator, judge="none")
+
+
+def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_path, monkeypatch):
+    settings.DEMO = settings.SIMULATED = True
+    settings.CLOCK_SHIFT_FILE = str(tmp_path / "clock")
+    (tmp_path / "clock").write_text("0")
+    monkeypatch.setattr(history, "DAYS", 3)
+    list(history.live_through(timezone.now(), sim))
+    true(operator, judge="open")
+    for number, step in enumerate(STEPS):
+        operator.post(f"/story/{step.name}/")
+
+        def is_done(number=number) -> bool:
+            judging.sweep()
+            judging.pump()
+            return operator.get("/story/").context["steps"][number].state == "done"
+
+        wait_for(is_done, 300)
+    # What else people do is no part of the story.
+    review.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
+    assert "exactly" in true(operator, judge="open")["/story/"]

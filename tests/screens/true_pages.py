@@ -1,0 +1,202 @@
+"""A site as its reader meets it: the text of each page that its links lead to, and what in it cannot be true."""
+
+import datetime as dt
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+from django.urls import Resolver404, resolve
+from django.utils import timezone
+
+from bandit.models import Selection
+from grading.models import Agent, JudgeAttempt, Session
+from grading.vocabulary import Source
+
+# Links that end the visit, answer with a file or lead to tables and manuals.
+LEFT_OUT = (
+    "/logout",
+    "/static/",
+    "/api/",
+    "/bandit/",
+    "/grading/",
+    "/settings/about",
+    "/words",
+    "/agent/",
+    "/rubrics/",
+)
+FILES = (".csv", ".jsonl", ".py", ".json")
+# Pages of one kind, as of several sessions, that are read.
+OF_ONE_KIND = 3
+VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+UNREAD = {"script", "style", "svg", "template", "title"}
+INLINE = {"a", "abbr", "b", "code", "em", "i", "span", "strong", "time", "small", "label"}
+
+
+class Reader(HTMLParser):
+    """The links of a page, and the text in its main part and around it, without what is hidden."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.main: list[str] = []
+        self.frame: list[str] = []
+        self._open: list[
+            tuple[str, bool, bool]
+        ] = []  # the elements around, whether each is unread and in the main part
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = dict(attrs)
+        if tag == "a" and (link := names.get("href") or "").startswith("/"):
+            self.links.append(link.partition("#")[0])
+        _tag, unread, main = self._open[-1] if self._open else ("", False, False)
+        if tag not in VOID:
+            self._open.append((tag, unread or tag in UNREAD or "hidden" in names, main or tag == "main"))
+        self._write("" if tag in INLINE else " ")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+        self._write("" if tag in INLINE else " ")
+
+    def handle_data(self, data: str) -> None:
+        if self._open and not self._open[-1][1]:
+            self._write(data)
+
+    def _write(self, text: str) -> None:
+        (self.main if self._open and self._open[-1][2] else self.frame).append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page's address, the text of its main part in one line, and that of the frame around it."""
+
+    url: str
+    text: str
+    frame: str
+
+
+def every_page(client) -> list[Page]:
+    """The pages that the dashboard's links lead to, over any number of links; of each view the first few."""
+    pages, waiting, met, views = [], ["/", "/alarms/", "/story/"], {"/"}, Counter[str]()
+    while waiting:
+        url = waiting.pop(0)
+        views[_view(url)] += 1
+        if views[_view(url)] > OF_ONE_KIND:
+            continue
+        reply = client.get(url, follow=True)
+        if reply.status_code != 200 or not reply.headers["Content-Type"].startswith("text/html"):
+            continue
+        reader = Reader()
+        reader.feed(reply.content.decode())
+        pages.append(Page(url, " ".join("".join(reader.main).split()), " ".join("".join(reader.frame).split())))
+        for link in reader.links:
+            if link not in met and not link.startswith(LEFT_OUT) and not urlsplit(link).path.endswith(FILES):
+                met.add(link)
+                waiting.append(link)
+    return pages
+
+
+def _view(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        name = resolve(parts.path).view_name
+    except Resolver404:
+        name = parts.path
+    return f"{name} {'with a query' if parts.query else ''}"
+
+
+# ---- what cannot be true
+
+# What pages say only where a judge can answer, and only where there is none.
+OPEN = r"[Jj]udge (?:is )?open|Verdicts come in as|judge was available|Next: the judge|\d(?:st|nd|rd|th) of \d+ in"
+NONE = r"judge is off|No judge\b(?! is called)|no judge is configured|There is no judge"
+
+
+def faults(pages: list[Page], *, judge: str) -> list[str]:
+    """What these pages of the site say that its rows, or its other pages, contradict. `judge` is "open", "away" or
+    "none".
+    """
+    by_url = {page.url: page for page in pages}
+    wrong = {"open": NONE, "away": f"{NONE}|{OPEN}", "none": OPEN}[judge]
+    found = [
+        *_said(pages, wrong, f"the judge is {judge}"),
+        *_said(pages, r"<command-|Implement the following plan:|test prompt", "titles are a person's own words"),
+        *_said(pages, r"NOT as it was before", "the story counts only its own sessions"),
+        *_said(pages, r"identity changed|[Gg]rader changed|[Jj]udge changed", "one model judges"),
+        *_said(pages, r"it has neither category nor harness", "no session here lacks both"),
+        *_said(pages, r"(?<![\d.])\.10 →", "the floor is no grade"),
+        *_no_rows(pages),
+        *_counts(by_url),
+        *_rewards(by_url),
+        *_uncertainty(pages),
+        *_light_evidence(by_url),
+    ]
+    return [f"{fault}" for fault in found]
+
+
+def _said(pages: list[Page], pattern: str, why: str) -> Iterator[str]:
+    for page in pages:
+        for text in (page.text, page.frame):
+            if match := re.search(pattern, text):
+                yield f"{page.url}: “{text[max(match.start() - 60, 0) : match.end() + 60]}”, but {why}"
+
+
+def _no_rows(pages: list[Page]) -> Iterator[str]:
+    """Pages that say that there is nothing, where there are rows."""
+    real = Session.objects.filter(is_sample=False)
+    nothing = {
+        r"No session of yours has come in yet|no session of yours yet": real,
+        r"[Nn]o session was graded|no session of these 7 days has a grade": real.filter(
+            ended_at__gt=timezone.now() - dt.timedelta(days=6)
+        ).exclude(reward_source__in=["", Source.FLOOR]),
+        r"No bandit has chosen anything yet|No decision has been made yet": Selection.objects.all(),
+        r"No agent is connected yet|no session yet": Agent.objects.filter(is_sample=False, sessions__isnull=False),
+        r"judge wasn’t called|no judge has given a verdict yet": JudgeAttempt.objects.all(),
+    }
+    for pattern, rows in nothing.items():
+        if rows.exists():
+            yield from _said(pages, pattern, "there are such rows")
+    if not Selection.objects.exists():
+        yield from _said(pages, r"Every arm gets chosen", "nothing was ever chosen")
+
+
+def _counts(by_url: dict[str, Page]) -> Iterator[str]:
+    """The navigation's counts are those of the pages that it leads to."""
+    frame = by_url["/"].frame
+    for name, url, pattern in (("Review", "/review/", r"(\d+) to review"), ("Alarms", "/alarms/", r"(\d+) open")):
+        badge, heading = re.search(rf"{name} (\d+)", frame), re.search(pattern, by_url[url].text)
+        counts = [int(match[1]) if match else 0 for match in (badge, heading)]
+        if counts[0] != counts[1]:
+            yield f"{name}: {counts[0]} in the navigation, {counts[1]} on its page"
+
+
+def _rewards(by_url: dict[str, Page]) -> Iterator[str]:
+    """A session's page states the reward that is settled."""
+    for session in Session.objects.exclude(reward_value=None).exclude(reward_source=Source.FLOOR):
+        page = by_url.get(f"/sessions/{session.pk}/")
+        stated = page and re.search(r"Reward (\d?\.\d\d|1|0)\b", page.text)
+        if stated and float(stated[1]) != round(session.reward_value, 2):
+            yield f"{page.url}: says {stated[1]}, and {session.reward_value} is settled"
+
+
+def _uncertainty(pages: list[Page]) -> Iterator[str]:
+    """One mean has one interval, on whichever page, and a bandit's shares come to a hundred."""
+    widths: dict[str, set[str]] = defaultdict(set)
+    for page in pages:
+        if page.url.startswith(("/bandits/", "/story/", "/alarms/")) and "policy" not in page.url:
+            for mean, width in re.findall(r"(\.\d{3})\s*± (\.\d{3})", page.text):
+                widths[mean].add(width)
+    yield from (f"a mean of {mean} has ± {sorted(width)}" for mean, width in widths.items() if len(width) > 1)
+
+
+def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:
+    """An arm whose sessions count for much less than their number says why."""
+    for row in re.findall(
+        r"(\d+ sessions?\b(?:(?! sessions?\b).)*?[\d.]+ observations counted.{0,200})", by_url["/bandits/"].text
+    ):
+        sessions, observations = int(row.split()[0]), float(re.search(r"([\d.]+) observations", row)[1])
+        if observations < sessions / 2 and not re.search(r"judge, person|no judge|counts? as|graded any", row):
+            yield f"/bandits/: “{row}” does not say why"
