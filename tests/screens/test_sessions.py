@@ -180,7 +180,7 @@ def test_what_rows_have_in_common_is_said_once(site, viewer):
     (group,) = viewer.get("/sessions/").context["groups"]
     ((count, words),) = group.shared
     assert count == 3
-    assert words == "No judge is configured"
+    assert words == "Not judged"
     assert {row.session.title: bool(row.note) for row in group.rows} == {
         "0": False,
         "1": False,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.urls import Resolver404, resolve
 from django.utils import timezone
 
-from bandit.models import Selection
+from bandit.models import Arm, Selection
 from grading.models import Agent, JudgeAttempt, Session
 from grading.vocabulary import Source
 
@@ -110,8 +110,9 @@ def _view(url: str) -> str:
 
 # ---- what cannot be true
 
-# What pages say only where a judge can answer, and only where there is none.
-OPEN = r"[Jj]udge (?:is )?open|Verdicts come in as|judge was available|Next: the judge|\d(?:st|nd|rd|th) of \d+ in"
+# What pages say only where a judge can answer, only where it will be asked, and only where there is none.
+OPEN = r"[Jj]udge (?:is )?open|Verdicts come in as|judge was available"
+QUEUED = r"Next: the judge|\d(?:st|nd|rd|th) of \d+ in"
 NONE = r"judge is off|No judge\b(?! is called)|no judge is configured|There is no judge"
 
 
@@ -120,7 +121,7 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
     "none".
     """
     by_url = {page.url: page for page in pages}
-    wrong = {"open": NONE, "away": f"{NONE}|{OPEN}", "none": OPEN}[judge]
+    wrong = {"open": NONE, "away": f"{NONE}|{OPEN}", "none": f"{OPEN}|{QUEUED}"}[judge]
     found = [
         *_said(pages, wrong, f"the judge is {judge}"),
         *_said(pages, r"<command-|Implement the following plan:|test prompt", "titles are a person's own words"),
@@ -183,13 +184,13 @@ def _rewards(by_url: dict[str, Page]) -> Iterator[str]:
 
 
 def _uncertainty(pages: list[Page]) -> Iterator[str]:
-    """One mean has one interval, on whichever page, and a bandit's shares come to a hundred."""
-    widths: dict[str, set[str]] = defaultdict(set)
+    """An arm's mean has one interval, on whichever page."""
+    arms = "|".join(map(re.escape, Arm.objects.filter(bandit__name="category").values_list("name", flat=True)))
+    widths: dict[tuple[str, str], set[str]] = defaultdict(set)
     for page in pages:
-        if page.url.startswith(("/bandits/", "/story/", "/alarms/")) and "policy" not in page.url:
-            for mean, width in re.findall(r"(\.\d{3})\s*± (\.\d{3})", page.text):
-                widths[mean].add(width)
-    yield from (f"a mean of {mean} has ± {sorted(width)}" for mean, width in widths.items() if len(width) > 1)
+        for arm, mean, width in re.findall(rf"\b({arms})\b[^.±]{{,60}}(\.\d{{3}})\s*± (\.\d{{3}})", page.text):
+            widths[arm, mean].add(width)
+    yield from (f"a mean of {key} has ± {sorted(width)}" for key, width in widths.items() if len(width) > 1)
 
 
 def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:

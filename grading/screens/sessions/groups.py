@@ -83,7 +83,9 @@ def note(session: Session) -> str:
     if not sentence:
         return "Not settled yet"
     if session.reward_source and session.reward_reason:
-        words = Reason(session.reward_reason).words
+        # By now there may be a judge, which a person can ask.
+        is_unjudged = session.reward_reason == Reason.NOT_CONFIGURED
+        words = "Not judged" if is_unjudged else Reason(session.reward_reason).words
         return f"{lead(sentence)} {words}" if session.reward_source == Source.FLOOR else words
     if not session.reward_source:
         return sentence
