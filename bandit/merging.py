@@ -16,7 +16,7 @@ from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
 from bandit.models import Arm, Bandit, BanditKind, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import effective_policy, outlook, parts_of, site_day
-from bandit.whatif import row_of
+from bandit.whatif import row_of_entry
 
 MERGE = "merge:"
 REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
@@ -119,7 +119,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     policy, rows = current.policy_on(today), current.rows(today)
     # The rows after the merge: without the doubles, and with the target as the arm of the others. A row's kind has its
     # arm and grader.
-    rows_without_doubles = rows.plus(row_of(entry, sign=-1) for entry in doubles)
+    rows_without_doubles = rows.plus(row_of_entry(entry, sign=-1) for entry in doubles)
     kinds = [kind._replace(arm=target.name) if kind.arm == arm.name else kind for kind in rows_without_doubles.kinds]
     rows_after = replace(rows_without_doubles, kinds=tuple(kinds))
     _, before = current.outlook(today)

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from bandit.chance import chance, key_id, require_decision_id
-from bandit.core.posterior import Outlook, Posterior, chances
+from bandit.core.posterior import Posterior, chances
 from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
@@ -25,24 +25,7 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, BanditKind, PolicyVersion, Selection
-from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import HypotheticalReward, what_if_many, what_if_without
-
-__all__ = [
-    "AlreadyCompleted",
-    "HypotheticalReward",
-    "NothingEligible",
-    "Outlook",
-    "TooManyOpen",
-    "complete",
-    "find_decision",
-    "posterior_of",
-    "preview",
-    "select",
-    "what_if_many",
-    "what_if_without",
-]
-
+from bandit.reading import policy_with, read, site_day, version_of, with_baseline
 
 PURPOSE, PREVIEW_PURPOSE = "selection", "made-up selection"
 # A decision without a session counts as open for this long; after that, the run is assumed to have died.

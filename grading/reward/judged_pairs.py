@@ -133,7 +133,7 @@ def _live_arms(bandit: Bandit, sessions: Iterable[int]) -> dict[int, list[str]]:
     """The names of the arms that have the reward of each session, in order. One query."""
     session_of_observation = {observation_of(session): session for session in sessions}
     arms: dict[int, list[str]] = {session: [] for session in session_of_observation.values()}
-    entries = ledger.live_entries_of(bandit.name, session_of_observation)
+    entries = ledger.live_entries(bandit.name, session_of_observation)
     for observation, arm in entries.values_list("observation", "arm__name"):
         arms[session_of_observation[observation]].append(arm)
     return {session: sorted(names) for session, names in arms.items()}

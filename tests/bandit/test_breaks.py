@@ -71,10 +71,9 @@ def test_another_judge_breaks_no_arm():
     def judged(observation, day, value, model):
         key = GraderKey(source="judge", model=model, rubric="r1")
         with transaction.atomic():
-            ledger.set_reward(
-                bandit="category",
+            ledger.set_credits(
+                {"category": {"code": Credit(value=value, grader=key)}},
                 observation=observation,
-                credits={"code": Credit(value=value, grader=key)},
                 effective_day=day,
                 settlement="s",
                 policy_version="test",

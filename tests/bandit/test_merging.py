@@ -11,8 +11,8 @@ from bandit import arms, audit, ledger
 from bandit.erasure import permit
 from bandit.merging import merge, preview_merge, unmerge
 from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, LedgerEntry
-from bandit.reading import baseline_of
-from bandit.selection import posterior_of, select
+from bandit.reading import baseline_of, posterior_of
+from bandit.selection import select
 from tests.bandit.helpers import DAY, lessons, policy, reward, with_cost
 from tests.examples import examples
 

@@ -9,7 +9,7 @@ from bandit import arms, policies
 from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, observational
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.reward import lessons, rewards
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast

@@ -76,7 +76,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
         self.act("undo", 0, 2)
         self.act("part", ("category", "news"), 3)
         self.check()
-        assert ledger.live_entries("category", first.observation).get().arm.name == "news"
+        assert ledger.live_entries("category", [first.observation]).get().arm.name == "news"
 
     def act(self, verb, about, number):
         if verb in {"verdict", "correct"}:

@@ -31,10 +31,9 @@ def of(*, strength, chance, scale=2.0, weight=0.3):
 
 def reward(arm, value, day=dt.date(2026, 3, 30), *, times=1):
     for number in range(times):
-        ledger.set_reward(
-            bandit="category",
+        ledger.set_credits(
+            {"category": {arm: Credit(value=value, grader=JUDGE)}},
             observation=f"{arm}-{value}-{day}-{number}",
-            credits={arm: Credit(value=value, grader=JUDGE)},
             effective_day=day,
             settlement="test",
             policy_version="test",

@@ -13,7 +13,8 @@ from django.utils import timezone
 from bandit import arms
 from bandit.models import Arm, Bandit, CalibrationVersion, LedgerEntry, Selection
 from bandit.reading import posterior_of
-from bandit.selection import complete, preview, select, what_if_without
+from bandit.selection import complete, preview, select
+from bandit.whatif import what_if_without
 from grading.models import QuotaTransition
 from grading.models.quota import QuotaState
 from grading.screens import charts

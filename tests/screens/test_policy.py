@@ -9,8 +9,8 @@ import pytest
 
 from bandit import arms
 from bandit.models import Arm, Bandit, PolicyVersion
-from bandit.reading import version_of
-from bandit.selection import posterior_of, select
+from bandit.reading import posterior_of, version_of
+from bandit.selection import select
 from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer

@@ -9,7 +9,7 @@ from django.utils import timezone
 from bandit import arms, merging
 from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.intake import naming
 from grading.screens.moves import words
 

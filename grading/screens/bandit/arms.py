@@ -8,10 +8,9 @@ from django.utils.safestring import SafeString
 
 from bandit.core.agents import AgentCaps
 from bandit.core.moves import ArmMove
-from bandit.core.posterior import ArmPosterior
+from bandit.core.posterior import ArmPosterior, Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Arm
-from bandit.selection import Outlook
 from grading.reward.calibrating import UNJUDGED
 from grading.screens import charts
 from grading.screens.bandit import breaks

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from bandit.core.posterior import ArmPosterior
+from bandit.core.posterior import ArmPosterior, Outlook
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit
 from bandit.reading import outlook, policy_of, site_day
-from bandit.selection import Outlook
-from bandit.whatif import row_for
+from bandit.whatif import row_of_credit
 from grading.models import Session
 from grading.reward import rewards
 from grading.screens import charts
@@ -60,7 +59,7 @@ def sample_rewards() -> list[SampleReward]:
 def sample_outlook(bandit: Bandit, taught: Iterable[SampleReward], now: dt.datetime) -> Outlook:
     """What the bandit would believe had it learned these rewards, and no other."""
     rows = [
-        row_for(learner, each.credit, each.day)
+        row_of_credit(learner.arm.name, learner.credit(each.credit), each.day)
         for each in taught
         for learner in each.learners
         if learner.bandit == bandit.name

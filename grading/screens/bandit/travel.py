@@ -10,12 +10,12 @@ from django.utils.safestring import SafeString
 
 from bandit import versions
 from bandit.core.policy import Policy
+from bandit.core.posterior import Outlook
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion
 from bandit.reading import BanditReading, EffectivePolicy, effective_policy
-from bandit.selection import Outlook
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts

@@ -8,10 +8,12 @@ from django.db.models import Q
 
 from bandit import ledger
 from bandit.core.moves import ArmMove, moves
+from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
+from bandit.ledger import Credit, GraderKey
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
-from bandit.selection import HypotheticalReward, Outlook, what_if_many, what_if_without
+from bandit.whatif import HypotheticalReward, what_if_changed, what_if_without
 from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import Session
@@ -117,7 +119,7 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
         raise QueryRefused(
             f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
-    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=every)
+    before, after = what_if_changed(belief.bandit.name, every, now)
     found = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
@@ -155,14 +157,14 @@ def _undone(
         raise QueryRefused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
+    entries = list(ledger.live_entries(belief.bandit.name, keys).rewards())
     changes = as_judged(entries, belief.rows)
     # The same in the bandit whose means this one's rewards are freed of.
-    beside = {}
+    beside = {belief.bandit.name: changes}
     if (other := belief.bandit.baseline) is not None:
         rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
-        beside[other.name] = as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)
-    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=beside)
+        beside[other.name] = as_judged(list(ledger.live_entries(other.name, keys).rewards()), rows)
+    before, after = what_if_changed(belief.bandit.name, beside, now)
     found = moves(belief.bandit.name, before, after)
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
@@ -202,14 +204,18 @@ def as_judged(entries: Sequence[LedgerEntry], rows: RewardRows) -> list[Hypothet
         HypotheticalReward(
             observation=entry.observation,
             arm=entry.arm.name,
-            value=usual[entry.arm.name],
-            source=Source.JUDGE,
             day=entry.effective_day,
-            context=entry.grader.context,
-            salience=entry.grader.salience,
-            witness=entry.grader.witness,
-            agent=entry.grader.agent,
-            cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+            credit=Credit(
+                value=usual[entry.arm.name],
+                grader=GraderKey(
+                    source=Source.JUDGE,
+                    context=entry.grader.context,
+                    salience=entry.grader.salience,
+                    witness=entry.grader.witness,
+                    agent=entry.grader.agent,
+                ),
+                cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+            ),
         )
         for entry in entries
         if entry.grader.source in FALLBACK and entry.arm.name in usual
