@@ -184,24 +184,25 @@ class Outlook:
     """A bandit's posterior, and the chance of each choosable arm.
 
     `chances` leaves out paused, retired and merged arms and ignores supply, limits and feedback, which differ from
-    decision to decision. `by_arm` holds each arm's mean and its expected number of the next hundred decisions.
+    decision to decision.
     """
 
     posterior: Posterior
     chances: Mapping[str, float]
-    arms: Mapping[str, ArmPosterior]
-    by_arm: Mapping[str, tuple[float, float]]
+
+    @property
+    def arms(self) -> Mapping[str, ArmPosterior]:
+        """The posterior of each arm by name."""
+        return self.posterior.arms
 
     def share_of_next_100(self, arm: str) -> float:
         """Expected number of the next hundred decisions that choose this arm."""
-        return self.by_arm[arm][1] if arm in self.by_arm else 0.0
+        return 100 * self.chances.get(arm, 0.0)
 
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
     """The outlook of a posterior if these of its arms can be chosen."""
-    arms, arm_chances = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy)
-    by_arm = {name: (arm.mean, 100 * arm_chances.get(name, 0.0)) for name, arm in arms.items()}
-    return Outlook(posterior=posterior, chances=arm_chances, arms=arms, by_arm=by_arm)
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), posterior.policy))
 
 
 def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, float] | None = None) -> dict[str, float]:

@@ -207,7 +207,7 @@ def renew(now: dt.datetime) -> list[CalibrationVersion]:
     renewed = []
     judgements = read_judgements(now)
     for bandit in Bandit.objects.that_learn():
-        last = versions.latest(CalibrationVersion, bandit)
+        last = versions.latest(bandit.calibrations.all())
         if last is None or not last.enabled:
             continue
         proposed = proposal(bandit.name, now, judgements)

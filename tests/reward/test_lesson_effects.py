@@ -12,7 +12,7 @@ from bandit import holdout
 from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
-from bandit.core.residual import ContextRewards, baseline
+from bandit.core.residual import baseline
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Assignment, Bandit
 from grading import review
@@ -73,7 +73,7 @@ def offsets(reward, day, context):
         for r, d, c in zip(reward, day, context, strict=True)
     ]
     reading = Policy(weights={"judge": 1.0}, long_run_half_life=10_000)
-    return baseline(ContextRewards(rows=rows, policy=reading), TODAY).offsets
+    return baseline(rows, reading, TODAY).offsets
 
 
 @given(
