@@ -24,22 +24,22 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm. For `kept` observations it already had a reward, which did not change.
+    """The number of `rewards` that moved to the other arm, and of `doubles`, which ended since it had one already.
 
     Abstentions move too, but aren't counted.
     """
 
-    moved: int
-    kept: int
+    rewards: int
+    doubles: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. The rewards of the observations `to_settle` did not, because they changed after the
-    merge: the caller must settle these observations again.
+    """The number of `rewards` that came back. Those of the observations `to_settle` did not, because they changed after
+    the merge: the caller must settle these observations again.
     """
 
-    moved: int
+    rewards: int
     to_settle: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
         ledger.rewrite(current.bandit, reversing=[*moving, *doubles], applying=copies, settlement=settlement)
         current.merged.update(merged_into=target)
         record_event(current, Act.MERGED, other=target, by=by, why=why, merged_into=target)
-    return Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
+    return Merged(rewards=_count_rewards(moving), doubles=_count_rewards(doubles))
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
@@ -107,7 +107,7 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
         came_with = [each.pk for each in into.merged.exclude(pk=current.pk) if _last_merge(each) == current]
         Arm.objects.filter(pk__in=came_with).update(merged_into=current)
         record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
-    return Unmerged(moved=_count_rewards(to_restore), to_settle=tuple(to_settle))
+    return Unmerged(rewards=_count_rewards(to_restore), to_settle=tuple(to_settle))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
@@ -127,7 +127,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
         policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))  # the parts after the merge
     posterior = outlook(row, policy, rows_after, today).posterior
     after = outlook_on(posterior, before.chances.keys() - {arm.name})  # the merged arm cannot be chosen any more
-    merged = Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
+    merged = Merged(rewards=_count_rewards(moving), doubles=_count_rewards(doubles))
     return MergePreview(merged=merged, before=before, after=after)
 
 

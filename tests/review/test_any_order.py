@@ -112,7 +112,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
 
 def buckets():
     """Every bucket that holds anything; a context that was merged stands for the arm that it is now."""
-    now = {each.name: each.current.name for each in Arm.objects.of("category").select_related("merged_into")}
+    now = {each.name: each.current.name for each in Arm.objects.in_bandit("category").select_related("merged_into")}
     columns = ("source", "model", "stratum", "salience", "version", "view", "witness", "standing", "agent")
     rows = Bucket.objects.exclude(n=0).values_list(
         "bandit__name", "arm__name", "effective_day", *(f"grader__{name}" for name in columns), "grader__context", "n",

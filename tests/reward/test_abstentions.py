@@ -135,9 +135,9 @@ def test_a_merge_takes_abstentions_along_and_counts_rewards_only(site):
     social, news = (Arm.objects.resolve("category", name) for name in ("social", "news"))
     promised = merging.preview_merge(social, news, NOON).merged
     assert merging.merge(social, news, by="otto") == promised
-    assert promised.moved == 1
+    assert promised.rewards == 1
     assert news.entries.live().count() == 2
-    assert merging.unmerge(Arm.objects.get(pk=social.pk), by="otto").moved == 1
+    assert merging.unmerge(Arm.objects.get(pk=social.pk), by="otto").rewards == 1
     assert social.entries.live().count() == 2
 
 

@@ -40,7 +40,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
             day = date.fromisoformat(post.get("day", ""))
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
-        decision = arms.decide_break(arm, day, kept=BREAKS[act], by=by, why=why)
+        decision = arms.decide_break(arm, day, is_confirmed=BREAKS[act], by=by, why=why)
         counts = "no longer counts, whatever its rewards say" if decision.kept else "counts again"
         return f"What {arm} earned before {decision.day:%-d %B %Y} {counts}."
     if act == "rename":
@@ -54,11 +54,11 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
     if act == "merge":
         into = _other(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
-        return f"{arm} is another name of {into} now: {rewards(merged.moved)} moved{_doubles(merged.kept, into)}."
+        return f"{arm} is another name of {into} now: {rewards(merged.rewards)} moved{_doubles(merged.doubles, into)}."
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
         again = f"; {len(parted.to_settle)} that had changed since were settled again" if parted.to_settle else ""
-        return f"{arm} is an arm of its own again: {rewards(parted.moved)} came back{again}."
+        return f"{arm} is an arm of its own again: {rewards(parted.rewards)} came back{again}."
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
 
 
@@ -79,20 +79,20 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         into = _other(arm, params)
         preview = merging.preview_merge(arm, into, timezone.now())
         arm_moves = [move for move in moves(arm.bandit.name, preview.before, preview.after) if move.arm != arm.name]
-        moving = f"{rewards(preview.merged.moved)} move{'s' if preview.merged.moved == 1 else ''}"
+        moving = f"{rewards(preview.merged.rewards)} move{'s' if preview.merged.rewards == 1 else ''}"
         chooses = arm.bandit.kind == BanditKind.CHOICE
         own = next(words(move, title=str(into), shares=chooses) for move in arm_moves if move.arm == into.name)
         pairs: list[str] = []
         # Harness × model pairs keep their own rewards until they are merged too.
         if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
-            pair_arms = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
+            pair_arms = Arm.objects.in_bandit("harness").filter(merged_into=None, name__contains="/")
             pairs = [name for name in pair_arms.values_list("name", flat=True) if arm.name in name.split("/", 1)]
         return {
             "do": "merge",
             "into": into,
             "heading": f"Merge {arm} into {into}",
-            "words": f"{moving}{_doubles(preview.merged.kept, into)}; {own}. {arm} and all its names mean {into} from "
-            f"then on. Nothing is deleted: parting the two brings the same rewards back.",
+            "words": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names mean {into} "
+            f"from then on. Nothing is deleted: parting the two brings the same rewards back.",
             "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
             "pairs": pairs,
@@ -123,5 +123,5 @@ def rewards(count: int) -> str:
     return f"{count} reward{'' if count == 1 else 's'}"
 
 
-def _doubles(kept_count: int, into: Arm) -> str:
-    return f", {kept_count} more only end because {into} has one of the same session" if kept_count else ""
+def _doubles(count: int, into: Arm) -> str:
+    return f", {count} more only end because {into} has one of the same session" if count else ""

@@ -18,7 +18,7 @@ def show(request: HttpRequest) -> HttpResponse:
         text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
         by, name = request.user.get_username(), request.POST.get("name", "").strip()
         is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
-        arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
+        arm = Arm.objects.in_bandit(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
         try:
             made = naming.name_model(text, by=by, name=name, arm=arm)
         except ValueError as error:
@@ -32,7 +32,7 @@ def show(request: HttpRequest) -> HttpResponse:
         "title": "Models without a name",
         "rows": naming.unnamed_texts()[:LISTED],
         "waiting": naming.count_waiting(),
-        "models": Arm.objects.of(naming.BANDIT).filter(merged_into=None),
+        "models": Arm.objects.in_bandit(naming.BANDIT).filter(merged_into=None),
         "bandit": naming.BANDIT,
         "may": request.user.has_perm(CHANGE),
         "longest": arms.MAX_NAME,
