@@ -20,7 +20,7 @@ from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
 from grading.reward import reserving, state
 from grading.reward.chain import Resolution, digest, resolve, step_codes
-from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current
+from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current, decide
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
 from grading.vocabulary import Outcome, Reason, Source, Status
@@ -229,7 +229,7 @@ def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
 def _resolve(session: Session, grades: list[Grade]) -> Resolution:
     """Resolve these grades of the session by the site's policy."""
     open_purposes = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
-    return resolve(
+    decision = decide(
         views(grades),
         policy(),
         judge_open=Purpose.VERDICT in open_purposes,
@@ -238,6 +238,7 @@ def _resolve(session: Session, grades: list[Grade]) -> Resolution:
         outcome_reason=session.outcome_reason,
         vetoes=vetoes(session),
     )
+    return resolve(decision)
 
 
 def _open_flags(session: Session) -> list[str]:
