@@ -42,7 +42,7 @@ class InCategory:
 class LessonFigures:
     """The figures of a lesson.
 
-    `matched` counts its sessions, `given` those that it was given to, `without_reward` those without a reward, and
+    `matched` counts its sessions, `taken` those that had it, `without_reward` those without a reward, and
     `drawn` its draws; `unheeded` sessions had it although they were drawn to be held out. `match_rate` is the share of
     its agents' sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in
     the ledger and count as `credit`, each by its salience. `per_protocol` (the difference among heeded draws) and
@@ -50,7 +50,7 @@ class LessonFigures:
     """
 
     matched: int
-    given: int
+    taken: int
     without_reward: int
     drawn: int
     unheeded: int
@@ -176,7 +176,7 @@ class Lesson:
         matched, scope = len(self.at), int(in_scope.sum())
         figures = LessonFigures(
             matched=matched,
-            given=int(self.taken.sum()),
+            taken=int(self.taken.sum()),
             without_reward=matched - int(is_rewarded[self.at].sum()),
             drawn=len(self.draws.taken),
             unheeded=int((~self.draws.heeded).sum()),
