@@ -141,7 +141,7 @@ def proposal(
     current = current or effective_policy(Bandit.objects.named(name))
     judgements = judgements or latest_judgements(now)
     bandit, last = current.bandit, current.calibration
-    fallbacks = calibration.fit(judgements.pairs(bandit), SOURCES)
+    fallbacks = calibration.fit(judgements.pairs.get(bandit.name, ()), SOURCES)
     pairs = human_pairs(bandit, fallbacks)
     rewards = Counter[Stratum]()
     for kind, (n, *_) in current.rows(site_day(now)).totals():

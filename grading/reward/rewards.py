@@ -206,7 +206,20 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         ensure_engine_arm(session)
     settlement = _append_settlement(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-    _record(session, settlement, credit, renew=renew)
+    # The credit becomes the only live reward in each bandit; without one, those that the session has are reversed.
+    ledger.set_rewards(
+        learners(session),
+        credit,
+        always=REVERSIBLE_BANDITS,
+        observation=session.observation,
+        effective_day=credited_day(session),
+        settlement=f"settlement:{settlement.pk}",
+        policy_version=policy().version,
+        provisional=not settlement.final,
+        renew=renew,
+    )
+    if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
+        reserving.draw(session)
     state.write(session, settlement, first_reading(grades), len(flags))
     return settlement
 
@@ -340,26 +353,6 @@ def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> boo
     if stored.basis is None:
         return not (resolution.judge_open and new.reason in {Reason.DECLINED, Reason.NOT_CONFIGURED})
     return stored.basis == new.basis
-
-
-def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
-    """Make `credit` the session's only live ledger entry in each bandit; without a credit, reverse those it has.
-
-    An abstention is then drawn, or not, to be judged first.
-    """
-    ledger.set_rewards(
-        learners(session),
-        credit,
-        always=REVERSIBLE_BANDITS,
-        observation=session.observation,
-        effective_day=credited_day(session),
-        settlement=f"settlement:{settlement.pk}",
-        policy_version=policy().version,
-        provisional=not settlement.final,
-        renew=renew,
-    )
-    if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
-        reserving.draw(session)
 
 
 def _credit(
