@@ -16,7 +16,7 @@ from grading.screens import charts
 from grading.screens.bandit import breaks
 from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
-from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.calibration.card import describe_fallbacks
 from grading.templatetags.gradingsite_tags import mean3
 
@@ -85,14 +85,14 @@ class ArmRow:
 
 
 def arm_rows(
-    belief: Belief,
+    snapshot: BanditSnapshot,
     arms: Mapping[str, Arm],
     records: Mapping[str, Record],
     pending: Mapping[str, int],
     beside: Beside | None,
 ) -> list[ArmRow]:
     """The rows of the arms that were not merged, the most chosen first and retired ones last."""
-    posteriors = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
+    posteriors = {name: arm for name, arm in snapshot.outlook.arms.items() if arms[name].merged_into_id is None}
     if beside is None:
         ridges = charts.ridges(_betas(posteriors))
     else:
@@ -101,8 +101,8 @@ def arm_rows(
         ridges = charts.ridges(_betas(posteriors), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in posteriors.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in posteriors), default=1.0)
-    broke, stability = breaks.describe_breaks(belief, arms), breaks.stability(belief)
-    capped = describe_caps(belief.outlook.posterior.caps)
+    broke, stability = breaks.describe_breaks(snapshot, arms), breaks.stability(snapshot)
+    capped = describe_caps(snapshot.outlook.posterior.caps)
     rows = []
     for name, arm in posteriors.items():
         graded = sum(weights[name].values())
@@ -112,7 +112,7 @@ def arm_rows(
             posterior=arm,
             ridge=ridges[name],
             half_width=(arm.high - arm.low) / 2,
-            share=belief.outlook.share_of_next_100(name),
+            share=snapshot.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
             unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),
@@ -121,7 +121,7 @@ def arm_rows(
             record=records[name],
             ledger=f"{reverse('admin:bandit_ledgerentry_changelist')}?arm__id__exact={arms[name].pk}",
             move=None if beside is None else beside.moves[name],
-            is_tried=belief.is_tried(arms[name]),
+            is_tried=snapshot.is_tried(arms[name]),
             capped=capped.get(name, ()),
             broke=broke.get(name),
             stability=stability.get(name, ""),

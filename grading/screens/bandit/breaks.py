@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from bandit.models import Arm, BreakDecision
-from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import thousandths
 
 # An arm is steady if a day's step of its level, as a standard deviation in reward, is less than MAX_STEADY_STEP. With
@@ -24,14 +24,14 @@ class ArmBreak:
     may_keep: bool
 
 
-def describe_breaks(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
+def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
     """The break of each arm that has one, or whose last one a person took back, by the arm's name."""
-    changes = belief.outlook.posterior.changes
+    changes = snapshot.outlook.posterior.changes
     if changes is None:
         return {}
     arm_breaks: dict[str, ArmBreak] = {}
     decisions: dict[tuple[str, date], BreakDecision] = {}
-    for decision in belief.current.break_decisions:  # oldest first: an arm's latest decision remains
+    for decision in snapshot.current.break_decisions:  # oldest first: an arm's latest decision remains
         name, day = decision.arm.name, f"{decision.day:%-d %B %Y}"
         decisions[name, decision.day] = decision
         arm_breaks.pop(name, None)
@@ -58,9 +58,9 @@ def _note(decision: BreakDecision) -> str:
     return f" ({decision.note})" if decision.note else ""
 
 
-def stability(belief: Belief) -> dict[str, str]:
+def stability(snapshot: BanditSnapshot) -> dict[str, str]:
     """Whether each arm's level is steady, or the standard deviation of its daily steps, in units of reward, as text."""
-    posterior = belief.outlook.posterior
+    posterior = snapshot.outlook.posterior
     if posterior.changes is None:
         return {}
     coin = posterior.mean * (1 - posterior.mean)
@@ -68,5 +68,5 @@ def stability(belief: Belief) -> dict[str, str]:
     return {
         name: "steady" if step < MAX_STEADY_STEP else f"moves by about {thousandths(step)} a day"
         for name, step in zip(posterior.names, steps.tolist(), strict=True)
-        if belief.rewarded(name) >= MIN_REWARDS
+        if snapshot.rewarded(name) >= MIN_REWARDS
     }

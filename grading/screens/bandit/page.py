@@ -20,7 +20,7 @@ from grading.screens.bandit.arms import Beside, arm_rows
 from grading.screens.bandit.drawing import TrialDraw
 from grading.screens.bandit.query import QueryRefused
 from grading.screens.bandit.samples import sample_arms
-from grading.screens.bandit.travel import Belief, Moments
+from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
@@ -47,9 +47,9 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         at = travel.moments(request.GET, now)
     except QueryRefused as refused:
         problems.append(str(refused))
-    belief = travel.read(bandit, at)
-    arms = {arm.name: arm for arm in belief.current.arms}
-    page = BanditPage(at=at, belief=belief, arms=arms, params=request.GET, problems=problems)
+    snapshot = travel.read(bandit, at)
+    arms = {arm.name: arm for arm in snapshot.current.arms}
+    page = BanditPage(at=at, snapshot=snapshot, arms=arms, params=request.GET, problems=problems)
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
     if at.is_past:
@@ -68,9 +68,9 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "problems": problems,
         "moments": at,
         "sliders": sliders,
-        "belief": belief,
-        "policy": belief.policy,
-        "scale": belief.outlook.posterior.evidence_scale,
+        "snapshot": snapshot,
+        "policy": snapshot.policy,
+        "scale": snapshot.outlook.posterior.evidence_scale,
     }
     return TemplateResponse(request, "bandit/bandit.html", context)
 
@@ -80,14 +80,14 @@ class BanditPage:
     """The page of a bandit at some moment, with its query `params`. Refused parameters are added to `problems`."""
 
     at: Moments
-    belief: Belief
+    snapshot: BanditSnapshot
     arms: Mapping[str, Arm]
     params: QueryDict
     problems: list[str]
 
     @property
     def bandit(self) -> Bandit:
-        return self.belief.bandit
+        return self.snapshot.bandit
 
     @property
     def titles(self) -> dict[str, str]:
@@ -98,14 +98,14 @@ class BanditPage:
         if what_if.is_requested(self.params) or self.params.get("draw"):
             self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
-        arm_moves = moves(self.bandit.name, self.belief.outlook, present.outlook)
+        arm_moves = moves(self.bandit.name, self.snapshot.outlook, present.outlook)
         sentence = f"Since then: {in_words(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
         beside = Beside(outlook=present.outlook, moves=by_arm(arm_moves), css="was", heading="now", sentence=sentence)
         return self.common_context(beside, {})
 
     def present_context(self, outages: Sequence[OutageChoice], *, may_operate: bool) -> dict[str, Any]:
         """The context for the present, compared with the what-if, if the query names one."""
-        card = calibration.card(self.bandit, self.at.now, may_operate=may_operate, current=self.belief.current)
+        card = calibration.card(self.bandit, self.at.now, may_operate=may_operate, current=self.snapshot.current)
         question, beside = self.requested_what_if(outages), None
         if question is not None:
             curves = dashed(question.moves, "what would be believed")
@@ -121,25 +121,25 @@ class BanditPage:
             "card": card,
             "question": question,
             "draw": self.trial_draw(),
-            "left_outs": what_if.choices(self.belief),
+            "left_outs": what_if.choices(self.snapshot),
             "outages": outages,
         }
 
     def common_context(self, beside: Beside | None, pending: Mapping[str, int]) -> dict[str, Any]:
         """What every page has: the arms, the log of decisions, and the comparison by context."""
-        records = record.records(self.belief, self.arms, self.at)
-        rows = arm_rows(self.belief, self.arms, records, pending, beside)
+        records = record.records(self.snapshot, self.arms, self.at)
+        rows = arm_rows(self.snapshot, self.arms, records, pending, beside)
         names = [row.arm.name for row in rows]
         return {
             "rows": rows,
             "beside": beside,
             "log": decisions.log(self.bandit, self.at.until, self.titles),
-            "comparison": comparing.comparison(self.belief.rewards, names, self.titles),
+            "comparison": comparing.comparison(self.snapshot.rewards, names, self.titles),
         }
 
     def requested_what_if(self, outages: Sequence[OutageChoice]) -> WhatIf | None:
         try:
-            return what_if.answer(self.belief, self.params, outages, self.titles, self.at.now)
+            return what_if.answer(self.snapshot, self.params, outages, self.titles, self.at.now)
         except QueryRefused as refused:
             self.problems.append(str(refused))
             return None

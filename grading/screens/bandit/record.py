@@ -16,7 +16,7 @@ from grading.models.sessions import yours
 from grading.monitoring import UNHEARD
 from grading.review.priority import BANDIT
 from grading.review.unheard import VOICES
-from grading.screens.bandit.travel import Belief, Moments
+from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.vocabulary import Outcome
 
 # The session's columns that name the arm of each bandit. Of two columns the arm is "a/b" if there is such an arm, else
@@ -55,30 +55,30 @@ class Record:
         return self.ungraded > 0 and not self.is_heard
 
 
-def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
+def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """The record of each arm, by its name. Three queries."""
-    productive = belief.reading.productive
-    ended_by_infrastructure = infrastructure(belief.bandit, arms, at)
-    days = days_read(belief.policy, at.day)
-    heard = heard_arms(belief.bandit, days, VOICES, at.known_by, arms=belief.ungraded.keys())
+    productive = snapshot.reading.productive
+    ended_by_infrastructure = infrastructure(snapshot.bandit, arms, at)
+    days = days_read(snapshot.policy, at.day)
+    heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=snapshot.ungraded.keys())
     # By arm: the ungraded sessions that wait for a person because nobody has graded any of the arm's.
     waiting = {}
-    if belief.bandit.name == BANDIT:
+    if snapshot.bandit.name == BANDIT:
         unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
         waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for kind, (n, s, _, cost, costed) in belief.rewards.totals():
+    for kind, (n, s, _, cost, costed) in snapshot.rewards.totals():
         sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
             n=sum_of["n"],
             productive=productive.get(name, 0),
             raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
-            as_read=belief.plain_means.get(name),
+            as_read=snapshot.plain_means.get(name),
             cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
             costed=sum_of["costed"],
             infrastructure=ended_by_infrastructure.get(name, 0),
-            ungraded=belief.ungraded.get(name, 0),
+            ungraded=snapshot.ungraded.get(name, 0),
             is_heard=name in heard,
             waiting=waiting.get(name, 0),
         )

@@ -62,7 +62,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Belief:
+class BanditSnapshot:
     """A bandit at some moment: the policy in effect then, the reading and the outlook.
 
     `ungraded` counts each arm's abstentions. The rows include abstentions if the calibration gives them a value.
@@ -194,14 +194,14 @@ def _refuse_early(moment: dt.date, text: str) -> None:
         raise QueryRefused(f"{quoted(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
 
 
-def read(bandit: Bandit, at: Moments) -> Belief:
+def read(bandit: Bandit, at: Moments) -> BanditSnapshot:
     """The reading of this freshly loaded bandit at these moments.
 
     Some eight queries, and four more with a baseline.
     """
     current = effective_policy(bandit, at.known_by)
     reading, outlook = current.outlook(at.day)
-    return Belief(current=current, reading=reading, ungraded=reading.abstentions, outlook=outlook)
+    return BanditSnapshot(current=current, reading=reading, ungraded=reading.abstentions, outlook=outlook)
 
 
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:

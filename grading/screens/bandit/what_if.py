@@ -22,7 +22,7 @@ from grading.review.promises import changes as changes_of
 from grading.reward.explain import number
 from grading.reward.grade import checked_value
 from grading.screens.bandit.query import QueryRefused, quoted
-from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import STACK
 from grading.screens.moves import in_words, why
 from grading.templatetags.gradingsite_tags import duration, stamp
@@ -66,9 +66,9 @@ class OutageChoice:
     text: str
 
 
-def choices(belief: Belief) -> list[str]:
+def choices(snapshot: BanditSnapshot) -> list[str]:
     """The sources that have weight in this bandit, in the order of the legend."""
-    counted = {e.source for arm in belief.outlook.arms.values() for e in arm.evidence if e.pseudo}
+    counted = {e.source for arm in snapshot.outlook.arms.values() for e in arm.evidence if e.pseudo}
     counted.discard(ABSTAINED)
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
@@ -91,7 +91,7 @@ def is_requested(params: Mapping[str, str]) -> bool:
 
 
 def answer(
-    belief: Belief,
+    snapshot: BanditSnapshot,
     params: Mapping[str, str],
     outage_choices: Sequence[OutageChoice],
     titles: Mapping[str, str],
@@ -103,19 +103,19 @@ def answer(
     """
     session, value, source, outage = (params.get(name, "").strip() for name in PARAMETERS)
     if session or value:
-        return _with_grade(belief, session, value, titles, now)
+        return _with_grade(snapshot, session, value, titles, now)
     if source:
-        return _without_source(belief, source, titles, now)
-    return _without_outage(belief, outage, outage_choices, titles, now) if outage else None
+        return _without_source(snapshot, source, titles, now)
+    return _without_outage(snapshot, outage, outage_choices, titles, now) if outage else None
 
 
-def _without_source(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    sources = choices(belief)
+def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+    sources = choices(snapshot)
     if source not in sources:
         expected = ", ".join(sources) or "nothing yet"
         raise QueryRefused(f"{quoted(source)} counts for nothing here; what counts is {expected}.")
-    before, after = what_if_without(belief.bandit.name, source, now)
-    arm_moves = moves(belief.bandit.name, before, after)
+    before, after = what_if_without(snapshot.bandit.name, source, now)
+    arm_moves = moves(snapshot.bandit.name, before, after)
     return WhatIf(
         what=f"if {source} grades counted for nothing",
         short=f"without {source}",
@@ -125,20 +125,20 @@ def _without_source(belief: Belief, source: str, titles: Mapping[str, str], now:
     )
 
 
-def _with_grade(belief: Belief, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+def _with_grade(snapshot: BanditSnapshot, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     session = find_session(text)
     try:
         value = checked_value(float(grade))
     except ValueError:
         raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {quoted(grade)}.") from None
     every = changes_of([(session, value)])
-    changes = every.get(belief.bandit.name)
+    changes = every.get(snapshot.bandit.name)
     if not changes:
         raise QueryRefused(
             f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
-    before, after = what_if_changed(belief.bandit.name, every, now)
-    arm_moves = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})
+    before, after = what_if_changed(snapshot.bandit.name, every, now)
+    arm_moves = moves(snapshot.bandit.name, before, after, touched={change.arm for change in changes})
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
         short=f"if {session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else 'graded'} = {number(value)}",
@@ -168,22 +168,26 @@ def find_session(text: str) -> Session:
 
 
 def _without_outage(
-    belief: Belief, text: str, outage_choices: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
+    snapshot: BanditSnapshot,
+    text: str,
+    outage_choices: Sequence[OutageChoice],
+    titles: Mapping[str, str],
+    now: dt.datetime,
 ) -> WhatIf:
     outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
         raise QueryRefused(f"No outage {quoted(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries(belief.bandit.name, keys).rewards())
-    changes = as_judged(entries, belief.rows)
+    entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
+    changes = as_judged(entries, snapshot.rows)
     # The baseline's rewards change in the same way.
-    changes_by_bandit = {belief.bandit.name: changes}
-    if (other := belief.bandit.baseline) is not None:
-        rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
+    changes_by_bandit = {snapshot.bandit.name: changes}
+    if (other := snapshot.bandit.baseline) is not None:
+        rows = rows_of(other, policy_of(other), snapshot.outlook.posterior.day)
         changes_by_bandit[other.name] = as_judged(list(ledger.live_entries(other.name, keys).rewards()), rows)
-    before, after = what_if_changed(belief.bandit.name, changes_by_bandit, now)
-    arm_moves = moves(belief.bandit.name, before, after)
+    before, after = what_if_changed(snapshot.bandit.name, changes_by_bandit, now)
+    arm_moves = moves(snapshot.bandit.name, before, after)
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
     ended, changed = len(keys), len(changes)
