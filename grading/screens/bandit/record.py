@@ -57,10 +57,10 @@ class Record:
 
 def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """The record of each arm, by its name. Three queries."""
-    productive = snapshot.reading.productive
+    productive, ungraded = snapshot.reading.productive, snapshot.reading.abstentions
     ended_by_infrastructure = infrastructure(snapshot.bandit, arms, at)
     days = days_read(snapshot.policy, at.day)
-    heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=snapshot.ungraded.keys())
+    heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=ungraded.keys())
     # By arm: the ungraded sessions that wait for a person because nobody has graded any of the arm's.
     waiting = {}
     if snapshot.bandit.name == BANDIT:
@@ -74,11 +74,11 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
             n=sum_of["n"],
             productive=productive.get(name, 0),
             raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
-            as_read=snapshot.plain_means.get(name),
+            as_read=snapshot.reading.plain_means.get(name),
             cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
             costed=sum_of["costed"],
             infrastructure=ended_by_infrastructure.get(name, 0),
-            ungraded=snapshot.ungraded.get(name, 0),
+            ungraded=ungraded.get(name, 0),
             is_heard=name in heard,
             waiting=waiting.get(name, 0),
         )

@@ -65,12 +65,11 @@ class Moments:
 class BanditSnapshot:
     """A bandit at some moment: the policy in effect then, the reading and the outlook.
 
-    `ungraded` counts each arm's abstentions. The rows include abstentions if the calibration gives them a value.
+    The reading's rows include abstentions if the calibration gives them a value.
     """
 
     current: EffectivePolicy
     reading: BanditReading
-    ungraded: Mapping[str, int]
     outlook: Outlook
 
     @property
@@ -84,10 +83,6 @@ class BanditSnapshot:
     @property
     def calibration(self) -> CalibrationVersion | None:
         return versions.if_enabled(self.current.calibration)
-
-    @property
-    def rows(self) -> RewardRows:
-        return self.reading.rows
 
     @property
     def policy(self) -> Policy:
@@ -104,12 +99,8 @@ class BanditSnapshot:
     @cached_property
     def rewards(self) -> RewardRows:
         """The rows without abstentions."""
-        return self.rows.select(self.rows.mask(lambda kind: kind.source != ABSTAINED))
-
-    @property
-    def plain_means(self) -> Mapping[str, float]:
-        """The mean of each arm's rewards as the policy reads them, without prior and decay."""
-        return self.reading.plain_means
+        rows = self.reading.rows
+        return rows.select(rows.mask(lambda kind: kind.source != ABSTAINED))
 
     @property
     def baseline(self) -> Baseline | None:
@@ -201,7 +192,7 @@ def read(bandit: Bandit, at: Moments) -> BanditSnapshot:
     """
     current = effective_policy(bandit, at.known_by)
     reading, outlook = current.outlook(at.day)
-    return BanditSnapshot(current=current, reading=reading, ungraded=reading.abstentions, outlook=outlook)
+    return BanditSnapshot(current=current, reading=reading, outlook=outlook)
 
 
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:

@@ -180,7 +180,7 @@ def _without_outage(
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
-    changes = as_judged(entries, snapshot.rows)
+    changes = as_judged(entries, snapshot.reading.rows)
     # The baseline's rewards change in the same way.
     changes_by_bandit = {snapshot.bandit.name: changes}
     if (other := snapshot.bandit.baseline) is not None:
