@@ -191,26 +191,14 @@ class Lesson:
         )
         if not closely:
             return figures
+        effects: dict[str, TreatmentEffect] = {}
         if figures.effect.kind is StudyDesign.CAUSAL:
-            categories = self._causal_by_category()
+            for name in sorted(set(self.context[self.draws.scored].tolist())):
+                draws = self.draws.select(self.context == name)
+                effects[name] = causal(draws, least=self.bar, chance=self.next_chance)
         else:
-            categories = _observational_by_category(trials, sample.context[observed])
-        return replace(figures, categories=tuple(categories))
-
-    def _causal_by_category(self) -> list[InCategory]:
-        """The causal effect in each category that has draws with an outcome."""
-        categories = []
-        for name in sorted(set(self.context[self.draws.scored].tolist())):
-            draws = self.draws.select(self.context == name)
-            effect = causal(draws, least=self.bar, chance=self.next_chance)
-            categories.append(InCategory(category=name, effect=effect))
-        return categories
-
-
-def _observational_by_category(trials: Trials, contexts: NDArray[np.str_]) -> list[InCategory]:
-    """The observational effect in each category; `contexts` (n,) has that of each trial."""
-    categories = []
-    for name in sorted(set(contexts.tolist())):
-        effect = observational(trials.select(contexts == name))
-        categories.append(InCategory(category=name, effect=effect))
-    return categories
+            contexts = sample.context[observed]
+            for name in sorted(set(contexts.tolist())):
+                effects[name] = observational(trials.select(contexts == name))
+        categories = tuple(InCategory(category=name, effect=effect) for name, effect in effects.items())
+        return replace(figures, categories=categories)
