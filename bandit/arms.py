@@ -22,7 +22,7 @@ MAX_NAME, MAX_WHY = 100, 500
 
 def near(bandit: str, name: str) -> str | None:
     """The arm or alias that `name` may be a misspelling of; None if it is the name of one, or resembles none."""
-    names = {*Arm.objects.of(bandit).values_list("name", flat=True)}
+    names = {*Arm.objects.in_bandit(bandit).values_list("name", flat=True)}
     names |= {*ArmAlias.objects.filter(bandit__name=bandit).values_list("alias", flat=True)}
     return None if canonical(name) in names else nearest(name, names)
 
@@ -108,8 +108,8 @@ def end_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
         return record_event(current, Act.PASSED, by=by, why=why, probation=False)
 
 
-def decide_break(arm: Arm, day: date, *, kept: bool, by: str, why: str = "") -> BreakDecision:
-    """Confirm (`kept`) or reject a break of the arm; takes effect at once. `day` is the first day after the break.
+def decide_break(arm: Arm, day: date, *, is_confirmed: bool, by: str, why: str = "") -> BreakDecision:
+    """Confirm or reject a break of the arm; takes effect at once. `day` is the first day after the break.
 
     Raises ValueError if no break is detected on that day, unless somebody decided on it before.
     """
@@ -123,7 +123,7 @@ def decide_break(arm: Arm, day: date, *, kept: bool, by: str, why: str = "") -> 
                 "came; look at what is believed now."
             )
         decision = BreakDecision.objects.create(
-            bandit=current.bandit, arm=current, day=day, kept=kept, by=by, note=why[:MAX_WHY]
+            bandit=current.bandit, arm=current, day=day, kept=is_confirmed, by=by, note=why[:MAX_WHY]
         )
         ledger.touch(current.bandit)
         return decision

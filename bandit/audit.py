@@ -106,7 +106,7 @@ def _doubled(bandit: Bandit) -> Iterator[DoubledReward]:
     """The bandit's observations with several live rewards, in the order of their names."""
     entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
     live = entries.values_list("observation").annotate(live=Sum(entry_sign())).filter(live__gt=1)
-    rewards = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
+    rewards = ledger.live_entries(bandit.name, [observation for observation, _live in live])
     for name, own in groupby(rewards.order_by("observation", "pk"), key=lambda entry: entry.observation):
         yield DoubledReward(bandit=bandit, observation=name, entries=tuple(own))
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from bandit.core.agents import AgentCaps
 from bandit.core.table import MICRO, RewardRow, RewardRows
-from bandit.core.thompson import Feedback, FeedbackSizes, feedback
+from bandit.core.thompson import Feedback, feedback
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
@@ -142,15 +142,6 @@ def circumstances(
             own_decided[arm] += 1
             if executed is not None:
                 executed_by_chosen.setdefault(chosen, []).append(executed)
-    # Only if every one of the last sessions ran another arm: one that ran the chosen arm shows that it can run.
-    substitutes: dict[int, int] = {}
-    for arm, executed_arms in executed_by_chosen.items():
-        last = executed_arms[-MIN_SUBSTITUTED:]
-        if len(last) == MIN_SUBSTITUTED and arm not in last:
-            substitutes[arm] = last[-1]
-    names: dict[int, str] = {}
-    if substitutes:
-        names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
     # Counted only if there is a limit, to save the queries.
     own_consumption = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
     fleet_consumption = 0
@@ -163,8 +154,24 @@ def circumstances(
         rewarded=rewarded,
         own=DayUse(consumption=own_consumption, decided=own_decided),
         fleet=DayUse(consumption=fleet_consumption, decided=fleet_decided),
-        substitutes={arm: names[substitute] for arm, substitute in substitutes.items()},
+        substitutes=_substitutes(executed_by_chosen),
     )
+
+
+def _substitutes(executed_by_chosen: Mapping[int, Sequence[int]]) -> dict[int, str]:
+    """`Circumstances.substitutes`, from the ids of the arms that ran for each chosen arm, the latest last.
+
+    One session that ran the chosen arm shows that the agent can run it.
+    """
+    substitutes: dict[int, int] = {}
+    for arm, executed_arms in executed_by_chosen.items():
+        last = executed_arms[-MIN_SUBSTITUTED:]
+        if len(last) == MIN_SUBSTITUTED and arm not in last:
+            substitutes[arm] = last[-1]
+    if not substitutes:
+        return {}
+    names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
+    return {arm: names[substitute] for arm, substitute in substitutes.items()}
 
 
 def is_unfinished(arm: Arm) -> bool:
@@ -244,24 +251,26 @@ def consumption_feedback(
     It depends on the mean of the arm's rewards in the policy's window of days, from sources with any weight. Rewards
     beyond an agent's cap count less in the mean.
     """
-    sizes = FeedbackSizes(
-        boost=version.consumption_boost,
-        penalty=version.consumption_penalty,
-        window=version.consumption_window_days,
-        min_samples=version.consumption_min_samples,
-    )
-    since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    table, feedback_by_arm = RewardRows.from_rows(rows), {}
+    since, weights = today - timedelta(days=version.consumption_window_days), weights_of(version)
+    table = RewardRows.from_rows(rows)
     has_weight = table.mask(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
     recent = table.select(has_weight & (table.day > since.toordinal()))
     factors = (caps or AgentCaps()).factors(recent)
+    feedback_by_arm = {}
     for name in names:
         own = recent.mask(lambda kind: kind.arm == name)  # noqa: B023 - called at once
         counts, values = recent.sums[own, :2].T  # the number of rewards in each row, and their sum in micro-units
         weighted_count = math.fsum(factors[own] * counts)
         weighted_sum = math.fsum(factors[own] * values)
         mean = weighted_sum / weighted_count / MICRO if weighted_count else 0.0
-        own_feedback = feedback(int(recent.n[own].sum()), mean, sizes)
+        own_feedback = feedback(
+            int(recent.n[own].sum()),
+            mean,
+            boost=version.consumption_boost,
+            penalty=version.consumption_penalty,
+            window=version.consumption_window_days,
+            min_samples=version.consumption_min_samples,
+        )
         if own_feedback:
             feedback_by_arm[name] = own_feedback
     return feedback_by_arm

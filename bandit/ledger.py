@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from operator import add
+from operator import add, itemgetter
 from typing import Any, Self
 
 from django.db import connection, transaction
@@ -119,22 +119,9 @@ class Learner:
     context: str = ""
     salience: int = 100
 
-
-class ObservationHistory:
-    """The ledger's entries of one observation: which of them are live, and each arm's last revision."""
-
-    def __init__(self, entries: Iterable[LedgerEntry]) -> None:
-        entries = list(entries)
-        reversed_entries = {(entry.arm_id, entry.revision) for entry in entries if entry.op == REVERSE}
-        self.live = [
-            entry for entry in entries if entry.op == APPLY and (entry.arm_id, entry.revision) not in reversed_entries
-        ]
-        self._revisions: dict[int, int] = {}
-        for entry in entries:
-            self._revisions[entry.arm_id] = max(entry.revision, self._revisions.get(entry.arm_id, 0))
-
-    def next_revision(self, arm: Arm) -> int:
-        return self._revisions.get(arm.pk, 0) + 1
+    def credit(self, credit: Credit) -> Credit:
+        """The credit with this learner's context and salience in its grader key."""
+        return replace(credit, grader=replace(credit.grader, context=self.context, salience=self.salience))
 
 
 def set_rewards(
@@ -145,22 +132,16 @@ def set_rewards(
     In the learners' bandits, and in those named in `always`, all other live rewards of the observation are reversed. If
     `credit` is None, nothing is applied in their place. `details` are the other arguments of `set_credits`.
     """
-    credits: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}  # noqa: A001 - the domain's word
+    credits_by_bandit: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}
     for learner in learners:
-        credit_by_arm = credits.setdefault(learner.bandit, {})
+        own = credits_by_bandit.setdefault(learner.bandit, {})
         if credit is not None:
-            grader = replace(credit.grader, context=learner.context, salience=learner.salience)
-            credit_by_arm[learner.arm.name] = replace(credit, grader=grader)
-    return set_credits(credits, **details)
-
-
-def set_reward(*, bandit: str, credits: Mapping[str, Credit], **details: Any) -> LedgerChange:  # noqa: A002 - as below
-    """`set_credits` in one bandit."""
-    return set_credits({bandit: credits}, **details)
+            own[learner.arm.name] = learner.credit(credit)
+    return set_credits(credits_by_bandit, **details)
 
 
 def set_credits(
-    credits: Mapping[str, Mapping[str, Credit]],  # noqa: A002 - the domain's word
+    credits_by_bandit: Mapping[str, Mapping[str, Credit]],
     *,
     observation: str,
     effective_day: date,
@@ -169,13 +150,12 @@ def set_credits(
     provisional: bool = False,
     renew: bool = False,
 ) -> LedgerChange:
-    """Make these credits the only live rewards of the observation in the bandits that are keys of `credits`.
+    """Make these credits, by bandit and arm, the only live rewards of the observation in the bandits named.
 
-    `credits` maps a bandit's name to its arms' credits, by the arm's name. A live entry that differs in arm, value,
-    cost, grader or day is reversed on its own day, and the new one applied as the next revision. If nothing differs,
-    nothing is recorded. `settlement`, `policy_version` and `provisional` only describe new rows: a difference in them
-    alone records nothing. Nor does one in fields of the grader key that were added after the live entry was written,
-    unless `renew` is set.
+    A live entry that differs in arm, value, cost, grader or day is reversed on its own day, and the new one applied as
+    the next revision. If nothing differs, nothing is recorded. `settlement`, `policy_version` and `provisional` only
+    describe new rows: a difference in them alone records nothing. Nor does one in fields of the grader key that were
+    added after the live entry was written, unless `renew` is set.
 
     Must run in the caller's transaction, so that a grade and its reward commit together. The bandits stay locked until
     it ends: writers of one bandit take turns and don't deadlock on its buckets. Raises UnknownBandit, UnknownArm,
@@ -185,19 +165,25 @@ def set_credits(
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    if not credits:
+    if not credits_by_bandit:
         return LedgerChange()
-    bandits = _lock_bandits(credits)
-    credit_by_arm = _credits_by_arm(bandits, credits, observation)
+    bandits = _lock_bandits(credits_by_bandit)
+    credit_by_arm = _credits_by_arm(bandits, credits_by_bandit, observation)
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits)
-    past = past.select_related("bandit", "arm", "grader").order_by("bandit_id", "arm_id", "pk")
-    history = ObservationHistory(past)
-    stale = [
-        entry
-        for entry in history.live
-        if entry.arm not in credit_by_arm or not _agrees(entry, credit_by_arm[entry.arm], effective_day, renew=renew)
-    ]
-    unchanged_arms = {entry.arm for entry in history.live} - {entry.arm for entry in stale}
+    entries = list(past.select_related("bandit", "arm", "grader").order_by("bandit_id", "arm_id", "pk"))
+    reversed_revisions = {(entry.arm, entry.revision) for entry in entries if entry.op == REVERSE}
+    stale: list[LedgerEntry] = []
+    unchanged_arms: set[Arm] = set()
+    last_revision: Counter[Arm] = Counter()
+    for entry in entries:
+        last_revision[entry.arm] = max(entry.revision, last_revision[entry.arm])
+        if entry.op == REVERSE or (entry.arm, entry.revision) in reversed_revisions:
+            continue
+        credit = credit_by_arm.get(entry.arm)
+        if credit is not None and _agrees(entry, credit, effective_day, renew=renew):
+            unchanged_arms.add(entry.arm)
+        else:
+            stale.append(entry)
     new = {arm: credit for arm, credit in credit_by_arm.items() if arm not in unchanged_arms}
     if not stale and not new:
         return LedgerChange()
@@ -208,7 +194,7 @@ def set_credits(
             bandit=arm.bandit,
             arm=arm,
             observation=observation,
-            revision=history.next_revision(arm),
+            revision=last_revision[arm] + 1,
             op=APPLY,
             value_micro=credit.micro,
             cost_micro=credit.cost_micro,
@@ -236,27 +222,25 @@ def _lock_bandits(names: Iterable[str]) -> list[Bandit]:
 
 
 def _credits_by_arm(
-    bandits: Iterable[Bandit],
-    credits: Mapping[str, Mapping[str, Credit]],  # noqa: A002 - the domain's word
-    observation: str,
+    bandits: Iterable[Bandit], credits_by_bandit: Mapping[str, Mapping[str, Credit]], observation: str
 ) -> dict[Arm, Credit]:
     """The credits by the arms that they name, in all bandits.
 
     The caller has locked the bandits, so that no arm is merged meanwhile. Raises UnknownArm, or ValueError for two
     names of one arm, or two arms of a bandit that chooses one.
     """
-    arms, unknown = Arm.objects.resolve_all((bandit, name) for bandit, own in credits.items() for name in own)
+    arms, unknown = Arm.objects.resolve_all((bandit, name) for bandit, own in credits_by_bandit.items() for name in own)
     if unknown:
         raise Arm.objects.unknown(*unknown[0])
     credit_by_arm: dict[Arm, Credit] = {}
     for bandit in bandits:
         own: dict[Arm, Credit] = {}
-        for name in sorted(credits[bandit.name]):
+        for name, credit in sorted(credits_by_bandit[bandit.name].items(), key=itemgetter(0)):
             arm = arms[bandit.name, name]
             if arm in own:
                 raise ValueError(f"{name!r} is the arm {arm.name!r}, which is credited already; name each arm once")
             arm.bandit = bandit
-            own[arm] = credits[bandit.name][name]
+            own[arm] = credit
         if bandit.kind == BanditKind.CHOICE and len(own) > 1:
             names = " and ".join(sorted(arm.name for arm in own))
             raise ValueError(f"{bandit.name} chooses one arm, and one is rewarded for {observation}; got {names}")
@@ -330,13 +314,8 @@ def touch(*bandits: Bandit) -> None:
     Bandit.objects.filter(pk__in={bandit.pk for bandit in bandits}).update(revision=revision)
 
 
-def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
-    """The applied and not reversed entries of an observation; at most one for each arm."""
-    return live_entries_of(bandit, [observation])
-
-
-def live_entries_of(bandit: str, observations: Iterable[str]) -> LedgerEntryQuerySet:
-    """The applied and not reversed entries of several observations."""
+def live_entries(bandit: str, observations: Iterable[str]) -> LedgerEntryQuerySet:
+    """The applied and not reversed entries of these observations; at most one for each observation and arm."""
     entries = LedgerEntry.objects.filter(bandit__name=bandit, observation__in=sorted(set(observations))).live()
     return entries.select_related("bandit", "arm", "grader").order_by("observation", "arm__name")
 

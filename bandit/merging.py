@@ -16,7 +16,7 @@ from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
 from bandit.models import Arm, Bandit, BanditKind, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import effective_policy, outlook, parts_of, site_day
-from bandit.whatif import row_of
+from bandit.whatif import row_of_entry
 
 MERGE = "merge:"
 REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
@@ -24,22 +24,22 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm. For `kept` observations it already had a reward, which did not change.
+    """The number of `rewards` that moved to the other arm, and of `doubles`, which ended since it had one already.
 
     Abstentions move too, but aren't counted.
     """
 
-    moved: int
-    kept: int
+    rewards: int
+    doubles: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmerged:
-    """`moved` rewards came back. The rewards of the observations `to_settle` did not, because they changed after the
-    merge: the caller must settle these observations again.
+    """The number of `rewards` that came back. Those of the observations `to_settle` did not, because they changed after
+    the merge: the caller must settle these observations again.
     """
 
-    moved: int
+    rewards: int
     to_settle: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
         ledger.rewrite(current.bandit, reversing=[*moving, *doubles], applying=copies, settlement=settlement)
         current.merged.update(merged_into=target)
         record_event(current, Act.MERGED, other=target, by=by, why=why, merged_into=target)
-    return Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
+    return Merged(rewards=_count_rewards(moving), doubles=_count_rewards(doubles))
 
 
 def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
@@ -87,27 +87,14 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
                 "part that first"
             )
         copies_there = list(_live(into).filter(settlement=settlement))
-        observations_there = {entry.observation for entry in copies_there}
-        is_choice = current.bandit.kind == BanditKind.CHOICE
-        to_restore: list[LedgerEntry] = []
-        to_settle: list[str] = []
-        for entry, reverse_pk in _entries_merged_away(current, settlement):
-            if entry.observation in observations_there:
-                is_changed = False
-            else:
-                # A bandit that chooses one arm has one reward per observation: without a copy, it is on another arm.
-                is_changed = is_choice or _changed_since(entry, reverse_pk, settlement)
-            if is_changed:
-                to_settle.append(entry.observation)
-            else:
-                to_restore.append(entry)
+        to_restore, to_settle = _split_restorable(current, settlement, copies_there)
         restored = [ledger.copy_to(current, entry, entry.settlement) for entry in to_restore]
         ledger.rewrite(current.bandit, reversing=copies_there, applying=restored, settlement=settlement)
         # Arms that had been merged into this one before move back with it.
         came_with = [each.pk for each in into.merged.exclude(pk=current.pk) if _last_merge(each) == current]
         Arm.objects.filter(pk__in=came_with).update(merged_into=current)
         record_event(current, Act.PARTED, other=into, by=by, why=why, merged_into=None)
-    return Unmerged(moved=_count_rewards(to_restore), to_settle=tuple(to_settle))
+    return Unmerged(rewards=_count_rewards(to_restore), to_settle=tuple(to_settle))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
@@ -119,7 +106,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     policy, rows = current.policy_on(today), current.rows(today)
     # The rows after the merge: without the doubles, and with the target as the arm of the others. A row's kind has its
     # arm and grader.
-    rows_without_doubles = rows.plus(row_of(entry, sign=-1) for entry in doubles)
+    rows_without_doubles = rows.plus(row_of_entry(entry, sign=-1) for entry in doubles)
     kinds = [kind._replace(arm=target.name) if kind.arm == arm.name else kind for kind in rows_without_doubles.kinds]
     rows_after = replace(rows_without_doubles, kinds=tuple(kinds))
     _, before = current.outlook(today)
@@ -127,7 +114,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
         policy = replace(policy, parts=parts_of(row, {arm.name: target.name}))  # the parts after the merge
     posterior = outlook(row, policy, rows_after, today).posterior
     after = outlook_on(posterior, before.chances.keys() - {arm.name})  # the merged arm cannot be chosen any more
-    merged = Merged(moved=_count_rewards(moving), kept=_count_rewards(doubles))
+    merged = Merged(rewards=_count_rewards(moving), doubles=_count_rewards(doubles))
     return MergePreview(merged=merged, before=before, after=after)
 
 
@@ -194,6 +181,26 @@ def _entries_merged_away(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, i
         if reverse_pk is not None and entry.revision == last_revisions[entry.observation]:
             entries.append((entry, reverse_pk))
     return entries
+
+
+def _split_restorable(
+    arm: Arm, settlement: str, copies_there: Iterable[LedgerEntry]
+) -> tuple[list[LedgerEntry], list[str]]:
+    """The entries that an undo of this merge restores, and the observations whose reward changed since the merge.
+
+    `copies_there` are the merge's copies that are still live on the other arm.
+    """
+    observations_there = {entry.observation for entry in copies_there}
+    is_choice = arm.bandit.kind == BanditKind.CHOICE
+    to_restore: list[LedgerEntry] = []
+    changed: list[str] = []
+    for entry, reverse_pk in _entries_merged_away(arm, settlement):
+        # A bandit that chooses one arm has one reward per observation: without a copy, it is on another arm.
+        if entry.observation not in observations_there and (is_choice or _changed_since(entry, reverse_pk, settlement)):
+            changed.append(entry.observation)
+        else:
+            to_restore.append(entry)
+    return to_restore, changed
 
 
 def _changed_since(entry: LedgerEntry, reverse_pk: int, merge_settlement: str) -> bool:

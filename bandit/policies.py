@@ -17,7 +17,7 @@ from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
 from bandit.ledger import touch
 from bandit.models import Bandit, BanditKind, PolicyVersion
-from bandit.reading import outlook, policy_with, rows_of, site_day, version_of, with_baseline
+from bandit.reading import effective_policy, site_day, version_of
 from bandit.versions import require_next
 
 METADATA = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
@@ -190,9 +190,7 @@ def find_policy_version(bandit: Bandit, version: int) -> PolicyVersion:
 
 def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
     """The bandit's outlook at `now` under this version, stored or not."""
-    row, today = version.bandit, site_day(now)
-    policy = with_baseline(row, policy_with(version), today)
-    return outlook(row, policy, rows_of(row, policy, today), today)
+    return effective_policy(version.bandit, version=version).outlook(site_day(now))[1]
 
 
 def memory_of(version: PolicyVersion, now: datetime) -> Memory:
@@ -203,11 +201,11 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     half_life, cap = version.half_life_days, version.evidence_cap
     if cap is None:
         return memory(half_life)
-    today, policy = site_day(now), policy_with(version)
-    rows = rows_of(version.bandit, policy, today)
-    posterior = outlook(version.bandit, policy, rows, today).posterior
+    current, today = effective_policy(version.bandit, version=version), site_day(now)
+    policy = current.policy
+    reading, _ = current.outlook(today, policy)
     fallbacks = () if policy.calibration is None else policy.calibration.sources
-    day = today.toordinal()
+    rows, day = reading.rows, today.toordinal()
     recent = rows.select((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
     weighted_rewards: dict[str, float] = {}
     for kind, (n, *_) in recent.totals():
@@ -218,7 +216,7 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     if len(recent):
         days_since_first = day - int(recent.day.min())
         busiest_per_day = max(weighted_rewards.values()) / days_since_first
-    return memory(half_life, cap=cap, pseudo_a_day=posterior.evidence_scale * busiest_per_day)
+    return memory(half_life, cap=cap, pseudo_a_day=reading.posterior.evidence_scale * busiest_per_day)
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:

@@ -7,7 +7,7 @@ what was recorded later, whatever it was about: rewards, corrections, policies a
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -17,13 +17,13 @@ from django.db.models import Max, Q, Sum
 from django.utils import timezone
 
 from bandit import versions
-from bandit.buckets import RewardSums, read_sums
+from bandit.buckets import read_sums
 from bandit.core.calibration import VERDICT_DAYS, verdict_sources
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
-from bandit.core.residual import Baseline, ContextRewards, apply_baseline, baseline
+from bandit.core.residual import Baseline, apply_baseline, baseline
 from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 from bandit.models import (
     Arm,
@@ -63,7 +63,7 @@ class BanditReading:
     @cached_property
     def baseline(self) -> Baseline:
         """The arms' means, as the baseline of another bandit, before merges are taken into account."""
-        return baseline(ContextRewards(rows=self.rows, policy=self.posterior.policy), self.posterior.day)
+        return baseline(self.rows, self.posterior.policy, self.posterior.day)
 
     @cached_property
     def rewarded(self) -> dict[str, int]:
@@ -74,20 +74,6 @@ class BanditReading:
         return counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CacheKey:
-    """What a reading depends on: policy, arms, day and, for the bandit's contents, `key`: its primary key and revision.
-
-    The `policy` is compared but not hashed, because it contains mappings.
-    """
-
-    bandit: Bandit = field(compare=False)
-    key: tuple[int, int]
-    policy: Policy = field(hash=False)
-    arms: tuple[str, ...]
-    today: date
-
-
 def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> BanditReading:
     """The reading of these arms on the day `today`; cached until the bandit's revision changes.
 
@@ -95,9 +81,10 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Ba
     revision is never used twice (`ledger.touch`), so one that was rolled back does no harm. At revision 0 nothing was
     recorded yet, and nothing is cached.
     """
-    names, key = tuple(sorted(set(arms))), (bandit.pk, bandit.revision)
-    cache_key = _CacheKey(bandit=bandit, key=key, policy=policy, arms=names, today=today)
-    return _read(cache_key) if bandit.revision else _read.__wrapped__(cache_key)
+    names = tuple(sorted(set(arms)))
+    if not bandit.revision:
+        return _fold(bandit, policy, names, today, known_by=None)
+    return _read(bandit, bandit.revision, policy, names, today)
 
 
 # The one cache of rows in this package: folded posteriors, by the bandit's revision. Every page of a bandit and every
@@ -107,13 +94,19 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Ba
 #     read and folded            23 ms   110 ms   345 ms
 #     cached                      6 ms     5 ms     7 ms
 @lru_cache(maxsize=CACHED_READINGS)
-def _read(key: _CacheKey) -> BanditReading:
-    return _fold(key.bandit, key.policy, key.arms, key.today, known_by=None)
+def _read(
+    bandit: Bandit,
+    revision: int,  # noqa: ARG001 - part of the key
+    policy: Policy,
+    arms: tuple[str, ...],
+    today: date,
+) -> BanditReading:
+    return _fold(bandit, policy, arms, today, known_by=None)
 
 
 def _fold(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date, known_by: datetime | None) -> BanditReading:
     """The reading of these arms on the day `today`, from the rows recorded until `known_by`; not cached."""
-    sums = _sums_of(bandit, policy, today, known_by)
+    sums = read_sums(bandit, days_read(policy, today), known_by)
     rows = sums.rows(with_abstentions=policy.reads_abstentions)
     posterior = fold(rows, arms=arms, policy=policy, today=today)
     return BanditReading(rows=rows, posterior=posterior, productive=sums.productive, abstentions=sums.abstentions)
@@ -124,11 +117,8 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
 
     Abstentions are included if the policy's calibration gives them a value. Three queries.
     """
-    return _sums_of(bandit, policy, today, known_by).rows(with_abstentions=policy.reads_abstentions)
-
-
-def _sums_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None) -> RewardSums:
-    return read_sums(bandit, days_read(policy, today), known_by)
+    sums = read_sums(bandit, days_read(policy, today), known_by)
+    return sums.rows(with_abstentions=policy.reads_abstentions)
 
 
 def days_read(policy: Policy, today: date) -> tuple[date, date]:
@@ -171,7 +161,7 @@ def version_of(bandit: Bandit, known_by: datetime | None = None) -> PolicyVersio
     """The latest version of the bandit's policy, or the latest made by `known_by`; an unsaved version 0 with the
     defaults if there is none.
     """
-    return versions.latest(PolicyVersion, bandit, known_by) or PolicyVersion(bandit=bandit, version=0, by="defaults")
+    return versions.latest(bandit.policies.all(), known_by) or PolicyVersion(bandit=bandit, version=0, by="defaults")
 
 
 def weights_of(version: PolicyVersion) -> dict[str, float]:
@@ -227,30 +217,23 @@ class EffectivePolicy:
         return reading, outlook_on(reading.posterior, _choosable(self.arms))
 
 
-def effective_policy(bandit: Bandit, known_by: datetime | None = None) -> EffectivePolicy:
-    """How this freshly loaded bandit is read now, or was as recorded until `known_by`. Three queries at most."""
-    return _effective(version_of(bandit, known_by), known_by)
-
-
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
     """The effective policy with its calibration, but without a baseline. Three queries at most."""
     return effective_policy(bandit, known_by).policy
 
 
-def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """As `policy_of`, but with this version of the policy, saved or not. Two queries at most."""
-    return _effective(version, known_by).policy
+def effective_policy(
+    bandit: Bandit, known_by: datetime | None = None, *, version: PolicyVersion | None = None
+) -> EffectivePolicy:
+    """How this freshly loaded bandit is read now, or was as recorded until `known_by`. Three queries at most.
 
-
-def _effective(version: PolicyVersion, known_by: datetime | None) -> EffectivePolicy:
-    """The effective policy with this version, saved or not, and with the latest calibration and decisions on breaks
-    that were recorded until `known_by`.
+    `version` is used instead of the policy's latest version; it need not be saved.
     """
-    bandit = version.bandit
-    calibration = versions.latest(CalibrationVersion, bandit, known_by)
+    version = version or version_of(bandit, known_by)
+    calibration = versions.latest(bandit.calibrations.all(), known_by)
     break_decisions: list[BreakDecision] = []
     if version.follows_change:
-        decisions = BreakDecision.objects.filter(bandit=bandit).select_related("arm").order_by("created_at", "pk")
+        decisions = bandit.break_decisions.select_related("arm").order_by("created_at", "pk")
         if known_by is not None:
             decisions = decisions.filter(created_at__lte=known_by)
         break_decisions = list(decisions)
@@ -355,26 +338,27 @@ def with_baseline(
 
     `extra_rows` are added to the rewards that the baseline is computed from, for a what-if.
     """
+    offsets = baseline_of(bandit, today, known_by, extra_rows=extra_rows)
+    return policy if offsets is None else apply_baseline(policy, offsets)
+
+
+def baseline_of(
+    bandit: Bandit, today: date, known_by: datetime | None = None, *, extra_rows: Sequence[RewardRow] = ()
+) -> Baseline | None:
+    """The means of another bandit's arms that this bandit's rewards are adjusted by; None if it has no baseline.
+
+    A merged arm has the mean of its target. `known_by` and `extra_rows` are those of `with_baseline`. Six queries.
+    """
     if bandit.baseline_id is None:
-        return policy
-    return apply_baseline(policy, _baseline(bandit.baseline_id, today, known_by, extra_rows))
-
-
-def baseline_of(bandit: Bandit, today: date) -> Baseline | None:
-    """The means that this bandit's rewards are adjusted by; None if it has no baseline. Four queries more."""
-    return None if bandit.baseline_id is None else _baseline(bandit.baseline_id, today, None, ())
-
-
-def _baseline(bandit_id: int, today: date, known_by: datetime | None, extra_rows: Sequence[RewardRow]) -> Baseline:
-    """The means of this bandit's arms, as the baseline of another one; a merged arm has the mean of its target."""
-    bandit = Bandit.objects.get(pk=bandit_id)  # freshly loaded: its revision is the cache key
-    policy = policy_of(bandit, known_by)
-    merged_into = dict(bandit.arms.values_list("name", "merged_into__name"))
-    merged = {name: into for name, into in merged_into.items() if into is not None}
+        return None
+    other = Bandit.objects.get(pk=bandit.baseline_id)  # freshly loaded: its revision is part of the cache's key
+    policy = policy_of(other, known_by)
+    merged_into = dict(other.arms.values_list("name", "merged_into__name"))
     if known_by is None and not extra_rows:
-        return read(bandit, policy, merged_into.keys(), today).baseline.with_merged(merged)
-    rows = rows_of(bandit, policy, today, known_by).plus(extra_rows)
-    return baseline(ContextRewards(rows=rows, policy=policy, merged=merged), today)
+        offsets = read(other, policy, merged_into.keys(), today).baseline
+    else:
+        offsets = baseline(rows_of(other, policy, today, known_by).plus(extra_rows), policy, today)
+    return offsets.with_merged({name: into for name, into in merged_into.items() if into is not None})
 
 
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:

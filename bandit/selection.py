@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from bandit.chance import chance, key_id, require_decision_id
-from bandit.core.posterior import Outlook, Posterior, chances
+from bandit.core.posterior import Posterior, chances
 from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
@@ -25,24 +25,7 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, BanditKind, PolicyVersion, Selection
-from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import HypotheticalReward, what_if_many, what_if_without
-
-__all__ = [
-    "AlreadyCompleted",
-    "HypotheticalReward",
-    "NothingEligible",
-    "Outlook",
-    "TooManyOpen",
-    "complete",
-    "find_decision",
-    "posterior_of",
-    "preview",
-    "select",
-    "what_if_many",
-    "what_if_without",
-]
-
+from bandit.reading import effective_policy, read, site_day, version_of
 
 PURPOSE, PREVIEW_PURPOSE = "selection", "made-up selection"
 # A decision without a session counts as open for this long; after that, the run is assumed to have died.
@@ -268,7 +251,7 @@ def _choose(
     all_arms = {arm.name: arm for arm in bandit.arms.all()}
     arms = {name: arm for name, arm in all_arms.items() if arm.merged_into_id is None}
     override_arm = Arm.objects.resolve(bandit.name, override) if override else None
-    policy = with_baseline(bandit, policy_with(version), today)
+    policy = effective_policy(bandit, version=version).policy_on(today)
     reading = read(bandit, policy, all_arms, today)  # merged arms too, as pages read them: the cached reading is shared
     situation = circumstances(
         version, reading.rewarded, today, agent=agent, exempt_agents=exempt_agents, supply=supply, context=context

@@ -5,9 +5,10 @@ The caller names the version that it appends, so that a form filled in on an out
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from bandit.core.calibration import FallbackCalibration
 from bandit.core.machine_human import Offset
@@ -30,21 +31,16 @@ def require_next(version: int, current: int, what: str) -> None:
         )
 
 
-def latest(model: type[Version], bandit: Bandit, known_by: datetime | None = None) -> Version | None:
-    """The bandit's latest version, or the latest created until `known_by`; enabled or not, None if there is none."""
-    manager: Any = model._default_manager  # noqa: SLF001 - public API
-    versions = manager.filter(bandit=bandit).order_by("-version")
+def latest(versions: QuerySet[Version], known_by: datetime | None = None) -> Version | None:
+    """The latest of these versions, or the latest created until `known_by`; enabled or not, None if there is none."""
     if known_by is not None:
         versions = versions.filter(created_at__lte=known_by)
-    version: Version | None = versions.first()
-    if version is not None:
-        version.bandit = bandit  # so that reading it takes no query
-    return version
+    return versions.order_by("-version").first()
 
 
 def current_calibration(bandit: Bandit) -> CalibrationVersion | None:
     """The calibration that is in effect; None if there is none, or the latest is off."""
-    return if_enabled(latest(CalibrationVersion, bandit))
+    return if_enabled(latest(bandit.calibrations.all()))
 
 
 def if_enabled(version: CalibrationVersion | None) -> CalibrationVersion | None:
@@ -90,16 +86,13 @@ def switch_off_calibration(bandit: str, *, version: int, by: str, note: str = ""
 
 def accepted_calibration(bandit: Bandit) -> CalibrationVersion | None:
     """The last version that a person accepted, which may be one that switches calibration off; None without any."""
-    version = CalibrationVersion.objects.filter(bandit=bandit, accepted=True).order_by("-version").first()
-    if version is not None:
-        version.bandit = bandit
-    return version
+    return latest(bandit.calibrations.filter(accepted=True))
 
 
 def _append(bandit: str, version: int, **fields: object) -> CalibrationVersion:
     """Store the next calibration. Raises UnknownBandit, or StaleVersion if `version` is not the next one."""
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
-        last = latest(CalibrationVersion, row)
+        last = latest(row.calibrations.all())
         require_next(version, 0 if last is None else last.version, f"{bandit}'s calibration")
         return CalibrationVersion.objects.create(bandit=row, version=version, **fields)

@@ -8,81 +8,52 @@ from bandit import ledger
 from bandit.buckets import kind_of
 from bandit.core.posterior import Outlook
 from bandit.core.table import RewardRow
-from bandit.ledger import Credit, GraderKey, Learner
+from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, CalibrationVersion, Grader, LedgerEntry
 from bandit.reading import EffectivePolicy, effective_policy, outlook, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypotheticalReward:
-    """A reward that an arm might get for one observation: `value` in [0, 1], or None for none, on the day `day`.
-
-    The other fields are those of a ledger.Credit and its GraderKey.
-    """
+    """What an arm might get for an observation on the day `day`: a credit, or no reward if that is None."""
 
     observation: str
     arm: str
-    value: float | None
-    source: str
     day: date
-    stratum: str = ""
-    context: str = ""
-    salience: int = 100
-    cost_usd: float | None = None
-    witness: str = ""
-    agent: str = ""
-
-    @property
-    def grader(self) -> GraderKey:
-        return GraderKey(
-            source=self.source,
-            stratum=self.stratum,
-            context=self.context,
-            salience=self.salience,
-            witness=self.witness,
-            agent=self.agent,
-        )
+    credit: Credit | None
 
 
-def what_if_many(
-    bandit: str,
-    changes: Sequence[HypotheticalReward],
-    now: datetime,
-    *,
-    other_changes: Mapping[str, Sequence[HypotheticalReward]] | None = None,
+def what_if_changed(
+    bandit: str, changes: Mapping[str, Sequence[HypotheticalReward]], now: datetime
 ) -> tuple[Outlook, Outlook]:
-    """The bandit's outlook (now, after all of `changes`).
+    """The bandit's outlook (now, after all of `changes`, which are by bandit).
 
-    `other_changes` are changes in other bandits at the same time, by the bandit's name. They matter for this bandit's
-    baseline. About ten queries, and one for each arm named. Raises as `rows_moved`.
+    Changes in other bandits matter for this one's baseline. About ten queries, and one for each arm named. Raises as
+    `rows_of_changes`.
     """
-    return what_if_moved(bandit, rows_moved({**(other_changes or {}), bandit: changes}), now)
+    return what_if_rows(bandit, rows_of_changes(changes), now)
 
 
-def rows_moved(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
+def rows_of_changes(changes: Mapping[str, Sequence[HypotheticalReward]]) -> dict[str, list[RewardRow]]:
     """The rows that these changes would add and remove (`n` is −1), by bandit; `changes` is by bandit, too.
 
-    Like a correction, a change removes whatever is live for its observation, on every arm; with a value of None it adds
-    nothing. One query for each bandit and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value
-    outside [0, 1] or two changes of one arm's reward for one observation.
+    Like a correction, a change removes whatever is live for its observation, on every arm; without a credit it adds
+    nothing. One query for each bandit and each arm named. Raises UnknownBandit, UnknownArm, or ValueError for two
+    changes of one arm's reward for one observation.
     """
     rows_by_bandit: dict[str, list[RewardRow]] = {}
-    for name, own in changes.items():
+    for bandit, own in changes.items():
         distinct = {(change.observation, change.arm) for change in own}
         if len(distinct) < len(own):
             raise ValueError(f"{len(own)} changes of {len(distinct)} arms' rewards; change each one once")
-        live = ledger.live_entries_of(name, {change.observation for change in own})
-        rows = rows_by_bandit[name] = [row_of(entry, sign=-1) for entry in live]
-        arms = {text: Arm.objects.resolve(name, text).name for text in {change.arm for change in own}}
-        for change in own:
-            if change.value is not None:
-                credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
-                arm = arms[change.arm]
-                rows.append(_single(arm, change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
+        live = ledger.live_entries(bandit, {change.observation for change in own})
+        rows = rows_by_bandit[bandit] = [row_of_entry(entry, sign=-1) for entry in live]
+        arms = {text: Arm.objects.resolve(bandit, text).name for text in {change.arm for change in own}}
+        rows += [row_of_credit(arms[each.arm], each.credit, each.day) for each in own if each.credit is not None]
     return rows_by_bandit
 
 
-def what_if_moved(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_rows(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
     """The bandit's outlook (now, with these rows added). A row with `n` of −1 removes a reward.
 
     `extra_rows` is by bandit: the rows of this bandit and those of its baseline are used. Raises UnknownBandit.
@@ -122,18 +93,21 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     return current.outlook(today)[1], current.outlook(today, without)[1]
 
 
-def row_for(learner: Learner, credit: Credit, day: date) -> RewardRow:
-    """The row that the ledger would record for this credit."""
-    grader = replace(credit.grader, context=learner.context, salience=learner.salience)
-    return _single(learner.arm.name, grader, day, credit.micro, credit.cost_micro, sign=1)
+def row_of_credit(arm: str, credit: Credit, day: date) -> RewardRow:
+    """The row that the ledger would record for this credit of the arm."""
+    return _reward_row(arm, credit.grader, day, credit.micro, credit.cost_micro, sign=1)
 
 
-def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:
+def row_of_entry(entry: LedgerEntry, *, sign: int) -> RewardRow:
     """A ledger entry as a row: added with `sign` 1, removed with −1."""
-    return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
+    return _reward_row(
+        entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign
+    )
 
 
-def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> RewardRow:
+def _reward_row(
+    arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int
+) -> RewardRow:
     """A row of one reward, added with `sign` 1 or removed with −1; the value and the cost in micro-units."""
     return RewardRow(
         **kind_of(arm, grader)._asdict(),

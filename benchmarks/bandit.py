@@ -317,13 +317,12 @@ def correct(bandit: str, names: list[str], session: int, value: float) -> None:
     """Give the session of this number another reward, by a person."""
     from django.db import transaction
 
-    from bandit.ledger import Credit, GraderKey, set_reward
+    from bandit.ledger import Credit, GraderKey, set_credits
 
     with transaction.atomic():
-        change = set_reward(
-            bandit=bandit,
+        change = set_credits(
+            {bandit: {names[session // 3 % len(names)]: Credit(value=value, grader=GraderKey(source="human"))}},
             observation=f"session-{session}",
-            credits={names[session // 3 % len(names)]: Credit(value=value, grader=GraderKey(source="human"))},
             effective_day=FIRST_DAY + timedelta(days=session % DAYS),
             settlement="bench",
             policy_version="bench",

@@ -233,7 +233,7 @@ def _shared(session: Session, owner: Session) -> None:
 
 
 def _selection(number: int) -> Selection:
-    arm = Arm.objects.of("category").first()
+    arm = Arm.objects.in_bandit("category").first()
     odds = {arm.name: 0.5, **dict.fromkeys(LINES, LINES[number])}
     return Selection.objects.create(
         bandit=arm.bandit, arm=arm, propensity=0.5, created=timezone.now(),

@@ -70,15 +70,6 @@ class EffectVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ComparisonGroup:
-    """The sessions with an arm, or those without it, as columns (n,)."""
-
-    value: Floats
-    weight: Floats
-    day: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trials:
     """Sessions as columns, all (n,): whether the arm was `present`, the `outcome`, the `day` as an ordinal.
 
@@ -111,13 +102,9 @@ class Trials:
         """The sessions at these flags or indexes."""
         return Trials(present=self.present[at], outcome=self.outcome[at], day=self.day[at], weight=self.weight[at])
 
-    def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
+    def groups(self) -> tuple["Trials", "Trials"]:
         """The sessions with the arm, and those without."""
-        with_it, without = (
-            ComparisonGroup(value=self.outcome[rows], weight=self.weight[rows], day=self.day[rows])
-            for rows in (self.present, ~self.present)
-        )
-        return with_it, without
+        return self.select(self.present), self.select(~self.present)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +245,8 @@ def _build_effect(
     return TreatmentEffect(
         kind=kind if difference else StudyDesign.CANNOT_TELL,
         verdict=verdict,
-        n=len(with_it.value),
-        without=len(without.value),
+        n=len(with_it.outcome),
+        without=len(without.outcome),
         days=len(np.unique(with_it.day)),
         difference=difference,
         windows=tuple(_windows(trials)) if difference else (),
@@ -270,7 +257,7 @@ def _build_effect(
 def _describe_shortage(trials: Trials, least: int) -> str:
     """What is missing for `least` sessions on MIN_DAYS days in each group, as text; "" for nothing."""
     for group, name in zip(trials.groups(), ("with", "without"), strict=True):
-        rows, days = len(group.value), len(np.unique(group.day))
+        rows, days = len(group.outcome), len(np.unique(group.day))
         if rows < least or days < MIN_DAYS:
             return f"{rows} sessions {name} it on {days} days, where {least} on {MIN_DAYS} are needed"
     return ""
@@ -282,9 +269,9 @@ def _difference(trials: Trials) -> Estimate:
     Each group needs at least two sessions.
     """
     with_it, without = trials.groups()
-    m1, v1 = weighted_mean(with_it.value, with_it.weight)
-    m0, v0 = weighted_mean(without.value, without.weight)
-    n1, n0 = len(with_it.value), len(without.value)
+    m1, v1 = weighted_mean(with_it.outcome, with_it.weight)
+    m0, v0 = weighted_mean(without.outcome, without.weight)
+    n1, n0 = len(with_it.outcome), len(without.outcome)
     variance = max(v1 + v0, MIN_VARIANCE)
     freedom = max(variance**2 / max(v1**2 / (n1 - 1) + v0**2 / (n0 - 1), MIN_VARIANCE**2), 1.0)
     return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf)

@@ -284,8 +284,8 @@ class EvidenceTable:
         mean_weight = np.where(graded_factors > 0, graded / np.where(graded_factors > 0, graded_factors, 1.0), 0.0)
         weight = np.where(is_estimated, mean_weight[table.arm] * factors, weight)
         total = table.by_arm(weight * table.n)
-        kept = np.where(total > 0, graded / np.where(total > 0, total, 1.0), 1.0)
-        scaled: Floats = weight * kept[table.arm]
+        scale = np.where(total > 0, graded / np.where(total > 0, total, 1.0), 1.0)
+        scaled: Floats = weight * scale[table.arm]
         return scaled
 
 

@@ -57,8 +57,12 @@ def add_offsets_by_group(
 
     `contexts` is the `baseline` of `add_offsets`; `sources` has an offset for each source, 0 for a missing one.
     """
+    # Kinds that only differ in columns that offsets don't depend on are merged into one.
     index_of: dict[RowKind, int] = {}
-    merged = [index_of.setdefault(_offset_kind(kind), len(index_of)) for kind in rows.kinds]
+    merged = []
+    for kind in rows.kinds:
+        offset_kind = kind._replace(judge="", version="", view="", witness="", standing="", agent="")
+        merged.append(index_of.setdefault(offset_kind, len(index_of)))
     merged_index = np.array(merged, dtype=np.int64)[rows.kind_index]
     keys, sums = sum_by_key(np.array((group, merged_index, rows.day)).T, rows.sums)
     group, kind_index, day = np.ascontiguousarray(keys.T)
@@ -93,8 +97,3 @@ def shifts(
         return round((offset + sources.get(kind.source, 0.0)) * MICRO)
 
     return rows.map_kinds(shift)
-
-
-def _offset_kind(kind: RowKind) -> RowKind:
-    """The kind with the columns that offsets don't depend on emptied, so that kinds that only differ there are one."""
-    return kind._replace(judge="", version="", view="", witness="", standing="", agent="")

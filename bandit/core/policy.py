@@ -71,6 +71,9 @@ class Policy:
     # How many days back rows are read.
     days_read: int = field(init=False, repr=False, compare=False, default=0)
 
+    def __hash__(self) -> int:
+        return hash(self.version)  # many of the other fields are mappings, which have no hash
+
     def least_chance(self, arms: int) -> float:
         """The least chance of each arm, given the number of eligible ones, at least 1."""
         return self.floor if self.exploration is None else self.exploration / arms

@@ -184,24 +184,25 @@ class Outlook:
     """A bandit's posterior, and the chance of each choosable arm.
 
     `chances` leaves out paused, retired and merged arms and ignores supply, limits and feedback, which differ from
-    decision to decision. `by_arm` holds each arm's mean and its expected number of the next hundred decisions.
+    decision to decision.
     """
 
     posterior: Posterior
     chances: Mapping[str, float]
-    arms: Mapping[str, ArmPosterior]
-    by_arm: Mapping[str, tuple[float, float]]
+
+    @property
+    def arms(self) -> Mapping[str, ArmPosterior]:
+        """The posterior of each arm by name."""
+        return self.posterior.arms
 
     def share_of_next_100(self, arm: str) -> float:
         """Expected number of the next hundred decisions that choose this arm."""
-        return self.by_arm[arm][1] if arm in self.by_arm else 0.0
+        return 100 * self.chances.get(arm, 0.0)
 
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
     """The outlook of a posterior if these of its arms can be chosen."""
-    arms, arm_chances = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy)
-    by_arm = {name: (arm.mean, 100 * arm_chances.get(name, 0.0)) for name, arm in arms.items()}
-    return Outlook(posterior=posterior, chances=arm_chances, arms=arms, by_arm=by_arm)
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), posterior.policy))
 
 
 def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -256,15 +257,12 @@ def fold(
     strength: float | Floats = prior
     pooled = None
     if policy.parts:
-        parts = [policy.parts.get(name, NO_PARTS) for name in names]
         # Each arm's own prior, from other arms' rewards, takes the place of the shared μ and κ.
         n_past, s_past, _ = past.sums(past_weight * charged.drift_factors(policy.long_run_half_life))
+        parts = [policy.parts.get(name, NO_PARTS) for name in names]
         pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
         prior_mean, strength = pooled.mean, pooled.strength
-        # The fraction of an arm's posterior mean that this prior makes up, after the arm's own rewards were added first
-        # to the long-run mean and then to α and β. Only that fraction varies together with other arms.
-        fraction = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
-        pooled = replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
+        pooled = _share_between_posteriors(pooled, scale * n_long, scale * n_short)
     centre = (strength * prior_mean + scale * s_long) / (strength + scale * n_long)
     return Posterior(
         names=names,
@@ -280,6 +278,17 @@ def fold(
         changes=evidence.changes,
         caps=evidence.caps,
     )
+
+
+def _share_between_posteriors(pooled: PartsPrior, n_long: Floats, n_short: Floats) -> PartsPrior:
+    """The priors with the covariance of the posterior means as `shared`, in place of that of the priors' means.
+
+    A prior makes up only a fraction of its arm's posterior mean, after the arm's own pseudo-observations (K,) were
+    added to the long-run mean (`n_long`) and then to α and β (`n_short`). Only that fraction varies with other arms.
+    """
+    strength = pooled.strength
+    fraction = strength / (strength + n_long) * strength / (strength + n_short)
+    return replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
 
 
 def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:

@@ -11,7 +11,7 @@ rewards of one arm move no other. Only r is stored: the baseline is applied when
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 from bandit.core.policy import Policy
@@ -43,35 +43,22 @@ class Baseline:
         return replace(self, offsets={**offsets, **self.offsets})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRewards:
-    """The rewards that a baseline is computed from: rows whose arms are the contexts, and the policy of their bandit.
-
-    `merged` maps a context that was merged into another to that one.
-    """
-
-    rows: Iterable[RewardRow]
-    policy: Policy
-    merged: Mapping[str, str] = field(default_factory=dict)
-
-
 def apply_baseline(policy: Policy, applied: Baseline) -> Policy:
     """A copy of the policy that corrects rewards by this baseline."""
     return replace(policy, baseline=applied.offsets, version=f"{policy.version} baseline/{applied.version}")
 
 
-def baseline(past: ContextRewards, today: date, *, least: int = MIN_REWARDS) -> Baseline:
-    """The baseline of the day `today` from the rewards of the days before it.
+def baseline(rows: Iterable[RewardRow], policy: Policy, today: date) -> Baseline:
+    """The baseline of the day `today`, from the rewards of the days before in the bandit whose arms are the contexts.
 
-    A context with fewer than `least` rewards has no offset of its own, but that of the context it was merged into, if
-    any. The policy's price on cost is ignored.
+    A context with fewer than MIN_REWARDS rewards has no offset. The policy's price on cost is ignored.
     """
-    table = RewardRows.from_rows(past.rows)
-    rows = table.select(table.day < today.toordinal())
+    table = RewardRows.from_rows(rows)
+    past = table.select(table.day < today.toordinal())
     count: Counter[str] = Counter()  # of rewards by context, a row's arm; 0 for one with abstentions only
-    for kind, (n, *_) in rows.totals():
+    for kind, (n, *_) in past.totals():
         count[kind.arm] += 0 if kind.source == ABSTAINED else n
-    posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
+    posterior = fold(past, arms=count.keys(), policy=replace(policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
-    offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}
-    return Baseline(offsets=offsets, mean=posterior.mean).with_merged(past.merged)
+    offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= MIN_REWARDS}
+    return Baseline(offsets=offsets, mean=posterior.mean)

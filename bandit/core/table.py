@@ -121,8 +121,9 @@ class RewardRows:
 
     def __iter__(self) -> Iterator[RewardRow]:
         columns = zip(self.kind_index.tolist(), self.day.tolist(), self.sums.tolist(), strict=True)
-        for number, day, sums in columns:
-            yield _row(self.kinds[number], day, sums)
+        for number, day, (n, s, q, cost, costed) in columns:
+            kind = self.kinds[number]._asdict()
+            yield RewardRow(**kind, day=date.fromordinal(day), n=n, s=s, q=q, cost=cost, costed=costed)
 
     @property
     def n(self) -> Ints:
@@ -157,11 +158,6 @@ class RewardRows:
         """Each kind with its MOMENTS summed over all days; two kinds may be equal."""
         sums = sums_by_group(self.kind_index, self.sums, len(self.kinds))
         yield from zip(self.kinds, sums.tolist(), strict=True)
-
-
-def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:
-    n, s, q, cost, costed = sums
-    return RewardRow(**kind._asdict(), day=date.fromordinal(day), n=n, s=s, q=q, cost=cost, costed=costed)
 
 
 def sums_by_group(group: Ints, columns: Ints, groups: int) -> Ints:

@@ -42,32 +42,25 @@ def draw(chances: Mapping[str, float], u: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackSizes:
-    """`boost` ≥ 1 and `penalty` in (0, 1] multiply P(best); `window` in days; `min_samples` before a penalty."""
-
-    boost: float
-    penalty: float
-    window: int
-    min_samples: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
+    """A `factor` on an arm's P(best), and the sentence that explains it."""
+
     factor: float
     sentence: str
 
 
-def feedback(n: int, average: float, sizes: FeedbackSizes) -> Feedback | None:
-    """The factor on a consumption arm's chance, given its `n` rewards with this `average` in [0, 1] in the window.
+def feedback(n: int, average: float, *, boost: float, penalty: float, window: int, min_samples: int) -> Feedback | None:
+    """The factor on a consumption arm's chance, given its `n` rewards of this `average` in [0, 1] in `window` days.
 
-    None for no change: without rewards, with an average in between, or with too few rewards for a penalty.
+    It is `boost` ≥ 1 or `penalty` in (0, 1]. None for no change: without rewards, with an average in between, or with
+    fewer than `min_samples` rewards for a penalty.
     """
     if n and average >= MIN_BOOSTED_AVERAGE:
-        factor, verdict = sizes.boost, f"at least {MIN_BOOSTED_AVERAGE:g}: boosted"
-    elif n >= sizes.min_samples and average < MAX_PENALISED_AVERAGE:
-        factor, verdict = sizes.penalty, f"below {MAX_PENALISED_AVERAGE:g}: penalised"
+        factor, verdict = boost, f"at least {MIN_BOOSTED_AVERAGE:g}: boosted"
+    elif n >= min_samples and average < MAX_PENALISED_AVERAGE:
+        factor, verdict = penalty, f"below {MAX_PENALISED_AVERAGE:g}: penalised"
     else:
         return None
     plural = "reward" if n == 1 else "rewards"
-    sentence = f"{sizes.window}-day average {average:.2f} over {n} {plural}, {verdict}, chance × {factor:g}"
+    sentence = f"{window}-day average {average:.2f} over {n} {plural}, {verdict}, chance × {factor:g}"
     return Feedback(factor=factor, sentence=sentence)

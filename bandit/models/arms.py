@@ -25,7 +25,7 @@ class UnknownArm(LookupError):
 
 
 class ArmQuerySet(models.QuerySet["Arm"]):
-    def of(self, bandit: str) -> Self:
+    def in_bandit(self, bandit: str) -> Self:
         return self.filter(bandit__name=bandit)
 
     def resolve(self, bandit: str, text: str) -> "Arm":
@@ -34,7 +34,7 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         If it was merged, the arm that it was merged into.
         """
         name = canonical(text)
-        arms = self.of(bandit).filter(Q(name=name) | Q(aliases__alias=name))
+        arms = self.in_bandit(bandit).filter(Q(name=name) | Q(aliases__alias=name))
         arm = arms.select_related("merged_into").distinct().first()
         if arm is None:
             raise self.unknown(bandit, text)
@@ -63,7 +63,7 @@ class ArmQuerySet(models.QuerySet["Arm"]):
 
     def unknown(self, bandit: str, text: str) -> UnknownArm:
         """The exception for a text that names no arm of this bandit."""
-        return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
+        return UnknownArm(bandit, text, list(self.in_bandit(bandit).values_list("name", flat=True)))
 
 
 def _require_printable(field: str, name: str) -> None:

@@ -11,6 +11,7 @@ from ninja.security import HttpBearer
 
 from bandit import holdout, selection
 from bandit.models import Bandit
+from bandit.reading import posterior_of
 from grading import intake
 from grading.agent.views import hook_checksum
 from grading.api import entry, uploads
@@ -244,7 +245,7 @@ def read_judging(request: HttpRequest) -> dict[str, Any]:
 def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
     """What a bandit believes of each arm now, and what that rests on."""
     del request
-    outlook = selection.posterior_of(name, timezone.now())
+    outlook = posterior_of(name, timezone.now())
     changes = outlook.posterior.changes
     broke = {} if changes is None else {arm: each.day for arm, each in changes.breaks.items()}
     arms = [

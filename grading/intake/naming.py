@@ -150,6 +150,6 @@ def _models_by_text() -> Mapping[str, Arm]:
 
 def _models_by_name() -> dict[str, Arm]:
     """Every model by its name and its aliases."""
-    rows = Arm.objects.of(BANDIT).select_related("merged_into")
+    rows = Arm.objects.in_bandit(BANDIT).select_related("merged_into")
     aliases = ArmAlias.objects.filter(bandit__name=BANDIT).select_related("arm__merged_into")
     return {arm.name: arm.current for arm in rows} | {each.alias: each.arm.current for each in aliases}

@@ -14,7 +14,7 @@ from django.db.models import Max
 from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
-from bandit.whatif import row_of, what_if_moved
+from bandit.whatif import row_of_entry, what_if_rows
 from grading import judging, review
 from grading.evidence import ownership
 from grading.intake.assessment import assess
@@ -96,7 +96,7 @@ def regrade(session: Session) -> Regraded:
         rows_by_bandit: dict[str, list[RewardRow]] = {}
         for entry in LedgerEntry.objects.filter(pk__gt=last_entry).select_related("bandit", "arm", "grader"):
             sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
-            rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
+            rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of_entry(entry, sign=sign))
         ledger_rows = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
         after = standing(rewards.live(locked), locked)
         return Regraded(name=str(locked), before=before, after=after, ledger_rows=ledger_rows, is_enqueued=is_enqueued)
@@ -124,5 +124,5 @@ def effects(done: Iterable[Regraded], now: datetime) -> list[ArmMove]:
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     arm_moves: list[ArmMove] = []
     for name in names:
-        arm_moves += moves(name, *what_if_moved(name, rows, now))
+        arm_moves += moves(name, *what_if_rows(name, rows, now))
     return [move for move in arm_moves if move.is_shown]

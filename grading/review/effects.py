@@ -34,7 +34,11 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
     learners = () if before else rewards.learners(session)
     own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
     outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({bandit for bandit, _arm in own})}
-    arms = {(bandit, arm): figures for bandit, outlook in outlooks.items() for arm, figures in outlook.by_arm.items()}
+    arms = {
+        (bandit, name): (arm.mean, outlook.share_of_next_100(name))
+        for bandit, outlook in outlooks.items()
+        for name, arm in outlook.arms.items()
+    }
     believed = {(bandit, arm): outlooks[bandit].arms[arm] for bandit, arm in own}
     evidence = {key: (arm.sessions, arm.observations) for key, arm in believed.items()}
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)

@@ -44,7 +44,7 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
 def by_arm(now: dt.datetime) -> dict[int, float]:
     """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`."""
     bandit, today = Bandit.objects.named(BANDIT), site_day(now)
-    arms = {arm.name: arm for arm in Arm.objects.of(BANDIT)}
+    arms = {arm.name: arm for arm in Arm.objects.in_bandit(BANDIT)}
     policy = policy_of(bandit)
     posterior = fold(rows_of(bandit, policy, today), arms=arms, policy=policy, today=today)
     if not arms:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from django.utils import timezone
 
 from bandit.core.moves import ArmMove, moves
-from bandit.selection import HypotheticalReward, Outlook
-from bandit.whatif import rows_moved, what_if_moved
+from bandit.core.posterior import Outlook
+from bandit.ledger import Credit, GraderKey
+from bandit.whatif import HypotheticalReward, rows_of_changes, what_if_rows
 from grading.models import Session
 from grading.reward import rewards
 from grading.vocabulary import Source
@@ -21,9 +22,9 @@ def outlooks(
     """
     now = timezone.now()
     by_bandit = changes(grades)
-    changed_rows = rows_moved(by_bandit)
+    changed_rows = rows_of_changes(by_bandit)
     for bandit, own in by_bandit.items():
-        before, after = what_if_moved(bandit, changed_rows, now)
+        before, after = what_if_rows(bandit, changed_rows, now)
         yield bandit, before, after, frozenset(change.arm for change in own)
 
 
@@ -39,17 +40,15 @@ def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[Hy
     pairs = list(grades)
     days = rewards.credited_days(session for session, _ in pairs)
     for session, value in pairs:
-        day = days[session.pk]
+        credit = None
+        if value is not None:
+            credit = Credit(value=value, grader=GraderKey(source=Source.HUMAN), cost_usd=session.cost_usd)
         for learner in rewards.learners(session):
             change = HypotheticalReward(
                 observation=session.observation,
                 arm=learner.arm.name,
-                value=value,
-                source=Source.HUMAN,
-                day=day,
-                context=learner.context,
-                salience=learner.salience,
-                cost_usd=session.cost_usd,
+                day=days[session.pk],
+                credit=None if credit is None else learner.credit(credit),
             )
             by_bandit.setdefault(learner.bandit, []).append(change)
     return by_bandit

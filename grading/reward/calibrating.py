@@ -141,7 +141,7 @@ def proposal(
     current = current or effective_policy(Bandit.objects.named(name))
     judgements = judgements or latest_judgements(now)
     bandit, last = current.bandit, current.calibration
-    fallbacks = calibration.fit(judgements.pairs(bandit), SOURCES)
+    fallbacks = calibration.fit(judgements.pairs.get(bandit.name, ()), SOURCES)
     pairs = human_pairs(bandit, fallbacks)
     rewards = Counter[Stratum]()
     for kind, (n, *_) in current.rows(site_day(now)).totals():
@@ -207,7 +207,7 @@ def renew(now: dt.datetime) -> list[CalibrationVersion]:
     renewed = []
     judgements = read_judgements(now)
     for bandit in Bandit.objects.that_learn():
-        last = versions.latest(CalibrationVersion, bandit)
+        last = versions.latest(bandit.calibrations.all())
         if last is None or not last.enabled:
             continue
         proposed = proposal(bandit.name, now, judgements)

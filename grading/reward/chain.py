@@ -1,16 +1,16 @@
-"""The whole chain as one pure function, `resolve`: from grade rows to a reward with its explanation."""
+"""A decision as it is stored: the reward with its explanation, and what tells it from another. Pure."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from grading.reward import explain
-from grading.reward.decide import ChainPolicy, GradeView, decide
+from grading.reward.decide import Decision
 from grading.reward.explain import ChainStep
 from grading.reward.standing import PLAIN
-from grading.vocabulary import Outcome, Reason, Source
+from grading.vocabulary import Reason, Source
 
 STEP_CODES = ("source", "state", "join", "value", "reason", "provisional", "grade")
 
@@ -51,30 +51,8 @@ def digest(*values: object) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
-def resolve(
-    grades: Iterable[GradeView],
-    policy: ChainPolicy,
-    *,
-    judge_open: bool,
-    reading_open: bool = False,
-    outcome: Outcome = Outcome.COMPLETED,
-    outcome_reason: str = "",
-    vetoes: Sequence[str] = (),
-) -> Resolution:
-    """The reward of a session from all its grade rows, in any order.
-
-    `judge_open`: a job for a verdict can still succeed; `reading_open`: a job for a further reading of a judged session
-    can. `outcome` and `outcome_reason`: how the session ended, and why. `vetoes`: the failed mandatory checks' names.
-    """
-    decision = decide(
-        grades,
-        policy,
-        judge_open=judge_open,
-        reading_open=reading_open,
-        outcome=outcome,
-        outcome_reason=outcome_reason,
-        vetoes=vetoes,
-    )
+def resolve(decision: Decision) -> Resolution:
+    """The reward that this decision gives, explained."""
     return Resolution(
         value=decision.value,
         source=decision.decider,
@@ -85,6 +63,13 @@ def resolve(
         reason=decision.reason,
         grade=None if decision.grade is None else decision.grade.id,
         standing=decision.standing,
-        judge_open=judge_open,
-        basis=digest(judge_open, reading_open, list(vetoes), outcome, outcome_reason, decision.standing),
+        judge_open=decision.judge_open,
+        basis=digest(
+            decision.judge_open,
+            decision.reading_open,
+            list(decision.vetoes),
+            decision.outcome,
+            decision.outcome_reason,
+            decision.standing,
+        ),
     )

@@ -316,12 +316,6 @@ def _is_passed_over(grade: GradeView, decision: Decision) -> bool:
     return bool(grade.stale) and decision.production_by is not grade.source
 
 
-def _is_beaten(grade: GradeView, decision: Decision) -> bool:
-    """Whether a source has a score that counts, and another one decides."""
-    has_lost = grade.value is not None and decision.decider not in (None, grade.source)
-    return has_lost and not _is_passed_over(grade, decision)
-
-
 def _headline(grade: GradeView) -> str:
     """The text that a tile shows in place of a value."""
     if grade.reason in HEADLINES:
@@ -339,7 +333,7 @@ def _why(grade: GradeView, decision: Decision) -> str:
     is_decider = grade.source is decision.decider
     if decision.is_capped and is_decider:
         sentences.append(f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}")
-    elif _is_beaten(grade, decision):
+    elif grade.value is not None and decision.decider and not is_decider and not _is_passed_over(grade, decision):
         sentences.append(_not_used(grade, decision))
     if grade.source is Source.CONSUMPTION and (note := _consumption_note(decision)):
         sentences.append(note)

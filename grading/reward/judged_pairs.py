@@ -6,14 +6,14 @@ are: a calibration acts where the bandit reads its rewards.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
 
 from bandit import ledger
 from bandit.core.calibration import JudgedSession
@@ -30,9 +30,8 @@ from grading.vocabulary import Source
 MAX_SESSIONS, MAX_AGE = 1_000, dt.timedelta(days=180)
 # The least verdicts of the current model and rubrics for them to be the target.
 MIN_TARGET_VERDICTS = 20
-# The name of the stored reading, and the fields of each pair in it.
-STORED_NAME = "judged pairs"
-PAIR_FIELDS = ("arm", "source", "reason", "fallback", "judge", "day")
+# The name of the stored reading, and the version of its form.
+STORED_NAME, STORED_VERSION = "judged pairs", 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,42 +47,32 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgements:
-    """The pairs of every bandit that learns, as JSON in the form that the worker stores.
+    """The judged sessions that calibrations are fitted to; only those of the target, if there is one.
 
+    `pairs` has, for each bandit that learns, by name, a session's two grades once for each arm that has its reward.
     `read_at` is the time of a stored reading, None for one made just now.
     """
 
-    data: Mapping[str, Any]
+    target: Target | None
+    pairs: Mapping[str, Sequence[JudgedSession]]
     read_at: dt.datetime | None = None
 
-    @property
-    def target(self) -> Target | None:
-        target = self.data["target"]
-        return None if target is None else Target(model=target["model"], rubrics=tuple(target["rubrics"]))
 
-    def pairs(self, bandit: Bandit) -> list[JudgedSession]:
-        """The two grades of each judged session, the judge's and the fallback's, once for each arm of this bandit that
-        has the session's reward.
-
-        A stored pair is a list of the values of PAIR_FIELDS, with the day as text.
-        """
-        pairs = []
-        for values in self.data["bandits"].get(bandit.name, ()):
-            fields = dict(zip(PAIR_FIELDS, values, strict=True))
-            fields["day"] = dt.date.fromisoformat(fields["day"])
-            pairs.append(JudgedSession(**fields))
-        return pairs
-
-
-def read_judgements(now: dt.datetime) -> Judgements:
-    """Read the judged sessions: half a second of processor time for 1,000 of them."""
-    return Judgements(data=_judgements_as_json(now))
+STORED_FORM = TypeAdapter(Judgements)
 
 
 def latest_judgements(now: dt.datetime) -> Judgements:
-    """The judgements as the worker last stored them; as of `now` if it never did. For pages."""
+    """The judgements as the worker last stored them, for pages.
+
+    Those as of `now` if it never did, or if another version of the code stored them in another form.
+    """
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
-    return read_judgements(now) if stored is None else Judgements(data=stored.value, read_at=stored.read_at)
+    if stored is None:
+        return read_judgements(now)
+    try:
+        return replace(STORED_FORM.validate_python(stored.value), read_at=stored.read_at)
+    except ValidationError:
+        return read_judgements(now)
 
 
 def store_judgements(now: dt.datetime) -> None:
@@ -92,8 +81,10 @@ def store_judgements(now: dt.datetime) -> None:
     today = timezone.localdate(now).isoformat()
     last = last_keys(Grade, LedgerEntry)
     # The judgements are stored again only if this text differs from that of the last time.
-    inputs = repr((PAIR_FIELDS, last, Erasure.objects.count(), rubrics, rewards.policy().version, today))
-    StoredReading.objects.renew(STORED_NAME, inputs, partial(_judgements_as_json, now), now)
+    inputs = repr((STORED_VERSION, last, Erasure.objects.count(), rubrics, rewards.policy().version, today))
+    StoredReading.objects.renew(
+        STORED_NAME, inputs, lambda: STORED_FORM.dump_python(read_judgements(now), mode="json"), now
+    )
 
 
 class _JudgedPair(NamedTuple):
@@ -105,35 +96,27 @@ class _JudgedPair(NamedTuple):
     pair: JudgedSession
 
 
-def _judgements_as_json(now: dt.datetime) -> dict[str, Any]:
-    """`Judgements.data` as of now: the target, and the pairs of each bandit.
+def read_judgements(now: dt.datetime) -> Judgements:
+    """Read the judged sessions: half a second of processor time for 1,000 of them.
 
-    Only verdicts of the target count: of other judges' scales nothing is learnt.
+    Only verdicts of the target count: nothing is learnt from other judges' scales.
     """
     judged = _judged_pairs(now)
     target = _target(Counter((each.model, each.rubric) for each in judged))
     if target is not None:
         judged = [each for each in judged if each.model == target.model and each.rubric in target.rubrics]
-    bandits = {}
+    pairs = {}
     for bandit in Bandit.objects.that_learn():
         arms = _live_arms(bandit, [each.session for each in judged])
-        pairs = [replace(each.pair, arm=arm) for each in judged for arm in arms[each.session]]
-        bandits[bandit.name] = [_pair_as_json(pair) for pair in pairs]
-    return {
-        "target": None if target is None else {"model": target.model, "rubrics": target.rubrics},
-        "bandits": bandits,
-    }
-
-
-def _pair_as_json(pair: JudgedSession) -> tuple[Any, ...]:
-    return pair.arm, pair.source, pair.reason, pair.fallback, pair.judge, pair.day.isoformat()
+        pairs[bandit.name] = [replace(each.pair, arm=arm) for each in judged for arm in arms[each.session]]
+    return Judgements(target=target, pairs=pairs)
 
 
 def _live_arms(bandit: Bandit, sessions: Iterable[int]) -> dict[int, list[str]]:
     """The names of the arms that have the reward of each session, in order. One query."""
     session_of_observation = {observation_of(session): session for session in sessions}
     arms: dict[int, list[str]] = {session: [] for session in session_of_observation.values()}
-    entries = ledger.live_entries_of(bandit.name, session_of_observation)
+    entries = ledger.live_entries(bandit.name, session_of_observation)
     for observation, arm in entries.values_list("observation", "arm__name"):
         arms[session_of_observation[observation]].append(arm)
     return {session: sorted(names) for session, names in arms.items()}

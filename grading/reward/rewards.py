@@ -20,7 +20,7 @@ from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
 from grading.reward import reserving, state
 from grading.reward.chain import Resolution, digest, resolve, step_codes
-from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current
+from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current, decide
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
 from grading.vocabulary import Outcome, Reason, Source, Status
@@ -206,7 +206,20 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         ensure_engine_arm(session)
     settlement = _append_settlement(session, resolution)
     credit = _credit(session, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
-    _record(session, settlement, credit, renew=renew)
+    # The credit becomes the only live reward in each bandit; without one, those that the session has are reversed.
+    ledger.set_rewards(
+        learners(session),
+        credit,
+        always=REVERSIBLE_BANDITS,
+        observation=session.observation,
+        effective_day=credited_day(session),
+        settlement=f"settlement:{settlement.pk}",
+        policy_version=policy().version,
+        provisional=not settlement.final,
+        renew=renew,
+    )
+    if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
+        reserving.draw(session)
     state.write(session, settlement, first_reading(grades), len(flags))
     return settlement
 
@@ -229,7 +242,7 @@ def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
 def _resolve(session: Session, grades: list[Grade]) -> Resolution:
     """Resolve these grades of the session by the site's policy."""
     open_purposes = {job.purpose for job in session.judge_jobs.all() if job.state in OPEN_STATES}
-    return resolve(
+    decision = decide(
         views(grades),
         policy(),
         judge_open=Purpose.VERDICT in open_purposes,
@@ -238,6 +251,7 @@ def _resolve(session: Session, grades: list[Grade]) -> Resolution:
         outcome_reason=session.outcome_reason,
         vetoes=vetoes(session),
     )
+    return resolve(decision)
 
 
 def _open_flags(session: Session) -> list[str]:
@@ -339,26 +353,6 @@ def _is_same(stored: Settlement, new: Settlement, resolution: Resolution) -> boo
     if stored.basis is None:
         return not (resolution.judge_open and new.reason in {Reason.DECLINED, Reason.NOT_CONFIGURED})
     return stored.basis == new.basis
-
-
-def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
-    """Make `credit` the session's only live ledger entry in each bandit; without a credit, reverse those it has.
-
-    An abstention is then drawn, or not, to be judged first.
-    """
-    ledger.set_rewards(
-        learners(session),
-        credit,
-        always=REVERSIBLE_BANDITS,
-        observation=session.observation,
-        effective_day=credited_day(session),
-        settlement=f"settlement:{settlement.pk}",
-        policy_version=policy().version,
-        provisional=not settlement.final,
-        renew=renew,
-    )
-    if credit is not None and credit.grader.source == ABSTAINED and not session.is_sample:
-        reserving.draw(session)
 
 
 def _credit(

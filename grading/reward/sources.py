@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from grading import formats
 from grading import signals as signals_core
@@ -82,6 +82,7 @@ class ParsedFiles:
 
 
 NOTHING_PARSED = ParsedFiles()
+Parsed = TypeVar("Parsed")
 # A source's grade, and the digest of what it was computed from.
 Answer = tuple[SourceGrade, str]
 
@@ -243,13 +244,7 @@ def _load_patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None
         return None, ""
     if row.sha256 in parsed.patches:
         return parsed.patches[row.sha256], ""
-    try:
-        return patch.parse(store.text_of(row)), ""
-    except store.Gone:
-        raise
-    except Exception as error:
-        logger.exception("%s of %s could not be read", row, row.session.observation)
-        return None, _last_line(error)
+    return _parse_or_fault(lambda: patch.parse(store.text_of(row)), f"{row} of {row.session.observation}")
 
 
 def _load_signals(
@@ -265,13 +260,19 @@ def _load_signals(
     is_whole = log is None or not log.digest  # one log counts, with all of its records
     if is_whole and transcript.sha256 in parsed.signals:
         return parsed.signals[transcript.sha256], ""
+    return _parse_or_fault(
+        lambda: signals_core.extract(session_events(session) or ()), f"the signals of {session.observation}"
+    )
+
+
+def _parse_or_fault(parse: Callable[[], Parsed], what: str) -> tuple[Parsed | None, str]:
+    """The parsed value and "", or None and the fault. Only `store.Gone` is raised. `what` names it in the log."""
     try:
-        events = session_events(session)
-        return signals_core.extract(() if events is None else events), ""
+        return parse(), ""
     except store.Gone:
         raise
     except Exception as error:
-        logger.exception("signals of %s could not be extracted", session.observation)
+        logger.exception("%s could not be read", what)
         return None, _last_line(error)
 
 

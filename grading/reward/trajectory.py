@@ -4,7 +4,6 @@ A low number needs evidence of failure: a session of which nothing could be seen
 reason. Effort is not success: nothing here grows with the number of calls, turns or tokens.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -72,7 +71,9 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
         return _abstain(inputs, Reason.INFRASTRUCTURE, detail)
     log_problem, why = _log_problem(inputs)
     usable = None if log_problem else log
-    failures = list(_failures(usable, inputs.facts))
+    # An error that the session recovered from isn't a failure.
+    failures = [f"the mandatory check {name} failed" for name in inputs.facts.failed_checks]
+    failures += [] if usable is None else usable.failures
     if inputs.production.is_work:
         view = EvidenceView.FACTS
         if usable:
@@ -146,15 +147,6 @@ def blindness(log: Signals) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
-    """The failures observed in a session, as text. An error that it recovered from isn't one."""
-    for name in facts.failed_checks:
-        yield f"the mandatory check {name} failed"
-    if log is None:
-        return
-    yield from log.failures
 
 
 def _score(

@@ -14,9 +14,10 @@ from django.conf import settings
 
 from bandit.core.posterior import ArmPosterior, Outlook
 from bandit.core.table import ABSTAINED
+from bandit.ledger import Credit, GraderKey
 from bandit.models import LedgerEntry
 from bandit.reading import posterior_of
-from bandit.whatif import HypotheticalReward, what_if_many
+from bandit.whatif import HypotheticalReward, what_if_changed
 from grading.models import Session
 from grading.reward import rewards
 from grading.reward.explain import number, weight
@@ -151,17 +152,17 @@ class Ledger:
         return self._instead(settings.FLOOR)
 
     def _instead(self, value: float | None) -> ArmBelief:
+        credit = None if value is None else Credit(value=value, grader=GraderKey(source=Source.JUDGE))
         changes = [
             HypotheticalReward(
                 observation=session.observation,
                 arm=ARM,
-                value=value,
-                source=Source.JUDGE,
                 day=rewards.credited_day(session),
+                credit=credit,
             )
             for session in self.sessions.values()
         ]
-        return ArmBelief.of(what_if_many(BANDIT, changes, self.now)[1])
+        return ArmBelief.of(what_if_changed(BANDIT, {BANDIT: changes}, self.now)[1])
 
 
 def thousandths(value: float) -> str:

@@ -175,10 +175,9 @@ class Scene:
     def reward(self, row: Selection, arm: str) -> None:
         value = float(np.clip(WORTH.get(arm, 0.5) + self.dice.normal(0, 0.15), 0, 1))
         with transaction.atomic():
-            ledger.set_reward(
-                bandit=row.bandit.name,
+            ledger.set_credits(
+                {row.bandit.name: {arm: Credit(value=value, grader=GraderKey(source="judge", agent="bob"))}},
                 observation=f"o-{row.decision_id}",
-                credits={arm: Credit(value=value, grader=GraderKey(source="judge", agent="bob"))},
                 effective_day=row.created.date(),
                 settlement=BY,
                 policy_version=BY,

@@ -8,7 +8,7 @@ from bandit import ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, Bucket, PolicyVersion
 from bandit.reading import version_of
-from bandit.selection import HypotheticalReward, what_if_many
+from bandit.whatif import HypotheticalReward, what_if_changed
 
 DAY = date(2026, 3, 31)
 
@@ -22,10 +22,9 @@ def reward(
 ):
     """Make `arms` (name=value, underscores for hyphens) the live rewards of an observation."""
     with transaction.atomic():
-        return ledger.set_reward(
-            bandit=bandit,
+        return ledger.set_credits(
+            {bandit: {name: credit(value, source, stratum=stratum) for name, value in arms.items()}},
             observation=observation,
-            credits={name: credit(value, source, stratum=stratum) for name, value in arms.items()},
             effective_day=day,
             settlement=settlement,
             policy_version="test",
@@ -33,9 +32,15 @@ def reward(
         )
 
 
-def what_if(*, bandit, effective_day, now, **change):
+def hypothetical(observation, arm, value, *, day=DAY, **grader):
+    """A reward of this value, or none."""
+    made = None if value is None else credit(value, **grader)
+    return HypotheticalReward(observation=observation, arm=arm, day=day, credit=made)
+
+
+def what_if(observation, arm, value, *, bandit="category", now, **options):
     """The outlook now, and as it would be after this one change."""
-    return what_if_many(bandit, [HypotheticalReward(day=effective_day, **change)], now)
+    return what_if_changed(bandit, {bandit: [hypothetical(observation, arm, value, **options)]}, now)
 
 
 def lessons(*names):
@@ -62,11 +67,6 @@ def with_cost(observation, value, *, usd, arm, bandit="category", day=DAY, sourc
     """As `reward`, of a session that cost so much; None where that is not known."""
     made = Credit(value=value, grader=GraderKey(source=source, **grader), cost_usd=usd)
     with transaction.atomic():
-        return ledger.set_reward(
-            bandit=bandit,
-            observation=observation,
-            credits={arm: made},
-            effective_day=day,
-            settlement="s",
-            policy_version="test",
+        return ledger.set_credits(
+            {bandit: {arm: made}}, observation=observation, effective_day=day, settlement="s", policy_version="test"
         )

@@ -6,7 +6,7 @@ import pytest
 
 from bandit import arms
 from bandit.models import Arm, ArmAlias, ArmEvent, Bandit, UnknownArm
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from tests.bandit.helpers import reward
 
 pytestmark = pytest.mark.django_db

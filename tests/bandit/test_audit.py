@@ -78,10 +78,9 @@ def test_a_difference_says_where_it_is_and_both_sums():
 def test_costs_are_added_up_where_they_are_known():
     dear = ledger.Credit(value=0.5, grader=credit(0.5).grader, cost_usd=1.25)
     for observation, given in {"s1": dear, "s2": credit(0.5), "s3": dear}.items():
-        ledger.set_reward(
-            bandit="category",
+        ledger.set_credits(
+            {"category": {"code": given}},
             observation=observation,
-            credits={"code": given},
             effective_day=DAY,
             settlement="s",
             policy_version="test",
@@ -160,5 +159,5 @@ def test_of_several_rewards_the_latest_stays():
     assert audit.undouble() == 1
     assert audit.doubled() == []
     assert audit.audit() == []
-    assert ledger.live_entries("category", "s1").get().arm.name == "infra"
+    assert ledger.live_entries("category", ["s1"]).get().arm.name == "infra"
     assert audit.undouble() == 0

@@ -71,10 +71,9 @@ def test_another_judge_breaks_no_arm():
     def judged(observation, day, value, model):
         key = GraderKey(source="judge", model=model, rubric="r1")
         with transaction.atomic():
-            ledger.set_reward(
-                bandit="category",
+            ledger.set_credits(
+                {"category": {"code": Credit(value=value, grader=key)}},
                 observation=observation,
-                credits={"code": Credit(value=value, grader=key)},
                 effective_day=day,
                 settlement="s",
                 policy_version="test",
@@ -100,18 +99,18 @@ def test_a_person_takes_a_break_back_and_lets_it_stand_again():
     teach()
     broken = bits()
     version = posterior_of("category", NOW).posterior.policy.version
-    arms.decide_break(code(), BREAK, kept=False, by="rita", why="a week of hard tickets")
+    arms.decide_break(code(), BREAK, is_confirmed=False, by="rita", why="a week of hard tickets")
     assert found() == {}
     assert posterior_of("category", NOW).arms["code"].mean > 0.45
     assert posterior_of("category", NOW).posterior.policy.version != version
-    arms.decide_break(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, is_confirmed=True, by="rita")
     assert found()["code"].is_confirmed
     assert bits() == broken
 
 
 def test_what_a_person_keeps_outlives_corrections():
     teach()
-    arms.decide_break(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, is_confirmed=True, by="rita")
     teach(after=0.7)
     assert found()["code"].day == BREAK
 
@@ -120,7 +119,7 @@ def test_what_was_decided_later_was_not_known_before():
     teach()
     before = NOW + timedelta(hours=1)
     with time_machine.travel(NOW + timedelta(hours=2), tick=False):
-        arms.decide_break(code(), BREAK, kept=False, by="rita")
+        arms.decide_break(code(), BREAK, is_confirmed=False, by="rita")
     assert found(known_by=before)["code"].day == BREAK
     assert found(known_by=NOW + timedelta(hours=3)) == {}
 
@@ -128,13 +127,13 @@ def test_what_was_decided_later_was_not_known_before():
 def test_a_break_that_is_gone_by_now_is_said_to_be():
     teach(after=0.7)
     with pytest.raises(ValueError, match="has no break on 2026-03-21"):
-        arms.decide_break(code(), BREAK, kept=False, by="rita")
+        arms.decide_break(code(), BREAK, is_confirmed=False, by="rita")
     assert not BreakDecision.objects.exists()
 
 
 def test_a_decision_is_never_changed():
     teach()
-    made = arms.decide_break(code(), BREAK, kept=True, by="rita")
+    made = arms.decide_break(code(), BREAK, is_confirmed=True, by="rita")
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         BreakDecision.objects.filter(pk=made.pk).update(kept=False)
     with pytest.raises(IntegrityError, match="may delete"), transaction.atomic():
@@ -144,7 +143,7 @@ def test_a_decision_is_never_changed():
 def test_every_decision_is_seen_at_once():
     teach()
     revision = Bandit.objects.get(name="category").revision
-    arms.decide_break(code(), BREAK, kept=True, by="rita")
+    arms.decide_break(code(), BREAK, is_confirmed=True, by="rita")
     assert Bandit.objects.get(name="category").revision != revision
 
 

@@ -14,7 +14,7 @@ from bandit.ledger import Credit, GraderKey
 from bandit.models import Bandit, Bucket, CalibrationVersion, Grader
 from bandit.reading import effective_policy, policy_of, posterior_of, site_day, verdicts_of
 from bandit.versions import StaleVersion
-from bandit.whatif import row_of, what_if_calibrated
+from bandit.whatif import row_of_entry, what_if_calibrated
 from tests.bandit.helpers import DAY
 from tests.bandit.test_calibration import SOURCES, START, WEIGHTS, pair, silent
 from tests.examples import examples
@@ -44,10 +44,13 @@ def category():
 
 def give(observation, arm=None, value=0.5, key=KEYS[0], day=DAY):
     with transaction.atomic():
-        return ledger.set_reward(
-            bandit="category",
+        return ledger.set_credits(
+            {
+                "category": {}
+                if arm is None
+                else {arm: Credit(value=0.0 if key.source == "unscored" else value, grader=key)}
+            },
             observation=observation,
-            credits={} if arm is None else {arm: Credit(value=0.0 if key.source == "unscored" else value, grader=key)},
             effective_day=day,
             settlement="s",
             policy_version="test",
@@ -56,7 +59,7 @@ def give(observation, arm=None, value=0.5, key=KEYS[0], day=DAY):
 
 
 def put(fallbacks):
-    version = versions.latest(CalibrationVersion, category()).version + 1
+    version = versions.latest(category().calibrations.all()).version + 1
     if fallbacks is None:
         return versions.switch_off_calibration("category", version=version, by="otto")
     return versions.set_calibration("category", fallbacks, version=version, by="otto")
@@ -97,9 +100,9 @@ def test_any_order_of_grades_corrections_and_versions_reads_as_their_end(steps):
                 give(f"s{number}", *facts[number])
         policy = policy_of(category())
         rows = [
-            row_of(entry, sign=1)
+            row_of_entry(entry, sign=1)
             for number in facts
-            for entry in ledger.live_entries("category", f"s{number}")
+            for entry in ledger.live_entries("category", [f"s{number}"])
             if policy.reads_abstentions or not entry.is_abstention
         ]
         arms = list(category().arms.values_list("name", flat=True))

@@ -60,7 +60,7 @@ def test_concurrent_writers_with_redelivery_are_exact():
 def test_concurrent_corrections_of_one_session_leave_one_live_reward():
     arms = ["code", "infra", "news", "social"]
     at_once(lambda i: reward("s1", **{arms[i % 4]: i / 100}), list(range(32)))
-    assert ledger.live_entries("category", "s1").count() == 1
+    assert ledger.live_entries("category", ["s1"]).count() == 1
     assert sum(row[4] for row in buckets()) == 1
     assert audit.audit() == []
 
@@ -146,10 +146,9 @@ def give_all(bandit, observation, arms, micro, cost):
     usd = None if cost is None else cost / 1e6
     made = Credit(value=micro / 1e6, grader=GraderKey(source="judge"), cost_usd=usd)
     with transaction.atomic():
-        ledger.set_reward(
-            bandit=bandit,
+        ledger.set_credits(
+            {bandit: dict.fromkeys(arms, made)},
             observation=observation,
-            credits=dict.fromkeys(arms, made),
             effective_day=DAY,
             settlement="s",
             policy_version="test",

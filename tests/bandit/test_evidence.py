@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.residual import ContextRewards, baseline
+from bandit.core.residual import baseline
 from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
@@ -142,7 +142,7 @@ def categories(**means):
 
 
 def taken_from(rows):
-    return baseline(ContextRewards(rows=rows, policy=POLICY), TODAY)
+    return baseline(rows, POLICY, TODAY)
 
 
 def test_a_lesson_is_not_blamed_for_the_categories_it_was_used_in():

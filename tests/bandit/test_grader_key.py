@@ -9,7 +9,7 @@ from bandit import audit, ledger
 from bandit.ledger import GraderKey
 from bandit.models import Bandit, Bucket, Grader, LedgerEntry
 from bandit.reading import BanditReading, policy_of, read, rows_of
-from bandit.whatif import row_of
+from bandit.whatif import row_of_entry
 from tests.bandit.helpers import DAY, credit
 
 SAID = {"version": "trajectory/2", "view": "full log", "witness": "hook", "standing": "plain", "agent": "bob"}
@@ -22,10 +22,9 @@ def category():
 
 def give(observation, value=0.5, *, day=DAY, renew=False, source="journal", **key):
     with transaction.atomic():
-        return ledger.set_reward(
-            bandit="category",
+        return ledger.set_credits(
+            {"category": {"code": credit(value, source, **key)}},
             observation=observation,
-            credits={"code": credit(value, source, **key)},
             effective_day=day,
             settlement="s",
             policy_version="test",
@@ -53,7 +52,7 @@ def test_two_rewards_that_differ_in_what_is_said_of_them_share_no_bucket(name):
 def test_a_row_says_all_of_it_from_either_table():
     entry = give("s1", **SAID).applied[0]
     now, then = (list(rows_of(category(), policy_of(category()), DAY, known)) for known in (None, entry.recorded_at))
-    assert now == then == [row_of(entry, sign=1)]
+    assert now == then == [row_of_entry(entry, sign=1)]
     assert {name: getattr(now[0], name) for name in SAID} == SAID
     assert str(entry.grader) == "journal trajectory/2 full log hook plain bob"
 
@@ -90,7 +89,7 @@ def test_a_reward_from_before_stays_as_it_is_until_it_is_renewed():
 def test_a_reward_from_before_that_changes_is_given_under_its_full_key():
     give("s1", 0.5)
     give("s1", 0.6, **SAID)
-    assert ledger.live_entries("category", "s1").get().grader.agent == "bob"
+    assert ledger.live_entries("category", ["s1"]).get().grader.agent == "bob"
 
 
 def test_a_reward_of_another_view_replaces_the_one_that_said_its_own():

@@ -70,7 +70,7 @@ def test_one_observation_may_credit_several_lessons():
     reward("s1", bandit="lesson", a=0.5, b=0.25)
     change = reward("s1", bandit="lesson", a=0.5, b=0.75)
     assert [e.arm.name for e in change.applied] == ["b"]
-    assert [e.arm.name for e in ledger.live_entries("lesson", "s1")] == ["a", "b"]
+    assert [e.arm.name for e in ledger.live_entries("lesson", ["s1"])] == ["a", "b"]
 
 
 def test_where_one_arm_was_chosen_one_is_credited():
@@ -83,7 +83,7 @@ def test_no_credits_remove_the_reward():
     reward("s1", code=0.5)
     reward("s1")
     assert buckets() == []
-    assert not ledger.live_entries("category", "s1").exists()
+    assert not ledger.live_entries("category", ["s1"]).exists()
 
 
 def test_a_reward_of_nought_is_a_reward():
@@ -124,14 +124,7 @@ def test_two_names_of_one_arm_are_refused():
 @pytest.mark.django_db(transaction=True)
 def test_a_reward_outside_a_transaction_is_refused():
     with pytest.raises(TransactionManagementError, match="outside a transaction"):
-        ledger.set_reward(
-            bandit="category",
-            observation="s1",
-            credits={},
-            effective_day=DAY,
-            settlement="s",
-            policy_version="p",
-        )
+        ledger.set_credits({"category": {}}, observation="s1", effective_day=DAY, settlement="s", policy_version="p")
 
 
 def test_erasing_leaves_no_trace_but_its_own_record():

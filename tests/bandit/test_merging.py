@@ -11,8 +11,8 @@ from bandit import arms, audit, ledger
 from bandit.erasure import permit
 from bandit.merging import merge, preview_merge, unmerge
 from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, LedgerEntry
-from bandit.reading import baseline_of
-from bandit.selection import posterior_of, select
+from bandit.reading import baseline_of, posterior_of
+from bandit.selection import select
 from tests.bandit.helpers import DAY, lessons, policy, reward, with_cost
 from tests.examples import examples
 
@@ -45,7 +45,7 @@ def teach():
 def test_a_merge_moves_every_live_reward_as_it_was():
     teach()
     done = merge(arm("news"), arm("social"), by="otto", why="one thing")
-    assert (done.moved, done.kept) == (4, 0)
+    assert (done.rewards, done.doubles) == (4, 0)
     assert live("news") == []
     assert [row[0] for row in live("social")] == ["t1", "s0", "s1", "s2", "s3"]
     assert audit.audit() == []
@@ -77,7 +77,7 @@ def test_parting_gives_back_what_the_merge_took():
     merge(arm("news"), arm("social"), by="otto")
     reward("new", news=0.5)
     done = unmerge(arm("news"), by="rita", why="two things after all")
-    assert (done.moved, done.to_settle) == (4, ())
+    assert (done.rewards, done.to_settle) == (4, ())
     assert live("news") == entries
     assert [row[0] for row in live("social")] == ["t1", "new"]
     reward("new")
@@ -92,7 +92,7 @@ def test_what_was_changed_in_between_is_named_and_left_where_it_is():
     reward("s1", news=0.9)
     reward("s2")
     done = unmerge(arm("news"), by="otto")
-    assert (done.moved, done.to_settle) == (2, ("s1", "s2"))
+    assert (done.rewards, done.to_settle) == (2, ("s1", "s2"))
     assert [row[0] for row in live("social")] == ["t1", "s1"]
     reward("s1", news=0.9)
     assert {row[0] for row in live("news")} == {"s0", "s1", "s3"}
@@ -106,7 +106,7 @@ def test_a_correction_that_was_taken_back_leaves_no_second_reward():
     reward("s1", news=0.9)
     reward("s1", news=0.5)
     done = unmerge(arm("news"), by="otto")
-    assert (done.moved, done.to_settle) == (0, ("s1",))
+    assert (done.rewards, done.to_settle) == (0, ("s1",))
     assert len(live("news") + live("social")) == 1
     reward("s1", news=0.5)
     assert [row[0] for row in live("news")] == ["s1"]
@@ -120,7 +120,7 @@ def test_a_session_that_counted_twice_on_a_site_of_before_can_be_merged_and_part
     reward("s1", news=0.5, social=0.5)
     Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
     done = merge(arm("news"), arm(into), by="otto")
-    assert (done.moved, done.kept) == (0, 1)
+    assert (done.rewards, done.doubles) == (0, 1)
     assert audit.doubled() == []
     assert unmerge(arm("news"), by="otto").to_settle == ("s1",)
     assert (live("news"), live("social")) == ([], [("s1", "s")])
@@ -131,9 +131,9 @@ def test_an_observation_with_rewards_on_both_keeps_the_others():
     reward("s1", bandit="lesson", a=0.4, b=0.8)
     before = sums()
     done = merge(arm("a", "lesson"), arm("b", "lesson"), by="otto")
-    assert (done.moved, done.kept) == (0, 1)
+    assert (done.rewards, done.doubles) == (0, 1)
     assert live("b", "lesson") == [("s1", "s")]
-    assert unmerge(arm("a", "lesson"), by="otto").moved == 1
+    assert unmerge(arm("a", "lesson"), by="otto").rewards == 1
     assert sums() == before
 
 
@@ -177,7 +177,7 @@ def test_the_preview_is_what_then_holds():
     reward("t1", bandit="lesson", b=0.9)
     reward("both", bandit="lesson", a=0.1, b=0.9)
     seen = preview_merge(arm("a", "lesson"), arm("b", "lesson"), NOW)
-    assert (seen.merged.moved, seen.merged.kept) == (4, 1)
+    assert (seen.merged.rewards, seen.merged.doubles) == (4, 1)
     assert seen.before.chances == posterior_of("lesson", NOW).chances
     merge(arm("a", "lesson"), arm("b", "lesson"), by="otto")
     held = posterior_of("lesson", NOW)
@@ -201,7 +201,7 @@ def test_erasing_a_session_while_merged_leaves_nothing_to_part():
     merge(arm("news"), arm("social"), by="otto")
     with permit(who="test", why="erasure") as counts:
         ledger.erase(["s0"], counts)
-    assert unmerge(arm("news"), by="otto").moved == 3
+    assert unmerge(arm("news"), by="otto").rewards == 3
     assert audit.audit() == []
 
 

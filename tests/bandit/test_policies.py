@@ -13,8 +13,7 @@ from bandit.core.machine_human import MachineHumanPair, advise_cap
 from bandit.core.policy import MIN_HALF_LIFE, memory
 from bandit.models import Bandit, UnknownBandit
 from bandit.policies import NUMBERS, costs_of, find_policy_version, new_site_numbers, numbers_of, preview, set_policy
-from bandit.reading import policy_of, rows_of, version_of
-from bandit.selection import posterior_of
+from bandit.reading import policy_of, posterior_of, rows_of, version_of
 from bandit.versions import StaleVersion
 from tests.bandit.helpers import DAY, policy, reward, with_cost
 

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from django.db import transaction
 
-from bandit.ledger import Credit, GraderKey, set_reward
+from bandit.ledger import Credit, GraderKey, set_credits
 from bandit.models import LedgerEntry, PolicyText
 
 TEXTS = ("", "1 judge=1", "1 judge=1", "2 judge=.5", "")
@@ -13,10 +13,9 @@ TEXTS = ("", "1 judge=1", "1 judge=1", "2 judge=.5", "")
 
 def said(index: int, policy: str, *, value: float = 0.5) -> None:
     with transaction.atomic():
-        set_reward(
-            bandit="category",
+        set_credits(
+            {"category": {"code": Credit(value=value, grader=GraderKey(source="judge"))}},
             observation=f"s{index}",
-            credits={"code": Credit(value=value, grader=GraderKey(source="judge"))},
             effective_day=dt.date(2026, 1, 1),
             settlement="s",
             policy_version=policy,

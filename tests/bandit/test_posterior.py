@@ -226,8 +226,8 @@ def test_what_would_be_chosen_follows_from_what_is_believed():
     assert list(seen.chances) == ["a", "b"]
     assert seen.chances["a"] == pytest.approx(0.01 + 0.98 * best["a"])
     assert (seen.posterior, seen.arms) == (posterior, posterior.arms)
-    assert seen.by_arm["a"] == (posterior.arms["a"].mean, 100 * seen.chances["a"])
-    assert seen.by_arm["c"] == (posterior.arms["c"].mean, 0.0)
+    assert seen.share_of_next_100("a") == 100 * seen.chances["a"]
+    assert seen.share_of_next_100("c") == 0.0
     assert seen.share_of_next_100("a") == 100 * seen.chances["a"]
     assert (seen.share_of_next_100("c"), seen.share_of_next_100("nobody")) == (0.0, 0.0)
 

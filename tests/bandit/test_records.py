@@ -13,7 +13,7 @@ EVENTS = 130
 
 @pytest.fixture
 def viewer(site, client):
-    arm = Arm.objects.of("category").first()
+    arm = Arm.objects.in_bandit("category").first()
     ArmEvent.objects.all().delete()
     acts = [ArmEvent(arm=arm, act=ArmEvent.Act.ADDED, by="otto", why=f"event {number}") for number in range(EVENTS)]
     ArmEvent.objects.bulk_create(acts)

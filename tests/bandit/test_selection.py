@@ -7,16 +7,10 @@ import pytest
 
 from bandit.eligibility import supply_bound
 from bandit.models import Arm, ArmAlias, Bandit, LedgerEntry, Selection, UnknownArm, UnknownBandit
-from bandit.selection import (
-    AlreadyCompleted,
-    HypotheticalReward,
-    NothingEligible,
-    complete,
-    posterior_of,
-    select,
-    what_if_many,
-)
-from tests.bandit.helpers import DAY, policy, reward, what_if, with_cost
+from bandit.reading import posterior_of
+from bandit.selection import AlreadyCompleted, NothingEligible, complete, select
+from bandit.whatif import what_if_changed
+from tests.bandit.helpers import DAY, hypothetical, policy, reward, what_if, with_cost
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -227,20 +221,20 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
 
 def test_what_if_says_what_a_correction_will_do_to_the_bit():
     teach()
-    asked = {"bandit": "category", "observation": "code-3", "arm": "code", "effective_day": DAY - timedelta(days=4)}
-    before, after = what_if(**asked, value=0.95, source="human", now=NOW)
+    day = DAY - timedelta(days=4)
+    before, after = what_if("code-3", "code", 0.95, day=day, source="human", now=NOW)
     assert before.posterior.version == posterior_of("category", NOW).posterior.version
     assert after.arms["code"].mean > before.arms["code"].mean
     assert after.share_of_next_100("code") > before.share_of_next_100("code")
-    reward("code-3", day=asked["effective_day"], source="human", code=0.95)
+    reward("code-3", day=day, source="human", code=0.95)
     assert after.posterior.version == posterior_of("category", NOW).posterior.version
 
 
 def test_what_if_a_session_were_excluded_or_had_never_been_graded():
     teach()
-    asked = {"bandit": "category", "arm": "code", "effective_day": DAY - timedelta(days=4), "source": "human"}
-    _, without = what_if(**asked, observation="code-3", value=None, now=NOW)
-    _, added = what_if(**asked, observation="new", value=0.5, now=NOW)
+    day = DAY - timedelta(days=4)
+    _, without = what_if("code-3", "code", None, day=day, now=NOW)
+    _, added = what_if("new", "code", 0.5, day=day, source="human", now=NOW)
     assert [e.n for e in without.arms["code"].evidence] == [11]
     assert [(e.source, e.n) for e in added.arms["code"].evidence] == [("human", 1), ("judge", 12)]
 
@@ -250,10 +244,9 @@ def test_what_if_of_many_changes_says_what_all_of_them_will_do_to_the_bit():
     reward("content-0", day=DAY, source="journal", content=0.2)
     given = [("code-3", "code", 0.95), ("infra-1", "infra", None), ("content-0", "triage", 0.4), ("new", "code", 0.1)]
     changes = [
-        HypotheticalReward(observation=name, arm=arm, value=value, source="human", day=DAY - timedelta(days=1))
-        for name, arm, value in given
+        hypothetical(name, arm, value, source="human", day=DAY - timedelta(days=1)) for name, arm, value in given
     ]
-    before, after = what_if_many("category", changes, NOW)
+    before, after = what_if_changed("category", {"category": changes}, NOW)
     assert before.posterior.version == posterior_of("category", NOW).posterior.version
     for name, arm, value in given:
         reward(name, day=DAY - timedelta(days=1), source="human", **({} if value is None else {arm: value}))
@@ -262,19 +255,17 @@ def test_what_if_of_many_changes_says_what_all_of_them_will_do_to_the_bit():
 
 def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
     teach()
-    before, after = what_if_many("category", [], NOW)
+    before, after = what_if_changed("category", {"category": []}, NOW)
     assert before.posterior.version == after.posterior.version
-    change = HypotheticalReward(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
+    change = hypothetical("code-3", "code", 0.5, source="human")
     with pytest.raises(ValueError, match="2 changes of 1 arms' rewards"):
-        what_if_many("category", [change, change], NOW)
+        what_if_changed("category", {"category": [change, change]}, NOW)
 
 
 def test_what_if_of_something_too_old_to_count_changes_nothing():
     old = date(2000, 1, 1)
     reward("s1", day=old, code=0.5)
-    before, after = what_if(
-        bandit="category", observation="s1", arm="code", value=0.9, source="human", effective_day=old, now=NOW
-    )
+    before, after = what_if("s1", "code", 0.9, source="human", day=old, now=NOW)
     assert before.posterior.version == after.posterior.version
 
 

@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from bandit import arms, merging
 from bandit.models import Arm, Bandit
 from bandit.policies import find_policy_version, numbers_of, preview, set_policy
-from bandit.reading import parts_of, version_of
-from bandit.selection import complete, posterior_of, select
-from bandit.whatif import what_if_moved, what_if_without
+from bandit.reading import parts_of, posterior_of, version_of
+from bandit.selection import complete, select
+from bandit.whatif import what_if_rows, what_if_without
 from tests.bandit.helpers import DAY, reward, what_if
 
 pytestmark = pytest.mark.django_db
@@ -179,12 +179,11 @@ def test_a_what_if_moves_what_shares_a_part():
     pairs()
     teach()
     before, after = what_if(
+        "codex/opus-3",
+        "codex/opus",
+        0.0,
         bandit="harness",
-        observation="codex/opus-3",
-        arm="codex/opus",
-        value=0.0,
-        source="judge",
-        effective_day=DAY - timedelta(days=3),
+        day=DAY - timedelta(days=3),
         now=NOW,
     )
     assert bits(before.posterior) == bits(believed())
@@ -194,7 +193,7 @@ def test_a_what_if_moves_what_shares_a_part():
     assert bits(after.posterior) == bits(believed())
     nothing, without = what_if_without("harness", "judge", NOW)
     assert [arm.mean for arm in without.arms.values()] == pytest.approx([0.5] * len(without.arms))
-    assert what_if_moved("harness", {}, NOW)[1].posterior.version == nothing.posterior.version
+    assert what_if_rows("harness", {}, NOW)[1].posterior.version == nothing.posterior.version
 
 
 def test_decisions_are_drawn_from_what_is_shared():

@@ -7,11 +7,11 @@ from django.db import IntegrityError, transaction
 
 from bandit.core.machine_human import Offset
 from bandit.models import Bandit, CalibrationVersion
-from bandit.reading import effective_policy
-from bandit.selection import HypotheticalReward, posterior_of, select, what_if_many
+from bandit.reading import effective_policy, posterior_of
+from bandit.selection import select
 from bandit.versions import StaleVersion, current_calibration, set_calibration, switch_off_calibration
-from bandit.whatif import what_if_calibrated
-from tests.bandit.helpers import DAY, buckets, reward
+from bandit.whatif import what_if_calibrated, what_if_changed
+from tests.bandit.helpers import DAY, buckets, hypothetical, reward
 
 pytestmark = pytest.mark.django_db
 
@@ -106,10 +106,10 @@ def test_what_if_is_exact_under_offsets_too():
     set_calibration("category", None, [offset(), offset(-0.1, stratum="")], version=2, by="otto")
     day = DAY - timedelta(days=3)
     given = [
-        HypotheticalReward(observation="f3", arm="code", value=0.9, source="human", day=day),
-        HypotheticalReward(observation="g3", arm="code", value=0.4, source="journal", stratum="flagged", day=day),
+        hypothetical("f3", "code", 0.9, source="human", day=day),
+        hypothetical("g3", "code", 0.4, source="journal", stratum="flagged", day=day),
     ]
-    before, after = what_if_many("category", given, NOW)
+    before, after = what_if_changed("category", {"category": given}, NOW)
     assert before.posterior.version == posterior_of("category", NOW).posterior.version
     reward("f3", day=day, source="human", code=0.9)
     reward("g3", day=day, source="journal", stratum="flagged", code=0.4)

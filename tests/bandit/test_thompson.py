@@ -2,7 +2,7 @@
 
 import pytest
 
-from bandit.core.thompson import FeedbackSizes, draw, feedback, uniform
+from bandit.core.thompson import draw, feedback, uniform
 
 pytestmark = pytest.mark.pure
 
@@ -30,7 +30,7 @@ def test_rounding_never_leaves_the_draw_empty_handed():
     assert draw({"a": 1.0}, 1.0) == "a"
 
 
-SIZES = FeedbackSizes(boost=1.1, penalty=0.8, window=14, min_samples=5)
+SIZES = {"boost": 1.1, "penalty": 0.8, "window": 14, "min_samples": 5}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ SIZES = FeedbackSizes(boost=1.1, penalty=0.8, window=14, min_samples=5)
 )
 def test_seed_000s_feedback(n, average, factor):
     """At least .5 over 14 days: a boost. Below .3 with enough samples: a penalty. Else nothing."""
-    found = feedback(n, average, SIZES)
+    found = feedback(n, average, **SIZES)
     assert (found and found.factor) == factor
 
 
@@ -76,4 +76,4 @@ def test_there_must_be_something_to_draw_from():
     ],
 )
 def test_the_feedback_is_told_with_its_numbers(n, average, sentence):
-    assert feedback(n, average, SIZES).sentence == sentence
+    assert feedback(n, average, **SIZES).sentence == sentence

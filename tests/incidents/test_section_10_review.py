@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.test import Client
 from django.utils import timezone
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import monitoring, review
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from bandit import policies
 from bandit.models import Arm, Bandit, Bucket
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import monitoring
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source

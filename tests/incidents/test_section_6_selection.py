@@ -8,7 +8,8 @@ import time_machine
 from bandit import arms, ledger, policies
 from bandit.eligibility import supply_bound
 from bandit.models import Arm, Assignment, Bandit, Bucket, LedgerEntry, UnknownArm
-from bandit.selection import NothingEligible, complete, posterior_of, select
+from bandit.reading import posterior_of
+from bandit.selection import NothingEligible, complete, select
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
 from tests.bandit.helpers import reward

@@ -9,7 +9,7 @@ from bandit import arms, policies
 from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, observational
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.reward import lessons, rewards
 from tests.bandit.helpers import policy
 from tests.casts import lesson as lesson_cast
@@ -154,7 +154,7 @@ def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():
     """I118, pairs without a reward: told at the first. They are counted beside each lesson and guessed by nobody."""
     for n in range(6):
         lesson_cast.session(0.5 if n < 2 else None, at=days_ago(n + 1), read_the_diff=None)
-    assert (read("read-the-diff").given, read("read-the-diff").without_reward) == (6, 4)
+    assert (read("read-the-diff").taken, read("read-the-diff").without_reward) == (6, 4)
 
 
 def test_i119_a_harness_is_never_blamed_for_its_models(site):

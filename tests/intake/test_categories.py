@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bandit.core.moves import moves
 from bandit.models import Arm, Bandit, Bucket
 from bandit.reading import posterior_of
-from bandit.whatif import what_if_moved
+from bandit.whatif import what_if_rows
 from grading.intake.categories import changes, edits, preview, provenance, reach, rules
 from grading.intake.categories.changes import ChangeRefused
 from grading.intake.first_word import Speaker
@@ -366,7 +366,7 @@ def test_the_preview_is_what_then_holds(site):
     changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
     assert {move.arm for move in told.arms if move.bandit == "category"} >= {"code", "infra"}
     for move in told.arms:
-        held = moves(move.bandit, *what_if_moved(move.bandit, {}, now), touched=[move.arm])
+        held = moves(move.bandit, *what_if_rows(move.bandit, {}, now), touched=[move.arm])
         (then,) = [each for each in held if each.arm == move.arm]
         assert (then.mean_before, then.share_before) == (move.mean_after, move.share_after)
     assert told.sessions == {"code": 6}

@@ -80,7 +80,7 @@ def test_a_session_without_evidence_is_stored_and_says_what_is_missing(site):
     assert last(session, Source.JOURNAL).reason == Reason.NO_JOURNAL
     assert rewards.live(session).source == Source.FLOOR
     assert not LedgerEntry.objects.rewards().exists()
-    assert ledger.live_entries("category", session.observation).get().grader.view == Reason.NO_TRANSCRIPT
+    assert ledger.live_entries("category", [session.observation]).get().grader.view == Reason.NO_TRANSCRIPT
 
 
 @pytest.mark.django_db(transaction=True)
@@ -95,7 +95,7 @@ def test_racing_submissions_of_one_session_end_as_one():
     assert sum(receipt.created for receipt in receipts) == 1
     session = Session.objects.get()
     assert sorted(row.kind for row in session.evidence.all()) == ["facts", "journal", "transcript"]
-    assert [entry.arm.name for entry in ledger.live_entries("category", session.observation)] == ["cross-repo"]
+    assert [entry.arm.name for entry in ledger.live_entries("category", [session.observation])] == ["cross-repo"]
 
 
 def in_a_thread(files: dict) -> intake.Receipt:

@@ -7,7 +7,7 @@ import time_machine
 from django.test import Client
 
 from bandit.models import Arm, ArmAlias, Assignment, LedgerEntry
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.intake import erasing
 from grading.models import ApiToken, Session, SessionLesson
 from grading.reward import rewards

@@ -68,7 +68,7 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_made(site):
     with pytest.raises(ValueError, match="'opus' is an arm of model already"):
         naming.name_model(DATED, by="otto", name="Opus")
     assert Session.objects.get(pk=made.pk).model_arm is None
-    assert Arm.objects.of("model").count() == 1
+    assert Arm.objects.in_bandit("model").count() == 1
 
 
 def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one(site):
@@ -117,7 +117,7 @@ def test_a_model_that_is_there_is_offered_first(site, operator):
 def test_a_name_that_cannot_be_is_told(operator):
     response = operator.post(PAGE, {"text": "x" * 120, "name": "fine"}, follow=True)
     assert "1 to 100 printable characters" in str(next(iter(response.context["messages"])))
-    assert not Arm.objects.of("model").exists()
+    assert not Arm.objects.in_bandit("model").exists()
 
 
 def test_viewers_see_them_and_name_none(site, client):

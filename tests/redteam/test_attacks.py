@@ -13,8 +13,7 @@ from bandit import ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.policies import numbers_of
-from bandit.reading import version_of
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of, version_of
 from grading.judging import inputs
 from grading.models import Evidence, Flag, JudgeJob, Proposal, Rubric, Session, SessionLog
 from grading.models.agents import TokenScope
@@ -343,10 +342,9 @@ def test_two_agents_of_one_operator_move_twice_what_one_does_and_no_more():
 def add(agent: str, count: int, value: float, day: dt.date) -> None:
     said = Credit(value=value, grader=GraderKey(source="judge", agent=agent, witness="hook"))
     for number in range(count):
-        ledger.set_reward(
-            bandit="category",
+        ledger.set_credits(
+            {"category": {"code": said}},
             observation=f"session:{agent}-{number}",
-            credits={"code": said},
             effective_day=day,
             settlement="s",
             policy_version="test",

@@ -264,10 +264,9 @@ def reward_of(agent, name, arm, value, *, age=0, source="judge", witness="hook")
     from tests.bandit.helpers import credit
 
     with transaction.atomic():
-        ledger.set_reward(
-            bandit="category",
+        ledger.set_credits(
+            {"category": {arm: credit(value, source, agent=agent, witness=witness)}},
             observation=name,
-            credits={arm: credit(value, source, agent=agent, witness=witness)},
             effective_day=DAY - dt.timedelta(days=age),
             settlement="s",
             policy_version="test",

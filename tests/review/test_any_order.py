@@ -76,7 +76,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
         self.act("undo", 0, 2)
         self.act("part", ("category", "news"), 3)
         self.check()
-        assert ledger.live_entries("category", first.observation).get().arm.name == "news"
+        assert ledger.live_entries("category", [first.observation]).get().arm.name == "news"
 
     def act(self, verb, about, number):
         if verb in {"verdict", "correct"}:
@@ -112,7 +112,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
 
 def buckets():
     """Every bucket that holds anything; a context that was merged stands for the arm that it is now."""
-    now = {each.name: each.current.name for each in Arm.objects.of("category").select_related("merged_into")}
+    now = {each.name: each.current.name for each in Arm.objects.in_bandit("category").select_related("merged_into")}
     columns = ("source", "model", "stratum", "salience", "version", "view", "witness", "standing", "agent")
     rows = Bucket.objects.exclude(n=0).values_list(
         "bandit__name", "arm__name", "effective_day", *(f"grader__{name}" for name in columns), "grader__context", "n",

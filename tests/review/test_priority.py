@@ -31,10 +31,9 @@ def of(*, strength, chance, scale=2.0, weight=0.3):
 
 def reward(arm, value, day=dt.date(2026, 3, 30), *, times=1):
     for number in range(times):
-        ledger.set_reward(
-            bandit="category",
+        ledger.set_credits(
+            {"category": {arm: Credit(value=value, grader=JUDGE)}},
             observation=f"{arm}-{value}-{day}-{number}",
-            credits={arm: Credit(value=value, grader=JUDGE)},
             effective_day=day,
             settlement="test",
             policy_version="test",
@@ -97,7 +96,7 @@ def test_a_verdict_on_what_counts_fully_already_still_moves_it():
 
 def test_arms_without_evidence_are_all_worth_the_same():
     worths = priority.by_arm(NOW)
-    assert set(worths) == set(Arm.objects.of("category").values_list("pk", flat=True))
+    assert set(worths) == set(Arm.objects.in_bandit("category").values_list("pk", flat=True))
     # 8 arms, each chosen 1 in 8; κ = 12, e = 1, w = .3: .159577/8 / 12.7 = .0015707
     assert set(worths.values()) == {0.0016}
 
@@ -111,14 +110,14 @@ def test_a_little_known_arm_that_is_often_chosen_is_worth_most():
 
 
 def test_an_arm_that_cannot_be_chosen_is_not_ignored():
-    Arm.objects.of("category").filter(name="code").update(paused=True)
+    Arm.objects.in_bandit("category").filter(name="code").update(paused=True)
     worths = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     # half of an equal share, 1/16, for the paused one; 1/7 for the others: .159577/16/12.7 and .159577/7/12.7
     assert (worths["code"], worths["infra"]) == (0.00079, 0.0018)
 
 
 def test_a_bandit_without_arms_has_no_worths(site):
-    Arm.objects.of("category").delete()
+    Arm.objects.in_bandit("category").delete()
     assert priority.by_arm(NOW) == {}
     job = queued(site, None)
     assert judging.prioritise(NOW) == 0

@@ -7,7 +7,7 @@ import time_machine
 from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry

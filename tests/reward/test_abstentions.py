@@ -43,7 +43,7 @@ def silent(site, reason=Reason.NOTHING_OBSERVABLE, **fields):
 def live(session, bandit="category"):
     return [
         (entry.grader.source, entry.grader.view, entry.value)
-        for entry in ledger.live_entries(bandit, session.observation)
+        for entry in ledger.live_entries(bandit, [session.observation])
     ]
 
 
@@ -52,7 +52,7 @@ def test_a_session_that_nobody_could_grade_is_on_record_with_its_reason(site, re
     session = silent(site, reason)
     for bandit in ("category", "harness"):
         assert live(session, bandit) == [("unscored", reason, 0)]
-    grader = ledger.live_entries("category", session.observation).get().grader
+    grader = ledger.live_entries("category", [session.observation]).get().grader
     said = (grader.version, grader.witness, grader.standing, grader.agent, grader.stratum)
     assert said == ("trajectory/2", "unknown", "plain", "bob", "")
 
@@ -64,10 +64,10 @@ def test_one_whose_trajectory_was_never_asked_says_that_no_source_could_grade_it
 
 def test_a_reward_says_what_gave_it(site):
     session = site.session(agent="alice").graded(Source.TRAJECTORY, 0.4, version="trajectory/2").settle()
-    grader = ledger.live_entries("category", session.observation).get().grader
+    grader = ledger.live_entries("category", [session.observation]).get().grader
     assert (grader.version, grader.view, grader.agent) == ("trajectory/2", "", "alice")
     site.on(session).graded(Source.TRAJECTORY, 0.4, version="trajectory/2", evidence={"view": "part of it"}).settle()
-    assert ledger.live_entries("category", session.observation).get().grader.view == "part of it"
+    assert ledger.live_entries("category", [session.observation]).get().grader.view == "part of it"
 
 
 def test_a_verdict_takes_the_place_of_an_abstention_and_its_withdrawal_gives_it_back(site, rita):
@@ -103,10 +103,9 @@ def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed(s
     with transaction.atomic():
         for bandit, arm, context in (("category", "cross-repo", ""), ("harness", "claude-code", "cross-repo")):
             grader = ledger.GraderKey(source="judge", model="m", context=context)
-            ledger.set_reward(
-                bandit=bandit,
+            ledger.set_credits(
+                {bandit: {arm: ledger.Credit(value=0.6, grader=grader)}},
                 observation=session.observation,
-                credits={arm: ledger.Credit(value=0.6, grader=grader)},
                 effective_day=NOON.date(),
                 settlement="s",
                 policy_version="p",
@@ -116,7 +115,7 @@ def test_an_old_session_keeps_its_reward_under_the_old_key_until_it_is_renewed(s
     assert LedgerEntry.objects.count() == rows
     rewards.settle(session, renew=True)
     assert LedgerEntry.objects.count() == 3 * rows
-    assert ledger.live_entries("category", session.observation).get().grader.agent == "bob"
+    assert ledger.live_entries("category", [session.observation]).get().grader.agent == "bob"
 
 
 def test_no_weight_makes_evidence_of_an_abstention(site):
@@ -136,9 +135,9 @@ def test_a_merge_takes_abstentions_along_and_counts_rewards_only(site):
     social, news = (Arm.objects.resolve("category", name) for name in ("social", "news"))
     promised = merging.preview_merge(social, news, NOON).merged
     assert merging.merge(social, news, by="otto") == promised
-    assert promised.moved == 1
+    assert promised.rewards == 1
     assert news.entries.live().count() == 2
-    assert merging.unmerge(Arm.objects.get(pk=social.pk), by="otto").moved == 1
+    assert merging.unmerge(Arm.objects.get(pk=social.pk), by="otto").rewards == 1
     assert social.entries.live().count() == 2
 
 
@@ -258,10 +257,9 @@ def test_fifty_abstentions_beside_ten_rewards_move_no_figure(site, settings, dja
     with transaction.atomic():
         for session in abstained:
             for bandit in BANDITS:
-                ledger.set_reward(
-                    bandit=bandit,
+                ledger.set_credits(
+                    {bandit: {}},
                     observation=session.observation,
-                    credits={},
                     effective_day=NOON.date(),
                     settlement="s",
                     policy_version="p",

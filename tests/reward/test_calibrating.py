@@ -207,7 +207,7 @@ def test_no_pair_is_of_a_session_or_a_verdict_that_is_older_than_they_may_be():
     calibration_cast.judged(0.3, 0.6, arm="infra", ago=judged_pairs.MAX_AGE + DAY)
     with time_machine.travel(NOON - within, tick=False):
         calibration_cast.judged(0.4, 0.7, arm="triage", ago=within)
-    assert [pair.arm for pair in judged_pairs.read_judgements(NOON).pairs(bandit)] == ["triage"]
+    assert [pair.arm for pair in judged_pairs.read_judgements(NOON).pairs[bandit.name]] == ["triage"]
 
 
 def test_a_stored_reading_proposes_what_reading_the_grades_does(otto):

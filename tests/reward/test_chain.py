@@ -46,7 +46,7 @@ def reward(
 ) -> Resolution:
     grades = [grade(n, Source(name), value) for n, (name, value) in enumerate(values.items(), start=1)]
     return resolve(
-        grades, POLICY, judge_open=judge_open, outcome=outcome, outcome_reason="login expired", vetoes=vetoes
+        decide(grades, POLICY, judge_open=judge_open, outcome=outcome, outcome_reason="login expired", vetoes=vetoes)
     )
 
 
@@ -93,19 +93,19 @@ def test_human_grade_outranks_judge_up_and_down():
 
 def test_excluding_a_session_leaves_no_reward():
     grades = [grade(1, Source.JUDGE, 0.9), grade(2, Source.HUMAN, None, Reason.EXCLUDED)]
-    result = resolve(grades, POLICY, judge_open=False)
+    result = resolve(decide(grades, POLICY, judge_open=False))
     assert (result.value, result.source, result.weight, result.final) == (None, Source.HUMAN, 0, True)
 
 
 def test_undoing_a_correction_brings_back_the_one_before():
     undo = GradeView(id=4, source=Source.HUMAN, status=Status.SKIPPED, reason=Reason.WITHDRAWN, withdraws=3)
     grades = [grade(1, Source.JUDGE, 0.5), grade(2, Source.HUMAN, 0.8), grade(3, Source.HUMAN, 0.9), undo]
-    assert resolve(grades, POLICY, judge_open=False).value == 0.8
+    assert resolve(decide(grades, POLICY, judge_open=False)).value == 0.8
 
 
 def test_a_later_failure_of_the_judge_does_not_hide_its_verdict():
     grades = [grade(1, Source.JUDGE, 0.7), grade(2, Source.JUDGE, None)]
-    assert resolve(grades, POLICY, judge_open=True).value == 0.7
+    assert resolve(decide(grades, POLICY, judge_open=True)).value == 0.7
 
 
 @pytest.mark.parametrize("outcome", [Outcome.INFRASTRUCTURE, Outcome.REFUSED])
@@ -141,7 +141,9 @@ optional_value = st.none() | st.floats(0, 1).map(lambda value: round(value, 6))
 def test_the_order_in_which_rows_are_handed_over_changes_nothing(order, values):
     sources = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION, Source.JUDGE, Source.TRAJECTORY]
     rows = [grade(n, source, value) for n, (source, value) in enumerate(zip(sources, values, strict=True), start=1)]
-    assert resolve([rows[n] for n in order], POLICY, judge_open=True) == resolve(rows, POLICY, judge_open=True)
+    assert resolve(decide([rows[n] for n in order], POLICY, judge_open=True)) == resolve(
+        decide(rows, POLICY, judge_open=True)
+    )
 
 
 @given(optional_value, optional_value, optional_value, optional_value)
@@ -156,7 +158,9 @@ def test_exactly_one_step_decides_and_missing_is_never_a_number(judge, trajector
 
 def test_a_judge_that_was_not_asked_is_hollow_not_failed():
     skipped = GradeView(id=1, source=Source.JUDGE, status=Status.SKIPPED, reason=Reason.INFRASTRUCTURE)
-    result = resolve([skipped], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="no login")
+    result = resolve(
+        decide([skipped], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="no login")
+    )
     assert (result.steps[0].state, result.steps[0].headline) == (StepState.SKIPPED, "Not asked")
 
 
@@ -231,7 +235,7 @@ class TestComparedOnOneScale:
 
     def ends(self, **values):
         grades = [grade(n, Source(name), value) for n, (name, value) in enumerate(values.items(), start=1)]
-        return resolve(grades, self.policy, judge_open=False)
+        return resolve(decide(grades, self.policy, judge_open=False))
 
     def test_what_was_left_behind_is_held_against_what_the_trajectory_is_worth(self):
         held = self.ends(trajectory=0.2, consumption=0.5)
@@ -305,8 +309,8 @@ def test_the_row_that_decides_is_named():
     assert decided(grade(4, Source.JUDGE, 0.3), grade(7, Source.CONSUMPTION, 0.5)).grade.id == 7
     assert decided().grade is None
     assert decided(grade(4, Source.JUDGE, 0.3), outcome=Outcome.REFUSED).grade is None
-    assert resolve([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False).grade == 4
-    assert resolve([], POLICY, judge_open=False).grade is None
+    assert resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).grade == 4
+    assert resolve(decide([], POLICY, judge_open=False)).grade is None
 
 
 def test_what_may_still_come_is_handed_on():
@@ -320,11 +324,11 @@ def test_what_may_still_come_is_handed_on():
 
 def test_nobody_reads_again_unless_it_is_said():
     grades = [grade(1, Source.JUDGE, 0.2), grade(2, Source.CONSUMPTION, 0.6)]
-    assert resolve(grades, POLICY, judge_open=False).sentence.endswith("A person's grade settles it.")
+    assert resolve(decide(grades, POLICY, judge_open=False)).sentence.endswith("A person's grade settles it.")
 
 
 def test_the_steps_are_plain_json():
-    steps = resolve([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False).steps_json()
+    steps = resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).steps_json()
     assert (steps[0]["source"], steps[0]["state"], steps[0]["value"], steps[0]["grade"]) == ("judge", "decides", 0.3, 4)
     assert [step["source"] for step in steps][1:] == ["trajectory", "journal", "floor", "consumption", "human"]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import MAX_ADDED, GradeView, current
+from grading.reward.decide import MAX_ADDED, GradeView, current, decide
 from grading.reward.explain import StepState
 from grading.reward.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
 from grading.reward.trajectory import EvidenceView
@@ -44,7 +44,7 @@ def rows(
 
 
 def settled(grades: list[GradeView], *, reading_open: bool = False) -> Resolution:
-    return resolve(grades, POLICY, judge_open=False, reading_open=reading_open)
+    return resolve(decide(grades, POLICY, judge_open=False, reading_open=reading_open))
 
 
 def tile(result: Resolution, source: Source):
@@ -107,7 +107,7 @@ def test_a_person_settles_it():
 
 
 def test_a_failed_check_caps_a_contested_reward_too():
-    result = resolve(rows(0.05, 1.0), POLICY, judge_open=False, vetoes=["ci"])
+    result = resolve(decide(rows(0.05, 1.0), POLICY, judge_open=False, vetoes=["ci"]))
     assert (result.value, result.final, result.weight) == (0.2, False, 0.0)
 
 
@@ -180,7 +180,7 @@ def test_a_claimed_artifact_never_changes_a_verdicts_reward_or_weight(judge, lef
     more = [] if person is None else [row(30, Source.HUMAN, person)]
     with_claim = rows(judge, left, Witness.CLAIMED, trajectory, stale) + more
     without = rows(judge, None, trajectory=trajectory, stale=stale) + more
-    claimed, free = (resolve(each, POLICY, judge_open=False, vetoes=vetoes) for each in (with_claim, without))
+    claimed, free = (resolve(decide(each, POLICY, judge_open=False, vetoes=vetoes)) for each in (with_claim, without))
     assert [claimed.value, claimed.weight, claimed.source, claimed.final, claimed.standing, claimed.grade] == [
         free.value, free.weight, free.source, free.final, free.standing, free.grade,
     ]  # fmt: skip

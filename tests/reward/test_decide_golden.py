@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import ChainPolicy, GradeView, current, fallback
+from grading.reward.decide import ChainPolicy, GradeView, current, decide, fallback
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source, Status
 from grading.witness import Witness
@@ -216,7 +216,7 @@ def said(result: Resolution):
     ("grades", "more", "expected"), [(r[1], r[2], r[3:]) for r in TABLE], ids=[r[0] for r in TABLE]
 )
 def test_the_reward(grades, more, expected):
-    found = resolve(grades, POLICY, **{"judge_open": False, **more})
+    found = resolve(decide(grades, POLICY, **{"judge_open": False, **more}))
     golden.hold(said(found), expected, version=f"chain/{VERSION}", at=AT)
 
 
@@ -231,7 +231,7 @@ def test_grades_are_compared_as_the_policy_maps_them(seen, told, found_there, va
         )
         if each is not None
     ]
-    found = resolve(grades, MAPS, judge_open=False)
+    found = resolve(decide(grades, MAPS, judge_open=False))
     golden.hold((found.value, found.source), (value, source), version=f"chain/{VERSION}", at=AT)
 
 

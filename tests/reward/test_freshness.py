@@ -3,7 +3,7 @@
 import pytest
 
 from grading.reward.chain import resolve
-from grading.reward.decide import GradeView
+from grading.reward.decide import GradeView, decide
 from grading.reward.explain import StepState
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.production import Production, Thing
@@ -91,20 +91,20 @@ DECISIONS = [
 
 @pytest.mark.parametrize(("others", "value", "decider", "final", "weight"), DECISIONS)
 def test_a_stale_verdict_yields_to_a_confirmed_effect_and_else_stays_provisional(others, value, decider, final, weight):
-    result = resolve([verdict(0.1), *others], POLICY, judge_open=True)
+    result = resolve(decide([verdict(0.1), *others], POLICY, judge_open=True))
     assert (result.value, result.source, result.final, result.weight) == (value, decider, final, weight)
 
 
 @pytest.mark.parametrize(("others", "value", "decider", "final", "weight"), DECISIONS)
 def test_a_fresh_verdict_is_final_whatever_the_others_say(others, value, decider, final, weight):
-    result = resolve([verdict(0.1, ""), *others], POLICY, judge_open=True)
+    result = resolve(decide([verdict(0.1, ""), *others], POLICY, judge_open=True))
     assert result.final
     assert result.source in (Source.JUDGE, Source.CONSUMPTION, Source.HUMAN)
     assert result.weight == 1
 
 
 def test_a_verdict_that_was_passed_over_is_struck_out_and_says_why():
-    result = resolve([verdict(0.1), trajectory(0.6)], POLICY, judge_open=True)
+    result = resolve(decide([verdict(0.1), trajectory(0.6)], POLICY, judge_open=True))
     judge = result.steps[0]
     assert (judge.state, judge.value) == (StepState.STALE, 0.1)
     assert judge.why == "Judged before the transcript came, and asked again. It has a score"
@@ -117,7 +117,7 @@ def test_a_verdict_that_was_passed_over_is_struck_out_and_says_why():
 
 
 def test_a_stale_verdict_that_still_decides_says_so():
-    result = resolve([verdict(0.1), trajectory(0.05, "failed")], POLICY, judge_open=False)
+    result = resolve(decide([verdict(0.1), trajectory(0.05, "failed")], POLICY, judge_open=False))
     judge, beaten = result.steps[:2]
     assert (judge.state, judge.provisional) == (StepState.DECIDES, True)
     assert judge.why == "Judged before the transcript came. It has a score"
@@ -130,15 +130,15 @@ def test_a_stale_verdict_that_still_decides_says_so():
 
 
 def test_a_stale_verdict_below_what_was_left_behind_is_still_part_of_the_reward():
-    result = resolve([verdict(0.1), grade(3, Source.CONSUMPTION, 0.6)], POLICY, judge_open=True)
+    result = resolve(decide([verdict(0.1), grade(3, Source.CONSUMPTION, 0.6)], POLICY, judge_open=True))
     assert result.steps[0].state is StepState.BEATEN
     assert "was given before the transcript came" in result.sentence
 
 
 def test_a_veto_and_an_outcome_hold_for_stale_verdicts_too():
-    capped = resolve([verdict(0.9)], POLICY, judge_open=True, vetoes=["ci"])
+    capped = resolve(decide([verdict(0.9)], POLICY, judge_open=True, vetoes=["ci"]))
     assert (capped.value, capped.final, capped.weight) == (0.2, False, 0.3)
     none = resolve(
-        [verdict(0.9)], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the host died"
+        decide([verdict(0.9)], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the host died")
     )
     assert (none.value, none.weight, none.final) == (None, 0, True)

@@ -6,7 +6,7 @@ import pytest
 
 from bandit.core.machine_human import advise_cap
 from bandit.models import Bandit, CalibrationVersion
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from bandit.versions import StaleVersion, current_calibration
 from grading import review
 from grading.models import Grade, ReviewItem

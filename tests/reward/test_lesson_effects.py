@@ -12,7 +12,7 @@ from bandit import holdout
 from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
-from bandit.core.residual import ContextRewards, baseline
+from bandit.core.residual import baseline
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Assignment, Bandit
 from grading import review
@@ -73,7 +73,7 @@ def offsets(reward, day, context):
         for r, d, c in zip(reward, day, context, strict=True)
     ]
     reading = Policy(weights={"judge": 1.0}, long_run_half_life=10_000)
-    return baseline(ContextRewards(rows=rows, policy=reading), TODAY).offsets
+    return baseline(rows, reading, TODAY).offsets
 
 
 @given(
@@ -207,7 +207,7 @@ def test_what_has_no_reward_is_counted_and_left_out():
     lesson_cast.session(None, at=days_ago(2), ask_first=None)
     lesson_cast.session(0.5, category=None, at=days_ago(3), ask_first=None)
     found = figures()
-    assert (found.matched, found.given, found.without_reward) == (3, 3, 2)
+    assert (found.matched, found.taken, found.without_reward) == (3, 3, 2)
     assert (found.observational.n, found.observational.without) == (1, 0)
 
 
@@ -338,8 +338,8 @@ def test_what_an_agent_says_of_a_lesson_later_counts():
     with transaction.atomic():
         record(session, SubmittedSession(session_id=session.external_id, lessons=[{"name": "ask-first"}]))
     after = figures()
-    assert (before.given, before.unheeded) == (1, 0)
-    assert (after.given, after.unheeded) == (2, 1)
+    assert (before.taken, before.unheeded) == (1, 0)
+    assert (after.taken, after.unheeded) == (2, 1)
 
 
 def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched(site):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from bandit import audit, versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
-from bandit.models import Bandit, CalibrationVersion, LedgerEntry
+from bandit.models import Bandit, LedgerEntry
 from grading import judging, monitoring
 from grading.intake import erasing, regrading
 from grading.judging import recomputing
@@ -260,7 +260,7 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, s
     value = session.grades.filter(source=Source.TRAJECTORY).latest("pk").value
     kind = KindEstimate(source="trajectory", shift=0.4 - value, pairs={"code": 40})
     fallbacks = FallbackCalibration(kinds=(kind,), sources=("trajectory",))
-    version = versions.latest(CalibrationVersion, Bandit.objects.named("category")).version + 1
+    version = versions.latest(Bandit.objects.named("category").calibrations.all()).version + 1
     versions.set_calibration("category", fallbacks, version=version, by="olga")
     judging.read_again(session)
     assert [job.sample for job in samples(session)] == [2]

@@ -154,7 +154,7 @@ def test_a_submission_again_a_late_transcript_and_a_verdict_draw_nothing_again(s
 
 def test_an_empty_log_is_drawn_like_any_other(site):
     site.upload("s-1", b"\n")
-    assert ledger.live_entries("category", Session.objects.get().observation).get().is_abstention
+    assert ledger.live_entries("category", [Session.objects.get().observation]).get().is_abstention
     assert len(draws()) == 1
 
 

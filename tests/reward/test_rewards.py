@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import monitoring, review
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind

@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 from django.utils.html import escape
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import monitoring
 from grading.models import Alarm, Session
 from grading.monitoring.arms import lone_agent

@@ -13,7 +13,8 @@ from django.utils import timezone
 from bandit import arms
 from bandit.models import Arm, Bandit, CalibrationVersion, LedgerEntry, Selection
 from bandit.reading import posterior_of
-from bandit.selection import complete, preview, select, what_if_without
+from bandit.selection import complete, preview, select
+from bandit.whatif import what_if_without
 from grading.models import QuotaTransition
 from grading.models.quota import QuotaState
 from grading.screens import charts
@@ -270,7 +271,7 @@ def test_the_draw_says_what_a_decision_would_say_beside_a_hundred_draws_and_what
     assert '<input type="hidden" name="draw" value="4">' in card
     assert sum(arm.drawn for arm in drawn.arms) == 100
     assert sum(arm.expected for arm in drawn.arms) == pytest.approx(100)
-    assert card.count("<svg") == len(drawn.arms) == Arm.objects.of("category").count()
+    assert card.count("<svg") == len(drawn.arms) == Arm.objects.in_bandit("category").count()
 
 
 def test_a_preview_writes_nothing_and_repeats():
@@ -283,7 +284,7 @@ def test_a_preview_writes_nothing_and_repeats():
 
 
 def test_with_every_arm_left_out_the_draw_says_why(reviewer):
-    Arm.objects.of("category").update(paused=True)
+    Arm.objects.in_bandit("category").update(paused=True)
     drawn = opened(reviewer, f"{PAGE}?draw=1").context["draw"]
     assert (drawn.chosen, len(drawn.sentences)) == ("", 1)
 
@@ -432,14 +433,14 @@ def test_names_have_no_page_and_no_tab(reviewer):
 
 
 def test_a_probation_ends_on_the_page_with_its_first_rewards(site, reviewer):
-    Arm.objects.of("category").filter(name="cross-repo").update(probation=True)
+    Arm.objects.in_bandit("category").filter(name="cross-repo").update(probation=True)
     for number in range(3):
         graded(site, ago=(1 + number) * DAY)
         assert ("on probation" in row_of(read(reviewer), "cross-repo")) == (number < 2)
 
 
 def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
-    arms = Arm.objects.of("category")
+    arms = Arm.objects.in_bandit("category")
     arms.filter(name="social").update(merged_into=arms.get(name="news"))
     assert '<div class="name">social</div>' not in read(reviewer)
 

@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import monitoring, review
 from grading.models import Flag, Grade, Reveal, ReviewAnswer, Session
 from grading.models.review import Answer

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry

@@ -59,7 +59,7 @@ def test_coverage_and_validity_are_two_figures(site, reviewer):
 def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(site, reviewer):
     contradicted(site)
     html = read(reviewer, "/bandits/category/")
-    for arm in Arm.objects.of("category"):
+    for arm in Arm.objects.in_bandit("category"):
         assert f'<div class="name">{arm}</div>' in html
     assert "1 pending" in html
     assert "1 session without a confirmed grade counts as 0.3 observations" in html

@@ -9,8 +9,8 @@ import pytest
 
 from bandit import arms
 from bandit.models import Arm, Bandit, PolicyVersion
-from bandit.reading import version_of
-from bandit.selection import posterior_of, select
+from bandit.reading import posterior_of, version_of
+from bandit.selection import select
 from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
@@ -182,7 +182,7 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
     """I97: a weight was raised from 1.0 to 1.5 for an empty lane, and nothing came of it."""
     teach()
     for i in range(20):
-        work = dict.fromkeys(Arm.objects.of("category").values_list("name", flat=True), 1) | {"code": 0}
+        work = dict.fromkeys(Arm.objects.in_bandit("category").values_list("name", flat=True), 1) | {"code": 0}
         select(bandit="category", decision_id=f"d{i}", supply=work, now=NOON)
     page = preview(operator, exploration=".4")
     assert page.count("supply-bound") == 1

@@ -18,11 +18,12 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from bandit import policies
+from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, ArmEvent, Bandit, Erasure
 from bandit.reading import posterior_of
 from bandit.selection import complete, select
 from bandit.silence import unheard_arms
-from bandit.whatif import HypotheticalReward, what_if_many
+from bandit.whatif import HypotheticalReward, what_if_changed
 from grading import judging, monitoring, review, tasks
 from grading.judging import lanes
 from grading.judging.rubrics import plans, rejudge, versions
@@ -106,9 +107,12 @@ def preview_of_many(site: World) -> object:
 
 
 def what_if_all(site: World) -> object:
-    said = {"arm": "code", "value": 0.5, "source": "human", "day": NOW.date()}
-    changes = [HypotheticalReward(observation=each.observation, **said) for each in Session.objects.all()]
-    return what_if_many("category", changes, NOW)
+    credit = Credit(value=0.5, grader=GraderKey(source="human"))
+    changes = [
+        HypotheticalReward(observation=each.observation, arm="code", day=NOW.date(), credit=credit)
+        for each in Session.objects.all()
+    ]
+    return what_if_changed("category", {"category": changes}, NOW)
 
 
 # Calls of the API, posts of a page, jobs, and what they and the pages read.

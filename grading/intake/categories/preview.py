@@ -8,7 +8,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.posterior import Outlook
 from bandit.core.table import RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.whatif import row_of, what_if_moved
+from bandit.whatif import row_of_entry, what_if_rows
 from grading.models import Session
 from grading.models.sessions import observation_of
 
@@ -67,7 +67,7 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     touched = {CATEGORY: set(gained)}
     # The category bandit may be the baseline of any other, which then moves too.
     outlooks = {
-        name: what_if_moved(name, moved_rows, now) for name in names if name in moved_rows or CATEGORY in moved_rows
+        name: what_if_rows(name, moved_rows, now) for name in names if name in moved_rows or CATEGORY in moved_rows
     }
     arm_moves: list[ArmMove] = []
     for name, (before, after) in outlooks.items():
@@ -89,12 +89,12 @@ def _rows(entries: list[LedgerEntry], arm: str) -> list[tuple[str, RewardRow]]:
     rows = []
     if entries:
         like = next((entry for entry in entries if entry.bandit.name == CATEGORY), entries[0])
-        rows.append((CATEGORY, replace(row_of(like, sign=1), arm=arm, context="", salience=100)))
+        rows.append((CATEGORY, replace(row_of_entry(like, sign=1), arm=arm, context="", salience=100)))
     for entry in entries:
-        bandit, row = entry.bandit.name, row_of(entry, sign=-1)
+        bandit, row = entry.bandit.name, row_of_entry(entry, sign=-1)
         rows.append((bandit, row))
         if bandit != CATEGORY:
-            rows.append((bandit, replace(row_of(entry, sign=1), context=arm)))
+            rows.append((bandit, replace(row_of_entry(entry, sign=1), context=arm)))
     return rows
 
 

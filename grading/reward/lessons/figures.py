@@ -42,7 +42,7 @@ class InCategory:
 class LessonFigures:
     """The figures of a lesson.
 
-    `matched` counts its sessions, `given` those that it was given to, `without_reward` those without a reward, and
+    `matched` counts its sessions, `taken` those that had it, `without_reward` those without a reward, and
     `drawn` its draws; `unheeded` sessions had it although they were drawn to be held out. `match_rate` is the share of
     its agents' sessions that it matched since it first did, None under 20 sessions. `rewards` of its sessions are in
     the ledger and count as `credit`, each by its salience. `per_protocol` (the difference among heeded draws) and
@@ -50,7 +50,7 @@ class LessonFigures:
     """
 
     matched: int
-    given: int
+    taken: int
     without_reward: int
     drawn: int
     unheeded: int
@@ -176,7 +176,7 @@ class Lesson:
         matched, scope = len(self.at), int(in_scope.sum())
         figures = LessonFigures(
             matched=matched,
-            given=int(self.taken.sum()),
+            taken=int(self.taken.sum()),
             without_reward=matched - int(is_rewarded[self.at].sum()),
             drawn=len(self.draws.taken),
             unheeded=int((~self.draws.heeded).sum()),
@@ -191,26 +191,14 @@ class Lesson:
         )
         if not closely:
             return figures
+        effects: dict[str, TreatmentEffect] = {}
         if figures.effect.kind is StudyDesign.CAUSAL:
-            categories = self._causal_by_category()
+            for name in sorted(set(self.context[self.draws.scored].tolist())):
+                draws = self.draws.select(self.context == name)
+                effects[name] = causal(draws, least=self.bar, chance=self.next_chance)
         else:
-            categories = _observational_by_category(trials, sample.context[observed])
-        return replace(figures, categories=tuple(categories))
-
-    def _causal_by_category(self) -> list[InCategory]:
-        """The causal effect in each category that has draws with an outcome."""
-        categories = []
-        for name in sorted(set(self.context[self.draws.scored].tolist())):
-            draws = self.draws.select(self.context == name)
-            effect = causal(draws, least=self.bar, chance=self.next_chance)
-            categories.append(InCategory(category=name, effect=effect))
-        return categories
-
-
-def _observational_by_category(trials: Trials, contexts: NDArray[np.str_]) -> list[InCategory]:
-    """The observational effect in each category; `contexts` (n,) has that of each trial."""
-    categories = []
-    for name in sorted(set(contexts.tolist())):
-        effect = observational(trials.select(contexts == name))
-        categories.append(InCategory(category=name, effect=effect))
-    return categories
+            contexts = sample.context[observed]
+            for name in sorted(set(contexts.tolist())):
+                effects[name] = observational(trials.select(contexts == name))
+        categories = tuple(InCategory(category=name, effect=effect) for name, effect in effects.items())
+        return replace(figures, categories=categories)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from django.utils.safestring import SafeString
@@ -11,12 +11,10 @@ from bandit import ledger
 from bandit.core.moves import ArmMove, moves
 from bandit.core.posterior import Outlook
 from bandit.models import LedgerEntry, Selection
-from bandit.selection import HypotheticalReward, what_if_many
-from bandit.whatif import row_of, what_if_moved
+from bandit.whatif import row_of_entry, what_if_changed, what_if_rows
 from grading.models import Session
 from grading.review import promises
 from grading.screens import charts
-from grading.vocabulary import Source
 
 # Between the first session and the last: each is a posterior of its own.
 STEPS = 4
@@ -78,7 +76,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     arm_moves: list[ArmMove] = []
     beliefs: dict[str, tuple[Outlook, Outlook]] = {}
     for bandit, own in taken_out.items():
-        current, without = what_if_many(bandit, own, now, other_changes=taken_out)
+        current, without = what_if_changed(bandit, taken_out, now)
         beliefs[bandit] = (without, current)
         ran = {change.arm for change in own}
         arm_moves += [each for each in moves(bandit, without, current, touched=ran) if each.touched or each.is_shown]
@@ -88,8 +86,8 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     # Of what moves, the arm of the first bandit that people choose work by; else the one that moves most.
     worst = max(touched, key=lambda move: (move.bandit == "category", abs(move.share_moves), abs(move.mean_moves)))
     without, current = beliefs[worst.bandit]
-    in_full = _in_full(worst.bandit, live, taken_out[worst.bandit], now)
-    held_rows = ledger.live_entries_of(worst.bandit, [session.observation for session in live])
+    in_full = _in_full(worst.bandit, live, now)
+    held_rows = ledger.live_entries(worst.bandit, [session.observation for session in live])
     entries = {
         entry.observation: entry for entry in held_rows if entry.arm.name == worst.arm and not entry.is_abstention
     }
@@ -118,13 +116,10 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> Reach | None:
     )
 
 
-def _in_full(
-    bandit: str, sessions: Sequence[Session], taken_out: Sequence[HypotheticalReward], now: dt.datetime
-) -> Outlook:
+def _in_full(bandit: str, sessions: Sequence[Session], now: dt.datetime) -> Outlook:
     """The outlook if every reward counted as a person's does, whatever its source and standing."""
-    values = {each.observation: each.reward_value for each in sessions}
-    changes = [replace(each, value=values[each.observation], source=Source.HUMAN) for each in taken_out]
-    _current, after = what_if_many(bandit, changes, now)
+    changes = promises.changes((each, each.reward_value) for each in sessions)
+    _current, after = what_if_changed(bandit, {bandit: changes[bandit]}, now)
     return after
 
 
@@ -133,8 +128,8 @@ def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> Sa
     total = len(entries)
     points = [(0, arm.share_before)]
     for count in sorted({ceil(total * step / STEPS) for step in range(1, STEPS)} - {0, total}):
-        missing = [row_of(entry, sign=-1) for entry in entries[count:]]
-        _current, then = what_if_moved(arm.bandit, {arm.bandit: missing}, now)
+        missing = [row_of_entry(entry, sign=-1) for entry in entries[count:]]
+        _current, then = what_if_rows(arm.bandit, {arm.bandit: missing}, now)
         points.append((count, then.share_of_next_100(arm.arm)))
     points.append((total, arm.share_after))
     return charts.climb(points)

@@ -206,7 +206,7 @@ def _ways_out() -> dict[str, dict[str, Any]]:
         by_arm[case.arm] = {
             "infrastructure": there + Answer.EXCLUDE,
             "bad": there + Answer.GRADE,
-            "arm": Arm.objects.of(priority.BANDIT).select_related("bandit").filter(name=case.arm).first(),
+            "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=case.arm).first(),
             "total": len(case.sessions),
             "shown": min(len(case.sessions), bulk.MOST),
         }

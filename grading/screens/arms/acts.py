@@ -1,4 +1,4 @@
-"""What people do to one arm: the words of each act, and of those that are asked about before they are done."""
+"""What people do to one arm: each act with the message afterwards, and the confirmation page of those that need one."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -9,11 +9,11 @@ from django.utils import timezone
 from bandit import arms, merging
 from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.intake import naming
-from grading.screens.moves import words
+from grading.screens.moves import words as describe_move
 
-# Acts without more to say than who and why, each with what an arm is then.
+# Acts without parameters, each with the rest of the message "<arm> …".
 PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
     "pause": (arms.pause, "is paused: it is not chosen until it is resumed"),
     "resume": (arms.resume, "may be chosen again"),
@@ -22,47 +22,48 @@ PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
     "try": (arms.put_on_probation, "is on probation"),
     "pass": (arms.end_probation, "is no longer on probation"),
 }
-# Those on a break, each with whether it stands then.
+# Acts on a break: whether each confirms it.
 BREAKS = {"keep": True, "take_back": False}
 ACTS = (*PLAIN, *BREAKS, "rename", "alias", "unalias", "merge", "part")
-# Those that are asked about before they are done.
-ASKED = ("merge", "retire", "part")
+# Acts with a confirmation page.
+CONFIRMED = ("merge", "retire", "part")
 
 
 def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str:
-    """Do one of ACTS to an arm, and say what was done. Raises ValueError where it cannot be, with the reason."""
+    """Do one of ACTS to an arm. Returns the message; raises ValueError with the reason if it can't be done."""
     if act in PLAIN:
-        change, now = PLAIN[act]
+        change, outcome = PLAIN[act]
         change(arm, by=by, why=why)
-        return f"{arm} {now}."
+        return f"{arm} {outcome}."
     if act in BREAKS:
         try:
             day = date.fromisoformat(post.get("day", ""))
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
-        decision = arms.decide_break(arm, day, kept=BREAKS[act], by=by, why=why)
+        decision = arms.decide_break(arm, day, is_confirmed=BREAKS[act], by=by, why=why)
         counts = "no longer counts, whatever its rewards say" if decision.kept else "counts again"
         return f"What {arm} earned before {decision.day:%-d %B %Y} {counts}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
     if act == "alias":
-        made = arms.add_alias(arm, post.get("alias", ""), by=by, why=why)
-        return f"{made.alias} means {arm} from now on."
+        added = arms.add_alias(arm, post.get("alias", ""), by=by, why=why)
+        return f"{added.alias} means {arm} from now on."
     if act == "unalias":
         arms.remove_alias(arm, post.get("alias", ""), by=by, why=why)
         return f"{post.get('alias', '')} is unknown from now on; what came in under it stays with {arm}."
     if act == "merge":
-        into = _other(arm, post)
+        into = _merge_target(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
-        return f"{arm} is another name of {into} now: {rewards(merged.moved)} moved{_doubles(merged.kept, into)}."
+        return f"{arm} is another name of {into} now: {rewards(merged.rewards)} moved{_doubles(merged.doubles, into)}."
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
         again = f"; {len(parted.to_settle)} that had changed since were settled again" if parted.to_settle else ""
-        return f"{arm} is an arm of its own again: {rewards(parted.moved)} came back{again}."
+        return f"{arm} is an arm of its own again: {rewards(parted.rewards)} came back{again}."
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
 
 
-def _other(arm: Arm, params: Mapping[str, str]) -> Arm:
+def _merge_target(arm: Arm, params: Mapping[str, str]) -> Arm:
+    """The arm of the same bandit whose primary key is the parameter `into`. Raises ValueError if there is none."""
     into = params.get("into", "")
     other = arm.bandit.arms.filter(pk=int(into)).first() if into.isdecimal() and len(into) < 19 else None  # noqa: PLR2004 - 64 bits
     if other is None:
@@ -70,29 +71,26 @@ def _other(arm: Arm, params: Mapping[str, str]) -> Arm:
     return other
 
 
-# --- asked before it is done -----------------------------------------------------------------------------------------
-
-
 def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]:
-    """What one of ASKED would do, for its page. Raises ValueError where it cannot be done, with the reason."""
+    """The confirmation page's context for one of CONFIRMED. Raises ValueError with the reason if it can't be done."""
     if act == "merge":
-        into = _other(arm, params)
+        into = _merge_target(arm, params)
         preview = merging.preview_merge(arm, into, timezone.now())
         arm_moves = [move for move in moves(arm.bandit.name, preview.before, preview.after) if move.arm != arm.name]
-        moving = f"{rewards(preview.merged.moved)} move{'s' if preview.merged.moved == 1 else ''}"
+        moving = f"{rewards(preview.merged.rewards)} move{'s' if preview.merged.rewards == 1 else ''}"
         chooses = arm.bandit.kind == BanditKind.CHOICE
-        own = next(words(move, title=str(into), shares=chooses) for move in arm_moves if move.arm == into.name)
+        own = next(describe_move(move, title=str(into), shares=chooses) for move in arm_moves if move.arm == into.name)
         pairs: list[str] = []
         # Harness × model pairs keep their own rewards until they are merged too.
         if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
-            pair_arms = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
+            pair_arms = Arm.objects.in_bandit("harness").filter(merged_into=None, name__contains="/")
             pairs = [name for name in pair_arms.values_list("name", flat=True) if arm.name in name.split("/", 1)]
         return {
             "do": "merge",
             "into": into,
             "heading": f"Merge {arm} into {into}",
-            "words": f"{moving}{_doubles(preview.merged.kept, into)}; {own}. {arm} and all its names mean {into} from "
-            f"then on. Nothing is deleted: parting the two brings the same rewards back.",
+            "effect": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names mean {into} "
+            f"from then on. Nothing is deleted: parting the two brings the same rewards back.",
             "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
             "pairs": pairs,
@@ -104,7 +102,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         return {
             "do": "retire",
             "heading": f"Retire {arm}",
-            "words": f"{chosen}It is not chosen any more. Its record stays, rewards of sessions that still come are "
+            "effect": f"{chosen}It is not chosen any more. Its record stays, rewards of sessions that still come are "
             "kept, and it can be brought back.",
             "button": f"Retire {arm}",
         }
@@ -113,7 +111,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
     return {
         "do": "part",
         "heading": f"Part {arm} from {arm.merged_into}",
-        "words": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
+        "effect": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
         f"are settled again, and sessions that came as {arm.merged_into} stay there.",
         "button": f"Part {arm} from {arm.merged_into}",
     }
@@ -123,5 +121,5 @@ def rewards(count: int) -> str:
     return f"{count} reward{'' if count == 1 else 's'}"
 
 
-def _doubles(kept_count: int, into: Arm) -> str:
-    return f", {kept_count} more only end because {into} has one of the same session" if kept_count else ""
+def _doubles(count: int, into: Arm) -> str:
+    return f", {count} more only end because {into} has one of the same session" if count else ""

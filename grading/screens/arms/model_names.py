@@ -1,4 +1,4 @@
-"""Models that transcripts show and nobody has named: a person says which is which (L13)."""
+"""The page on which a person says which model a name in transcripts means."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,27 +12,27 @@ from grading.screens.arms.view import CHANGE, LISTED, require_operator
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """The models that transcripts show and nobody has named; a POST names one."""
+    """The names that mean no model yet; a POST says what one of them means."""
     if request.method == "POST":
         require_operator(request)
         text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
         by, name = request.user.get_username(), request.POST.get("name", "").strip()
         is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
-        arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
+        arm = Arm.objects.in_bandit(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
         try:
-            made = naming.name_model(text, by=by, name=name, arm=arm)
+            model = naming.name_model(text, by=by, name=name, arm=arm)
         except ValueError as error:
             messages.error(request, str(error))
         else:
             waiting = naming.count_waiting()
             more = f" {waiting} more sessions get it within minutes." if waiting else ""
-            messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")
+            messages.success(request, f"{text} is {model} from now on, and its sessions were settled as such.{more}")
         return redirect("admin:models")
     context = {
         "title": "Models without a name",
         "rows": naming.unnamed_texts()[:LISTED],
         "waiting": naming.count_waiting(),
-        "models": Arm.objects.of(naming.BANDIT).filter(merged_into=None),
+        "models": Arm.objects.in_bandit(naming.BANDIT).filter(merged_into=None),
         "bandit": naming.BANDIT,
         "may": request.user.has_perm(CHANGE),
         "longest": arms.MAX_NAME,

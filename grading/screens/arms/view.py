@@ -1,4 +1,4 @@
-"""A bandit's arms: their names and states, what people did to them, and doing it, each act with a name and a reason."""
+"""A bandit's arms and one arm: names, states and events, and the forms of the acts on them."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ CHANGE = "bandit.change_arm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmListRow:
-    """An arm in the list; `sessions` that count for it today, its state in words, its latest event."""
+    """An arm in the list: its number of rewarded `sessions`, its state as text and its latest event."""
 
     arm: Arm
     aliases: tuple[str, ...]
@@ -33,7 +33,7 @@ class ArmListRow:
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The list; a POST adds an arm."""
+    """The list of arms; a POST adds an arm, unless its name is like another one's and that was not confirmed."""
     bandit = bandit_or_404(name)
     typed = {"name": "", "title": "", "near": ""}
     if request.method == "POST":
@@ -44,11 +44,11 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
             flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
             by, why = request.user.get_username(), request.POST.get("why", "").strip()
             try:
-                made = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.MAX_NAME], **flags)
+                added = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.MAX_NAME], **flags)
             except ValueError as error:
                 messages.error(request, str(error))
             else:
-                messages.success(request, f"{made} is an arm of {bandit} now.")
+                messages.success(request, f"{added} is an arm of {bandit} now.")
             return redirect("admin:arms", name=name)
     context = {
         "title": f"Arms of {bandit}",
@@ -65,7 +65,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def rows(bandit: Bandit) -> list[ArmListRow]:
-    """Every arm, those that may be chosen first, merged ones last. Five queries."""
+    """Every arm: the choosable ones first, merged ones last. Five queries."""
     bandit_arms = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
     events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
     sessions, latest = _sessions(bandit), {event.arm_id: event for event in events}
@@ -84,7 +84,7 @@ def rows(bandit: Bandit) -> list[ArmListRow]:
 
 
 def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
-    """What an arm is now, in words; empty where there is nothing to say."""
+    """The state of an arm as text; empty if it is simply in use."""
     if arm.merged_into is not None:
         return f"merged into {arm.merged_into}"
     if arm.retired_at is not None:
@@ -97,6 +97,7 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
 
 
 def _sessions(bandit: Bandit) -> dict[int, int]:
+    """The number of sessions of each arm, by primary key: with a reward, or of a bandit of kind NAMES, all."""
     if bandit.kind == BanditKind.NAMES:
         by_model = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(by_model.annotate(n=Count("pk")))
@@ -108,7 +109,7 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
 
 
 def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
-    """One arm: its record and its acts; with `do`, what a merge, a retirement or a part would do, before it is done."""
+    """One arm with its acts; a POST does one. With `do` in the query, the confirmation page of an act."""
     arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
     if request.method == "POST":
         require_operator(request)
@@ -121,7 +122,7 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
             return redirect("admin:bandit", name=name)
         return redirect("admin:arm", name=name, pk=pk)
     act = request.GET.get("do", "")
-    if act in acts.ASKED:
+    if act in acts.CONFIRMED:
         try:
             context = acts.preview_act(act, arm, request.GET)
         except ValueError as error:

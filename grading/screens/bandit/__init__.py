@@ -1,1 +1,1 @@
-"""The page of one bandit: what it believes and why, now, then, and if something were otherwise."""
+"""The page of one bandit: its posterior and the evidence behind it, now, in the past, and under a what-if."""

@@ -1,22 +1,22 @@
-"""Where arms broke, in words: since when, by which rewards, and what people said of it."""
+"""Breaks of arms and the stability of their levels, as text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
 from bandit.models import Arm, BreakDecision
-from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import thousandths
 
-# An arm is steady if a day's step of its level, as a standard deviation in reward, is less than STEADY. With 60 rewards
-# this was found of 96 % of simulated arms that did not move, and of none that moved by .02 a day. Arms with fewer are
-# not described.
-STEADY, LEAST_REWARDS = 0.01, 60
+# An arm is steady if a day's step of its level, as a standard deviation in reward, is less than MAX_STEADY_STEP. With
+# MIN_REWARDS that was so for 96 % of simulated arms that did not move, and for none that moved by .02 a day. Arms with
+# fewer rewards are not described.
+MAX_STEADY_STEP, MIN_REWARDS = 0.01, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmBreak:
-    """A break of an arm before `day`, in force where `counts`, and what may be done about it."""
+    """A break of an arm before `day`. It is in force if it `counts`; if it `may_keep`, a person can confirm it."""
 
     day: date
     sentence: str
@@ -24,50 +24,49 @@ class ArmBreak:
     may_keep: bool
 
 
-def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
-    """The breaks of the arms that have one, or had one that a person took back; by the arms' names."""
-    changes = belief.outlook.posterior.changes
+def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
+    """The break of each arm that has one, or whose last one a person took back, by the arm's name."""
+    changes = snapshot.outlook.posterior.changes
     if changes is None:
         return {}
-    found: dict[str, ArmBreak] = {}
-    kept: dict[tuple[str, date], BreakDecision] = {}
-    for said in belief.held.break_decisions:
-        kept[said.arm.name, said.day] = said
-        # The latest word on an arm, where that is that nothing broke.
-        found.pop(said.arm.name, None)
-        if not said.kept:
-            words = (
-                f"A break on {said.day:%-d %B %Y} was taken back by {said.by}{_because(said)}: what it earned before "
-                "counts."
-            )
-            found[said.arm.name] = ArmBreak(day=said.day, sentence=words, counts=False, may_keep=True)
+    arm_breaks: dict[str, ArmBreak] = {}
+    decisions: dict[tuple[str, date], BreakDecision] = {}
+    for decision in snapshot.current.break_decisions:  # oldest first: an arm's latest decision remains
+        name, day = decision.arm.name, f"{decision.day:%-d %B %Y}"
+        decisions[name, decision.day] = decision
+        arm_breaks.pop(name, None)
+        if not decision.kept:
+            by = f"{decision.by}{_note(decision)}"
+            sentence = f"A break on {day} was taken back by {by}: what it earned before counts."
+            arm_breaks[name] = ArmBreak(day=decision.day, sentence=sentence, counts=False, may_keep=True)
     for name, each in changes.breaks.items():
-        day, by = f"{each.day:%-d %B %Y}", kept.get((name, each.day))
-        if each.is_confirmed and by is not None:
-            words = f"What it earned before {day} no longer counts: {by.by} confirmed that break{_because(by)}."
+        day, confirmation = f"{each.day:%-d %B %Y}", decisions.get((name, each.day))
+        if each.is_confirmed and confirmation is not None:
+            by = f"{confirmation.by} confirmed that break{_note(confirmation)}"
+            sentence = f"What it earned before {day} no longer counts: {by}."
         else:
             before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
-            words = (
+            sentence = (
                 f"Since {day} it has changed: the mean of its {each.n_before} rewards before was {before}, that "
                 f"of the {each.n_after} since is {after}. What it earned before no longer counts."
             )
-        found[name] = ArmBreak(day=each.day, sentence=words, counts=True, may_keep=not each.is_confirmed)
-    return {name: each for name, each in found.items() if name in arms}
+        arm_breaks[name] = ArmBreak(day=each.day, sentence=sentence, counts=True, may_keep=not each.is_confirmed)
+    return {name: each for name, each in arm_breaks.items() if name in arms}
 
 
-def _because(said: BreakDecision) -> str:
-    return f" ({said.note})" if said.note else ""
+def _note(decision: BreakDecision) -> str:
+    return f" ({decision.note})" if decision.note else ""
 
 
-def stability(belief: Belief) -> dict[str, str]:
-    """Whether each arm's level is steady, or by how much it moves a day: a standard deviation in reward."""
-    posterior = belief.outlook.posterior
+def stability(snapshot: BanditSnapshot) -> dict[str, str]:
+    """Whether each arm's level is steady, or the standard deviation of its daily steps, in units of reward, as text."""
+    posterior = snapshot.outlook.posterior
     if posterior.changes is None:
         return {}
     coin = posterior.mean * (1 - posterior.mean)
     steps = (posterior.changes.drift * coin / posterior.evidence_scale) ** 0.5
     return {
-        name: "steady" if step < STEADY else f"moves by about {thousandths(step)} a day"
+        name: "steady" if step < MAX_STEADY_STEP else f"moves by about {thousandths(step)} a day"
         for name, step in zip(posterior.names, steps.tolist(), strict=True)
-        if belief.rewarded(name) >= LEAST_REWARDS
+        if snapshot.rewarded(name) >= MIN_REWARDS
     }

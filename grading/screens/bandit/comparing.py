@@ -1,4 +1,4 @@
-"""Arms compared inside each circumstance, since an aggregate hides where one wins and who is compared."""
+"""Mean rewards of the arms by context, as an aggregate hides where an arm does better and what it is compared with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ import numpy as np
 from bandit.core.estimate import Estimate, estimate
 from bandit.core.table import MICRO, RewardRows, distinct, sums_by_group
 
-# Fewer rewards, or of fewer days, compare nothing.
-LEAST, LEAST_DAYS = 20, 3
+# A cell with fewer rewards, or rewards of fewer days, has no estimate.
+MIN_REWARDS, MIN_DAYS = 20, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCell:
-    """The rewards of one arm in one context: `n` on `days` days, and their mean; None where they are too few."""
+    """The rewards of one arm in one context: `n` on `days` days, and their mean, None if they are too few."""
 
     n: int
     days: int
@@ -28,7 +28,7 @@ class ContextCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRow:
-    """One arm: a cell for each context, in the table's order; None where it never ran."""
+    """One arm, with a cell for each context in the table's order; None if it never ran in that."""
 
     title: str
     cells: tuple[ContextCell | None, ...]
@@ -36,33 +36,36 @@ class ContextRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextComparison:
+    """The table of arms by context."""
+
     contexts: tuple[str, ...]
     lines: tuple[ContextRow, ...]
 
 
 def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
-    """The arms `names` by context, as the rewards were given; None where no reward has a context."""
-    told_in = rows.select(rows.mask(lambda kind: bool(kind.context)))
-    keys = sorted({(kind.arm, kind.context) for kind in told_in.kinds})
-    place = {key: number for number, key in enumerate(keys)}
-    cell = told_in.map_kinds(lambda kind: place[kind.arm, kind.context])
-    sums = sums_by_group(cell, told_in.sums, len(keys)).tolist()
-    days, day = distinct(told_in.day)
-    cells_of_days = distinct((cell * len(days) + day)[told_in.n != 0])[0] // max(len(days), 1)
-    days_of = np.bincount(cells_of_days, minlength=len(keys))
+    """The arms `names` by context, with raw rewards; None if no reward has a context."""
+    with_context = rows.select(rows.mask(lambda kind: bool(kind.context)))
+    keys = sorted({(kind.arm, kind.context) for kind in with_context.kinds})
+    index = {key: number for number, key in enumerate(keys)}
+    key_index = with_context.map_kinds(lambda kind: index[kind.arm, kind.context])
+    sums = sums_by_group(key_index, with_context.sums, len(keys)).tolist()
+    # The number of distinct days of each key.
+    days, day_index = distinct(with_context.day)
+    key_of_each_day = distinct((key_index * len(days) + day_index)[with_context.n != 0])[0] // max(len(days), 1)
+    day_counts = np.bincount(key_of_each_day, minlength=len(keys)).tolist()
     contexts = tuple(sorted({context for (_, context), (n, *_) in zip(keys, sums, strict=True) if n > 0}))
     if not contexts:
         return None
     cells: dict[tuple[str, str], ContextCell] = {}
-    for key, (n, s, q, *_), days in zip(keys, sums, days_of.tolist(), strict=True):
-        told = None
+    for key, (n, s, q, *_), day_count in zip(keys, sums, day_counts, strict=True):
         if n <= 0:
             continue
-        if n >= LEAST and days >= LEAST_DAYS:
+        mean_reward = None
+        if n >= MIN_REWARDS and day_count >= MIN_DAYS:
             mean = s / n / MICRO
             variance = max(q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
-            told = estimate(mean, variance / n, n - 1)
-        cells[key] = ContextCell(n=n, days=days, estimate=told)
+            mean_reward = estimate(mean, variance / n, n - 1)
+        cells[key] = ContextCell(n=n, days=day_count, estimate=mean_reward)
     lines = (
         ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in contexts))
         for name in names

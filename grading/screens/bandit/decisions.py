@@ -1,4 +1,4 @@
-"""The log of decisions: chances, what was chosen and what ran, and how far the three agree."""
+"""The log of decisions: the chances of the arms, what was chosen and what ran, and how often these agree."""
 
 import datetime as dt
 from collections import Counter
@@ -13,16 +13,18 @@ from bandit.selection import OPEN_FOR
 from grading.models import Session
 from grading.screens import charts
 
+# The most decisions that are listed, and that are counted.
 LISTED, COUNTED = 25, 100
-# The number of finished decisions that are read, and the share that ran another arm from which on it is shown.
-FINISHED, MUCH = 20, 0.25
-# The most agents named whose decisions came to nothing.
-NAMED = 5
+# The number of the latest finished decisions that are compared with what ran, and the share of them that ran another
+# arm from which on the page warns.
+FINISHED, MIN_SUBSTITUTED_SHARE = 20, 0.25
+# The most agents that are named for decisions without a session.
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRow:
-    """One line of the log. `session` is what came of it, None while that is not known."""
+    """One line of the log. `session` is the one that it led to, None if there is none yet."""
 
     row: Selection
     session: Session | None
@@ -36,7 +38,7 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmShare:
-    """One arm's part of the latest decisions: `expected` by its chances, how often `chosen`, how often it `ran`."""
+    """One arm in the latest decisions: the `expected` number by its chances, how often `chosen`, how often it `ran`."""
 
     title: str
     expected: float
@@ -47,7 +49,11 @@ class ArmShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionLog:
-    """The latest decisions: the first of them as `lines`, all of them counted; `unused` says whose came to nothing."""
+    """The latest decisions: all of them as `counted`, the first of them as `lines`.
+
+    `unused` says whose led to no session, `agreement` how many ran another arm than the chosen one; `is_much`: so many
+    that the page warns.
+    """
 
     lines: list[DecisionRow]
     shares: list[ArmShare]
@@ -58,12 +64,12 @@ class DecisionLog:
 
     @property
     def insisted(self) -> int:
-        """How many of them a caller insisted on."""
+        """How many of them were overridden by the caller."""
         return sum(row.override is not None for row in self.counted)
 
 
 def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> DecisionLog:
-    """The decisions made by `until`: two queries."""
+    """The decisions made until `until`. Two queries."""
     selections = Selection.objects.filter(bandit=bandit, created__lte=until).defer("explanation", "requested")
     counted = list(selections.select_related("arm__merged_into", "executed_arm__merged_into")[:COUNTED])
     finished = [row for row in counted if row.executed_arm_id][:FINISHED]
@@ -74,28 +80,28 @@ def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Decisi
         unused=unused(counted, until),
         counted=counted,
         agreement=agreement(len(finished), differed),
-        is_much=len(differed) >= MUCH * max(len(finished), 1),
+        is_much=len(differed) >= MIN_SUBSTITUTED_SHARE * max(len(finished), 1),
     )
 
 
 def is_substituted(row: Selection) -> bool:
-    """Whether another arm ran than the one chosen; arms that were merged since are one."""
+    """Whether another arm ran than the chosen one; arms that were merged since count as one."""
     return row.executed_arm is not None and row.executed_arm.current != row.arm.current
 
 
 def is_unused(row: Selection, until: dt.datetime) -> bool:
-    """Whether no session came of a decision in its time."""
+    """Whether the decision led to no session in the time in which it was open."""
     return row.completed_at is None and row.created <= until - OPEN_FOR
 
 
 def unused(rows: Sequence[Selection], until: dt.datetime) -> str:
-    """Whose decisions came to nothing, the most first; empty where none did."""
-    asked = Counter(row.agent for row in rows)
+    """Which agents' decisions led to no session, the most first, as text; empty if none."""
+    total = Counter(row.agent for row in rows)
     over = Counter(row.agent for row in rows if is_unused(row, until))
     if not over:
         return ""
-    each = [f"{agent or 'no agent'} {n} of {asked[agent]}" for agent, n in over.most_common(NAMED)]
-    more = " and others" if len(over) > NAMED else ""
+    each = [f"{agent or 'no agent'} {n} of {total[agent]}" for agent, n in over.most_common(MAX_NAMED)]
+    more = " and others" if len(over) > MAX_NAMED else ""
     return f"Of the last {len(rows)}, {over.total()} came to no session in a day ({', '.join(each)}{more})."
 
 
@@ -114,7 +120,7 @@ def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:
 
 
 def left_out(eligible: Mapping[str, Any]) -> list[str]:
-    """The arms that were not eligible, together where they share the reason: "news, social: 2 of 2 used today"."""
+    """The arms that were not eligible, grouped by reason: "news, social: 2 of 2 used today"."""
     arms: dict[str, list[str]] = {}
     for arm, why in sorted(eligible.items()):
         if isinstance(why, str):
@@ -123,7 +129,7 @@ def left_out(eligible: Mapping[str, Any]) -> list[str]:
 
 
 def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShare]:
-    """Every arm that could have been chosen, was, or ran; the most expected first."""
+    """Every arm that could have been chosen, was chosen or ran, the most expected first."""
     expected: Counter[str] = Counter()
     for row in rows:
         for name, chance in row.eligible.items():
@@ -132,7 +138,7 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
     ran = Counter(row.executed_arm.name for row in rows if row.executed_arm is not None)
     names = [name for name in {*expected, *chosen, *ran} if expected[name] or chosen[name] or ran[name]]
     most = max([*expected.values(), *chosen.values(), 1])
-    found = [
+    arm_shares = [
         ArmShare(
             title=titles.get(name, name),
             expected=expected[name],
@@ -142,11 +148,11 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
         )
         for name in names
     ]
-    return sorted(found, key=lambda share: (-share.expected, share.title))
+    return sorted(arm_shares, key=lambda share: (-share.expected, share.title))
 
 
 def agreement(finished: int, differed: Sequence[Selection]) -> str:
-    """How many of the finished decisions ran as something else, and as what."""
+    """How many of the finished decisions ran another arm, and which, as text."""
     if not finished:
         return "None of them has finished yet, so whether what is chosen is what runs isn’t known."
     if not differed:
@@ -159,10 +165,11 @@ def agreement(finished: int, differed: Sequence[Selection]) -> str:
         if len(differed) > 1
         else f", {ran} for {chosen}"
     )
-    said = (
+    sentence = (
         f"Of the last {finished} that came to an end {len(differed)} ran as something else "
         f"({100 * len(differed) / finished:.0f} %){most}."
     )
-    if len(differed) < MUCH * finished:
-        return f"{said} Rewards go to what ran."
-    return f"{said} From {100 * MUCH:g} % on, choosing says little about what is done; rewards go to what ran."
+    if len(differed) < MIN_SUBSTITUTED_SHARE * finished:
+        return f"{sentence} Rewards go to what ran."
+    least = f"{100 * MIN_SUBSTITUTED_SHARE:g} %"
+    return f"{sentence} From {least} on, choosing says little about what is done; rewards go to what ran."

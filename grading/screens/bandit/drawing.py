@@ -1,4 +1,4 @@
-"""The draw, tried out: what a made-up decision would choose now, and what a hundred would. No row is written."""
+"""A trial of the draw: what a made-up decision would choose now, and what a hundred would. Stores nothing."""
 
 import datetime as dt
 from collections import Counter
@@ -10,15 +10,15 @@ from django.utils.safestring import SafeString
 from bandit.core.thompson import draw, uniform
 from bandit.selection import NothingEligible, preview
 from grading.screens import charts
-from grading.screens.bandit.asked import QueryRefused, shown
+from grading.screens.bandit.query import QueryRefused, quoted
 
 DRAWS = 100
-MOST = 1_000_000
+MAX_NUMBER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialArm:
-    """One arm: why it is expected so often, `expected` of a hundred, and how often a hundred draws came to it."""
+    """One arm: its `numbers` (`selection.preview`), how often it is `expected` in a hundred draws, and was `drawn`."""
 
     title: str
     numbers: Mapping[str, float]
@@ -29,7 +29,7 @@ class TrialArm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialDraw:
-    """What the made-up decision `decision_id` would be. `chosen` is empty, and `sentences` say why, for no choice."""
+    """What the made-up decision `decision_id` would be. If no arm can be chosen, `chosen` is empty."""
 
     number: int
     decision_id: str
@@ -38,12 +38,12 @@ class TrialDraw:
     arms: tuple[TrialArm, ...] = ()
 
 
-def tried(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -> TrialDraw | None:
-    """The draw number `text`; None for an empty one. Raises QueryRefused."""
+def try_draw(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -> TrialDraw | None:
+    """The trial with the number `text`; None for an empty text. Raises QueryRefused."""
     if not text.strip():
         return None
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MOST):
-        raise QueryRefused(f"A try of the draw has a number from 1 to {MOST:,}; got {shown(text)}.")
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MAX_NUMBER):
+        raise QueryRefused(f"A try of the draw has a number from 1 to {MAX_NUMBER:,}; got {quoted(text)}.")
     number, decision_id = int(text), f"preview-{int(text)}"
     try:
         choice, explained = preview(bandit, decision_id, now)

@@ -1,4 +1,4 @@
-"""What stands behind each arm, side by side: how many rewards, what they were, and what never became one."""
+"""The record of each arm: how many rewards it had, what they were, and which sessions got none."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,11 @@ from grading.models.sessions import yours
 from grading.monitoring import UNHEARD
 from grading.review.priority import BANDIT
 from grading.review.unheard import VOICES
-from grading.screens.bandit.travel import Belief, Moments
+from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.vocabulary import Outcome
 
-# The session's columns that name the arm of each bandit; of several the arm is "a/b" where there is one, else "a".
+# The session's columns that name the arm of each bandit. Of two columns the arm is "a/b" if there is such an arm, else
+# "a".
 COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_arm__name")}
 
 
@@ -27,10 +28,9 @@ COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_
 class Record:
     """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
 
-    `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
-    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where there are
-    such and it `is_heard`, judge or person graded one that nothing else could; `asked` of them were sent to a
-    person and still wait.
+    `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions without a reward
+    because infrastructure ended them, `ungraded` those that no source could grade. If the arm `is_heard`, a judge or a
+    person has graded one of the latter; `waiting` of them were sent to a person and still wait.
     """
 
     n: int
@@ -42,52 +42,52 @@ class Record:
     infrastructure: int
     ungraded: int
     is_heard: bool
-    asked: int
+    waiting: int
 
     @property
     def sessions(self) -> int:
-        """With a reward, and without one because nothing was seen."""
+        """Those with a reward, and those that no source could grade."""
         return self.n + self.ungraded
 
     @property
     def is_only_seen(self) -> bool:
-        """Whether nobody knows what those were worth that left nothing to grade by."""
+        """Whether no judge or person has graded any of the sessions that no source could grade."""
         return self.ungraded > 0 and not self.is_heard
 
 
-def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
-    """By the arms' names: three queries."""
-    productive = belief.reading.productive
-    ended_by_infrastructure = infrastructure(belief.bandit, arms, at)
-    days = days_read(belief.policy, at.day)
-    heard = heard_arms(belief.bandit, days, VOICES, at.known_by, arms=belief.ungraded.keys())
-    # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
+def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
+    """The record of each arm, by its name. Three queries."""
+    productive, ungraded = snapshot.reading.productive, snapshot.reading.abstentions
+    ended_by_infrastructure = infrastructure(snapshot.bandit, arms, at)
+    days = days_read(snapshot.policy, at.day)
+    heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=ungraded.keys())
+    # By arm: the ungraded sessions that wait for a person because nobody has graded any of the arm's.
     waiting = {}
-    if belief.bandit.name == BANDIT:
+    if snapshot.bandit.name == BANDIT:
         unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
         waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for kind, (n, s, _, cost, costed) in belief.rewards.totals():
+    for kind, (n, s, _, cost, costed) in snapshot.rewards.totals():
         sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
             n=sum_of["n"],
             productive=productive.get(name, 0),
             raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
-            as_read=belief.plain_means.get(name),
+            as_read=snapshot.reading.plain_means.get(name),
             cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
             costed=sum_of["costed"],
             infrastructure=ended_by_infrastructure.get(name, 0),
-            ungraded=belief.ungraded.get(name, 0),
+            ungraded=ungraded.get(name, 0),
             is_heard=name in heard,
-            asked=waiting.get(name, 0),
+            waiting=waiting.get(name, 0),
         )
         for name, sum_of in sums.items()
     }
 
 
 def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
-    """Sessions that infrastructure ended, by the arm that ran."""
+    """The number of sessions that infrastructure ended, by the arm that ran."""
     if bandit.name not in COLUMNS:
         return {}
     ended = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until).order_by()
@@ -96,7 +96,7 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
 
 
 def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
-    """Verdicts still to come, by arm."""
+    """The number of verdicts still to come, by arm."""
     if bandit.name not in COLUMNS:
         return {}
     columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
@@ -105,7 +105,7 @@ def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
 
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
-    """Counts by names of arms as counts by the arms that they stand for now; names that are no arm are left out."""
+    """Sum (name, …, count) rows by the current arm of these names; rows whose names are no arm are left out."""
     counts: Counter[str] = Counter()
     for *names, count in rows:
         joined = "/".join(name for name in names if name)

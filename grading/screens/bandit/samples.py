@@ -1,6 +1,4 @@
-"""The preview bandit: what a bandit would believe had it learned from the samples, and from nothing else. It is worked
-out when a page is shown, and recorded nowhere.
-"""
+"""The preview bandit: a bandit's outlook if it had learned from the samples and nothing else. Stores nothing."""
 
 import datetime as dt
 from collections import Counter
@@ -9,13 +7,12 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from bandit.core.posterior import ArmPosterior
+from bandit.core.posterior import ArmPosterior, Outlook
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm, Bandit
 from bandit.reading import outlook, policy_of, site_day
-from bandit.selection import Outlook
-from bandit.whatif import row_for
+from bandit.whatif import row_of_credit
 from grading.models import Session
 from grading.reward import rewards
 from grading.screens import charts
@@ -26,7 +23,7 @@ PREFETCHED = ("grades", "flags", "judge_jobs", "lessons__arm__merged_into")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleArm:
-    """An arm that ran in `sessions` samples with a reward, as it would be believed; `share` of the next hundred."""
+    """An arm that ran in `sessions` samples with a reward, its posterior and its `share` of the next hundred."""
 
     arm: Arm
     sessions: int
@@ -37,7 +34,7 @@ class SampleArm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleReward:
-    """What one sample would teach each bandit, on which day."""
+    """The credit that a sample would give to its arms, and the day on which it would count."""
 
     session: int
     learners: tuple[Learner, ...]
@@ -46,22 +43,22 @@ class SampleReward:
 
 
 def sample_rewards() -> list[SampleReward]:
-    """What the samples would teach: some five queries a sample."""
+    """The rewards that the samples would have. Some five queries for each sample."""
     sessions = Session.objects.samples().with_people().prefetch_related(*PREFETCHED)
     days = rewards.credited_days(sessions)
-    found = []
+    would_be = []
     for session in sessions:
         learners, credit = rewards.preview_credit(session)
         if credit is not None:
-            found.append(SampleReward(session=session.pk, learners=learners, credit=credit, day=days[session.pk]))
-    return found
+            would_be.append(SampleReward(session=session.pk, learners=learners, credit=credit, day=days[session.pk]))
+    return would_be
 
 
-def sample_outlook(bandit: Bandit, taught: Iterable[SampleReward], now: dt.datetime) -> Outlook:
-    """What the bandit would believe had it learned these rewards, and no other."""
+def sample_outlook(bandit: Bandit, sample: Iterable[SampleReward], now: dt.datetime) -> Outlook:
+    """The bandit's outlook if it had these rewards and no others."""
     rows = [
-        row_for(learner, each.credit, each.day)
-        for each in taught
+        row_of_credit(learner.arm.name, learner.credit(each.credit), each.day)
+        for each in sample
         for learner in each.learners
         if learner.bandit == bandit.name
     ]
@@ -76,10 +73,10 @@ def sample_outlooks(
     """
     before, learners = sample_rewards(), rewards.arms_of(session)
     credit = Credit(value=value, grader=GraderKey(source=Source.HUMAN), cost_usd=session.cost_usd)
-    given = SampleReward(
+    graded = SampleReward(
         session=session.pk, learners=learners, credit=credit, day=rewards.credited_days([session])[session.pk]
     )
-    after = [*(each for each in before if each.session != session.pk), given]
+    after = [*(each for each in before if each.session != session.pk), graded]
     for name in dict.fromkeys(learner.bandit for learner in learners):
         bandit = Bandit.objects.named(name)
         ran = frozenset(learner.arm.name for learner in learners if learner.bandit == name)
@@ -87,26 +84,26 @@ def sample_outlooks(
 
 
 def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
-    """The arms that some sample has a reward for, the most chosen first."""
-    taught = sample_rewards()
-    after = sample_outlook(bandit, taught, now)
+    """The arms of the samples with a reward, the most chosen first."""
+    sample = sample_rewards()
+    after = sample_outlook(bandit, sample, now)
     counts = Counter(
         learner.arm.name
-        for each in taught
+        for each in sample
         for learner in each.learners
         if learner.bandit == bandit.name and each.credit.grader.source != ABSTAINED
     )
     arms = {arm.name: arm for arm in bandit.arms.filter(name__in=counts)}
-    shown = {name: after.arms[name] for name in arms if name in after.arms}
-    drawn = charts.ridges({name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in shown.items()})
-    found = [
+    posteriors = {name: after.arms[name] for name in arms if name in after.arms}
+    ridges = charts.ridges({name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in posteriors.items()})
+    sample_rows = [
         SampleArm(
             arm=arms[name],
             sessions=counts[name],
             posterior=arm,
             share=after.share_of_next_100(name),
-            ridge=drawn[name],
+            ridge=ridges[name],
         )
-        for name, arm in shown.items()
+        for name, arm in posteriors.items()
     ]
-    return sorted(found, key=lambda each: (-each.share, each.arm.name))
+    return sorted(sample_rows, key=lambda each: (-each.share, each.arm.name))

@@ -1,4 +1,4 @@
-"""Two clocks: the posterior of a day, from what was known at a moment."""
+"""The posterior of a past day, and as recorded until a past moment: the two clocks of `bandit.reading`."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -10,28 +10,28 @@ from django.utils.safestring import SafeString
 
 from bandit import versions
 from bandit.core.policy import Policy
+from bandit.core.posterior import Outlook
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion
 from bandit.reading import BanditReading, EffectivePolicy, effective_policy
-from bandit.selection import Outlook
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts
-from grading.screens.bandit.asked import QueryRefused, shown
+from grading.screens.bandit.query import QueryRefused, quoted
 from grading.screens.quota.outage_marks import outage_marks
 from grading.templatetags.gradingsite_tags import stamp
 
 DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
-# The sliders reach back to the first evidence, but no further than a year, and at least a fortnight.
-FARTHEST, NEAREST = 365, 13
+# The sliders reach back to the first evidence, but this many days at most and at least.
+MAX_DAYS, MIN_DAYS = 365, 13
 FIRST_YEAR = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """The evidence of the days up to `day`, as far as it was known by `known_by` (None: all that is known)."""
+    """The evidence of the days up to `day`, as recorded until `known_by`; all of it if that is None."""
 
     now: dt.datetime
     day: dt.date
@@ -43,13 +43,13 @@ class Moments:
 
     @property
     def until(self) -> dt.datetime:
-        """What happened later is not shown."""
+        """The moment after which nothing is shown."""
         end = self.now if self.day == timezone.localdate(self.now) else midnight(self.day + DAY)
         return min(end, self.known_by or end)
 
     @property
     def as_then(self) -> str:
-        """The address of the same day with nothing known of later ones; empty where that is what is shown."""
+        """The query for the same day as recorded until its end; empty if that is displayed already."""
         then = midnight(self.day + DAY)
         if not self.is_past or then > self.now or self.known_by == then:
             return ""
@@ -57,37 +57,32 @@ class Moments:
 
     @property
     def in_hindsight(self) -> str:
-        """The address of the same day with all that is known now; empty where that is what is shown."""
+        """The query for the same day as recorded until now; empty if that is displayed already."""
         return f"?at={self.day}" if self.known_by is not None and self.day < timezone.localdate(self.now) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Belief:
-    """A bandit as of some moments: what was in force then, the rows that it read and what it believed.
+class BanditSnapshot:
+    """A bandit at some moment: the policy in effect then, the reading and the outlook.
 
-    Abstentions are among the rows where the calibration says what they are worth; none of them is a reward.
+    The reading's rows include abstentions if the calibration gives them a value.
     """
 
-    held: EffectivePolicy
+    current: EffectivePolicy
     reading: BanditReading
-    ungraded: Mapping[str, int]
     outlook: Outlook
 
     @property
     def bandit(self) -> Bandit:
-        return self.held.bandit
+        return self.current.bandit
 
     @property
     def version(self) -> PolicyVersion:
-        return self.held.version
+        return self.current.version
 
     @property
     def calibration(self) -> CalibrationVersion | None:
-        return versions.if_enabled(self.held.calibration)
-
-    @property
-    def rows(self) -> RewardRows:
-        return self.reading.rows
+        return versions.if_enabled(self.current.calibration)
 
     @property
     def policy(self) -> Policy:
@@ -98,22 +93,18 @@ class Belief:
         return is_on_probation(arm, self.rewarded(arm.name), self.version)
 
     def rewarded(self, arm: str) -> int:
-        """How many rewards the arm has had."""
+        """The number of the arm's rewards."""
         return self.reading.rewarded.get(arm, 0)
 
     @cached_property
     def rewards(self) -> RewardRows:
         """The rows without abstentions."""
-        return self.rows.select(self.rows.mask(lambda kind: kind.source != ABSTAINED))
-
-    @property
-    def plain_means(self) -> Mapping[str, float]:
-        """The mean of each arm's rewards as they are read, without prior and decay."""
-        return self.reading.plain_means
+        rows = self.reading.rows
+        return rows.select(rows.mask(lambda kind: kind.source != ABSTAINED))
 
     @property
     def baseline(self) -> Baseline | None:
-        """What the rewards were freed of; None where this bandit has no such baseline."""
+        """The baseline that the rewards are corrected by; None if the bandit has none."""
         return None if self.bandit.baseline is None else Baseline(offsets=self.policy.baseline, mean=0)
 
     @property
@@ -124,14 +115,14 @@ class Belief:
 
     @property
     def read_as(self) -> str:
-        """What the rewards are once they are read, in the head of a column."""
+        """The heading of the column of means: how rewards are read."""
         parts = ["less their cost"] * bool(self.policy.cost_weight) + ["residual"] * bool(self.policy.baseline)
         parts += ["calibrated"] * self.is_calibrated
         return f"Mean as read{': ' if parts else ''}{', '.join(parts)}"
 
     @property
     def how(self) -> str:
-        """What became of the rewards when they were read."""
+        """How rewards are read, as two sentences."""
         parts = [f"less {self.policy.cost_weight:g} for each dollar"] * bool(self.policy.cost_weight)
         parts += [f"freed of the {self.bandit.baseline and self.bandit.baseline.name} mean"] * bool(
             self.policy.baseline
@@ -142,13 +133,13 @@ class Belief:
 
     @property
     def offsets(self) -> list[tuple[str, float]]:
-        """What the baseline adds to the rewards of each context, the most first."""
+        """What the baseline adds to the rewards of each context, the largest first."""
         return sorted(self.policy.baseline.items(), key=lambda each: -each[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sliders:
-    """The two lines from `start` to now, `days` and `hours` long, with the outages as `marks`."""
+    """The range of the two sliders, from `start` to now in `days` and `hours`, and the outages to mark on them."""
 
     start: dt.datetime
     days: int
@@ -158,62 +149,62 @@ class Sliders:
 
     @property
     def last(self) -> str:
-        """The latest outage in words."""
+        """The latest outage as text; empty without any."""
         return self.marks[-1].words if self.marks else ""
 
 
-def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
-    """The moments that `at` (a day) and `known` (a moment) name; what is empty is now. Raises QueryRefused."""
+def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
+    """The moments of the parameters `at` (a day) and `known` (a moment), by default now. Raises QueryRefused."""
     day: dt.date | None = None
-    known: dt.datetime | None = None
+    known_by: dt.datetime | None = None
     today = timezone.localdate(now)
-    if text := asked.get("at", "").strip():
+    if text := params.get("at", "").strip():
         try:
             day = dt.date.fromisoformat(text)
         except ValueError:
             expected = "expected one like 2026-03-31, or nothing for today"
-            raise QueryRefused(f"{shown(text)} is not a date; {expected}.") from None
+            raise QueryRefused(f"{quoted(text)} is not a date; {expected}.") from None
         _refuse_early(day, text)
-    if text := asked.get("known", "").strip():
+    if text := params.get("known", "").strip():
         try:
-            known = dt.datetime.fromisoformat(text)
+            known_by = dt.datetime.fromisoformat(text)
         except ValueError:
             expected = "expected one like 2026-03-31T19:40, or nothing for now"
-            raise QueryRefused(f"{shown(text)} is not a time; {expected}.") from None
-        _refuse_early(known, text)
-        known = known if timezone.is_aware(known) else timezone.make_aware(known)
+            raise QueryRefused(f"{quoted(text)} is not a time; {expected}.") from None
+        _refuse_early(known_by, text)
+        known_by = known_by if timezone.is_aware(known_by) else timezone.make_aware(known_by)
     if day is not None and day > today:
         raise QueryRefused(f"{day:%-d %B %Y} is in the future; expected a day up to today.")
-    if known is not None and known > now:
-        raise QueryRefused(f"{stamp(known)} is in the future; expected a moment up to now, or nothing for now.")
-    return Moments(now=now, day=day or today, known_by=known)
+    if known_by is not None and known_by > now:
+        raise QueryRefused(f"{stamp(known_by)} is in the future; expected a moment up to now, or nothing for now.")
+    return Moments(now=now, day=day or today, known_by=known_by)
 
 
-def _refuse_early(found: dt.date, text: str) -> None:
-    if found.year < FIRST_YEAR:
-        raise QueryRefused(f"{shown(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
+def _refuse_early(moment: dt.date, text: str) -> None:
+    if moment.year < FIRST_YEAR:
+        raise QueryRefused(f"{quoted(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
 
 
-def read(bandit: Bandit, at: Moments) -> Belief:
-    """What the bandit, fresh from the database, believed then: what was in force, and the rewards then known.
+def read(bandit: Bandit, at: Moments) -> BanditSnapshot:
+    """The reading of this freshly loaded bandit at these moments.
 
     Some eight queries, and four more with a baseline.
     """
-    held = effective_policy(bandit, at.known_by)
-    reading, outlook = held.outlook(at.day)
-    return Belief(held=held, reading=reading, ungraded=reading.abstentions, outlook=outlook)
+    current = effective_policy(bandit, at.known_by)
+    reading, outlook = current.outlook(at.day)
+    return BanditSnapshot(current=current, reading=reading, outlook=outlook)
 
 
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
-    """How far back one may look, and the first judge's outages of that time."""
+    """How far back the sliders reach, and the first judge's outages in that time."""
     today = timezone.localdate(now)
-    # The first day of which anything is recorded, or on which anything was.
+    # The first day that has a reward, or on which one was recorded.
     days_with_rewards = Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day")
     entries = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk")
     first_days = list(days_with_rewards.values_list("effective_day", flat=True)[:1])
     first_days += [timezone.localdate(moment) for moment in entries.values_list("recorded_at", flat=True)[:1]]
     begin = min(first_days, default=today)
-    days = min(max((today - begin).days, NEAREST), FARTHEST)
+    days = min(max((today - begin).days, MIN_DAYS), MAX_DAYS)
     since = midnight(today - days * DAY)
     marks = outage_marks(first, now, days + 1)
     return Sliders(

@@ -1,4 +1,4 @@
-"""What if a session were graded otherwise, a source left out, an outage had not happened? Nothing is saved."""
+"""What-ifs: another grade of a session, a source without weight, an outage that did not happen. Stores nothing."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,12 @@ from django.db.models import Q
 
 from bandit import ledger
 from bandit.core.moves import ArmMove, moves
+from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRows
+from bandit.ledger import Credit, GraderKey
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
-from bandit.selection import HypotheticalReward, Outlook, what_if_many, what_if_without
+from bandit.whatif import HypotheticalReward, what_if_changed, what_if_without
 from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import Session
@@ -19,165 +21,187 @@ from grading.models.sessions import OBSERVATION, observation_of
 from grading.review.promises import changes as changes_of
 from grading.reward.explain import number
 from grading.reward.grade import checked_value
-from grading.screens.bandit.asked import QueryRefused, shown
-from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.query import QueryRefused, quoted
+from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import STACK
 from grading.screens.moves import in_words, why
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
-# What a session is graded by while no judge can be asked.
+# The sources that grade a session during an outage of the judge.
 FALLBACK = frozenset({Source.TRAJECTORY, Source.JOURNAL, Source.FLOOR})
-LEAST = dt.timedelta(minutes=10)
-# Fewer characters at the end of a session's id are nobody's name for it.
-TAIL = 4
-LONGEST_KEY = 18
-# An id that fits below a number.
-SHORT = 8
+# A shorter outage is not offered.
+MIN_OUTAGE = dt.timedelta(minutes=10)
+# A session can be named by at least this many characters at the end of its id, or by a number with at most so many
+# digits.
+MIN_ID_ENDING, MAX_KEY_DIGITS = 4, 18
+# The longest session id that fits into the head of a column.
+MAX_ID_IN_HEAD = 8
+PARAMETERS = ("session", "value", "without", "outage")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """`what` would be otherwise, and what that does; the arms that it is about are touched in `moves`.
+    """What would be otherwise (`what`, or `short` for the head of a column), and its effect.
 
-    `short` is the same for a table's head; `note` says how it was worked out, where that is an estimate.
+    `after` is the outlook then, `moves` the difference by arm, with the arms that it is about touched, and `effect` the
+    same as text. `note` says how an estimate was made.
     """
 
     what: str
     short: str
     moves: list[ArmMove]
-    words: str
+    effect: str
     after: Outlook
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutageChoice:
-    """One outage that may be thought away."""
+    """An outage to choose, described by `text`."""
 
     pk: int
     since: dt.datetime
     until: dt.datetime | None
-    words: str
+    text: str
 
 
-def choices(belief: Belief) -> list[str]:
-    """The sources that count for something in this bandit, in the order of the legend."""
-    counted = {e.source for arm in belief.outlook.arms.values() for e in arm.evidence if e.pseudo}
+def choices(snapshot: BanditSnapshot) -> list[str]:
+    """The sources that have weight in this bandit, in the order of the legend."""
+    counted = {e.source for arm in snapshot.outlook.arms.values() for e in arm.evidence if e.pseudo}
     counted.discard(ABSTAINED)
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 
 def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datetime) -> list[OutageChoice]:
-    """The first judge's outages, the latest first: two queries."""
+    """The first judge's outages since then, the latest first. Two queries."""
     periods = [] if first is None else outages.periods(first.quota, since)
-    lasted = [each for each in periods if each.is_outage and (each.until or now) - each.since >= LEAST]
-    found = []
+    lasted = [each for each in periods if each.is_outage and (each.until or now) - each.since >= MIN_OUTAGE]
+    outage_choices = []
     for each in reversed(lasted):
         took = duration(((each.until or now) - each.row.at).total_seconds())
-        words = f"{stamp(each.row.at)}, {took}: {each.words[:1].lower()}{each.words[1:]}"
-        found.append(OutageChoice(pk=each.row.pk, since=each.row.at, until=each.until, words=words))
-    return found
+        text = f"{stamp(each.row.at)}, {took}: {each.words[:1].lower()}{each.words[1:]}"
+        outage_choices.append(OutageChoice(pk=each.row.pk, since=each.row.at, until=each.until, text=text))
+    return outage_choices
 
 
-def asks(asked: Mapping[str, str]) -> bool:
-    return any(asked.get(name, "").strip() for name in ("session", "value", "without", "outage"))
+def is_requested(params: Mapping[str, str]) -> bool:
+    """Whether the query names any what-if."""
+    return any(params.get(name, "").strip() for name in PARAMETERS)
 
 
 def answer(
-    belief: Belief, asked: Mapping[str, str], known: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
+    snapshot: BanditSnapshot,
+    params: Mapping[str, str],
+    outage_choices: Sequence[OutageChoice],
+    titles: Mapping[str, str],
+    now: dt.datetime,
 ) -> WhatIf | None:
-    """What the address asks, worked out from what holds now; None where it asks nothing. Raises QueryRefused."""
-    said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
-    if said["session"] or said["value"]:
-        return _graded(belief, said["session"], said["value"], titles, now)
-    if source := said["without"]:
-        counted = choices(belief)
-        if source not in counted:
-            what = ", ".join(counted) or "nothing yet"
-            raise QueryRefused(f"{shown(source)} counts for nothing here; what counts is {what}.")
-        before, after = what_if_without(belief.bandit.name, source, now)
-        found = moves(belief.bandit.name, before, after)
-        what = f"if {source} grades counted for nothing"
-        return WhatIf(
-            what=what, short=f"without {source}", moves=found, words=in_words(found, titles=titles), after=after
-        )
-    return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
+    """The what-if that the query names, compared with the present; None if it names none. Raises QueryRefused.
+
+    `titles` has the arms' titles by name.
+    """
+    session, value, source, outage = (params.get(name, "").strip() for name in PARAMETERS)
+    if session or value:
+        return _with_grade(snapshot, session, value, titles, now)
+    if source:
+        return _without_source(snapshot, source, titles, now)
+    return _without_outage(snapshot, outage, outage_choices, titles, now) if outage else None
 
 
-def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    session = find(text)
+def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+    sources = choices(snapshot)
+    if source not in sources:
+        expected = ", ".join(sources) or "nothing yet"
+        raise QueryRefused(f"{quoted(source)} counts for nothing here; what counts is {expected}.")
+    before, after = what_if_without(snapshot.bandit.name, source, now)
+    arm_moves = moves(snapshot.bandit.name, before, after)
+    return WhatIf(
+        what=f"if {source} grades counted for nothing",
+        short=f"without {source}",
+        moves=arm_moves,
+        effect=in_words(arm_moves, titles=titles),
+        after=after,
+    )
+
+
+def _with_grade(snapshot: BanditSnapshot, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+    session = find_session(text)
     try:
         value = checked_value(float(grade))
     except ValueError:
-        raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {shown(grade)}.") from None
+        raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {quoted(grade)}.") from None
     every = changes_of([(session, value)])
-    changes = every.get(belief.bandit.name)
+    changes = every.get(snapshot.bandit.name)
     if not changes:
         raise QueryRefused(
             f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
-    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=every)
-    found = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})
+    before, after = what_if_changed(snapshot.bandit.name, every, now)
+    arm_moves = moves(snapshot.bandit.name, before, after, touched={change.arm for change in changes})
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
-        short=f"if {session.short_id if len(session.short_id) <= SHORT else 'graded'} = {number(value)}",
-        moves=found,
-        words=in_words(found, titles=titles),
+        short=f"if {session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else 'graded'} = {number(value)}",
+        moves=arm_moves,
+        effect=in_words(arm_moves, titles=titles),
         after=after,
-        note=" ".join(why(move) for move in found if move.touched and move.counts_less),
+        note=" ".join(why(move) for move in arm_moves if move.touched and move.counts_less),
     )
 
 
-def find(text: str) -> Session:
-    """The session of that number or id, or of an id that ends so. Raises QueryRefused for none and for several."""
+def find_session(text: str) -> Session:
+    """The session with this number or id, or the end of one. Raises QueryRefused for none and for several."""
     text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
         raise QueryRefused("Which session? Expected its number, its id, or the end of its id.")
-    ends = Q(external_id__iendswith=text) if len(text) >= TAIL else Q()
+    ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()
     by_id = Session.objects.filter(Q(external_id=text) | ends)
-    is_key = text.isascii() and text.isdecimal() and len(text) <= LONGEST_KEY
-    found = list(Session.objects.filter(pk=int(text)) if is_key else []) or list(by_id[:3])
-    exact = [each for each in found if each.external_id == text] or found
-    if not exact:
-        raise QueryRefused(f"No session has the number or the id {shown(text)}, or an id that ends so.")
-    if len(exact) > 1:
-        ids = ", ".join(each.external_id for each in exact)
-        raise QueryRefused(f"Several sessions have an id that ends in {shown(text)}: {ids[:120]}. Give more of it.")
-    return exact[0]
+    is_key = text.isascii() and text.isdecimal() and len(text) <= MAX_KEY_DIGITS
+    matches = list(Session.objects.filter(pk=int(text)) if is_key else []) or list(by_id[:3])
+    matches = [each for each in matches if each.external_id == text] or matches
+    if not matches:
+        raise QueryRefused(f"No session has the number or the id {quoted(text)}, or an id that ends so.")
+    if len(matches) > 1:
+        ids = ", ".join(each.external_id for each in matches)
+        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Give more of it.")
+    return matches[0]
 
 
-def _undone(
-    belief: Belief, text: str, known: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
+def _without_outage(
+    snapshot: BanditSnapshot,
+    text: str,
+    outage_choices: Sequence[OutageChoice],
+    titles: Mapping[str, str],
+    now: dt.datetime,
 ) -> WhatIf:
-    outage = next((each for each in known if str(each.pk) == text), None)
+    outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
-        raise QueryRefused(f"No outage {shown(text)} is known in this time; choose one of the list.")
+        raise QueryRefused(f"No outage {quoted(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
-    changes = as_judged(entries, belief.rows)
-    # The same in the bandit whose means this one's rewards are freed of.
-    beside = {}
-    if (other := belief.bandit.baseline) is not None:
-        rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
-        beside[other.name] = as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)
-    before, after = what_if_many(belief.bandit.name, changes, now, other_changes=beside)
-    found = moves(belief.bandit.name, before, after)
+    entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
+    changes = as_judged(entries, snapshot.reading.rows)
+    # The baseline's rewards change in the same way.
+    changes_by_bandit = {snapshot.bandit.name: changes}
+    if (other := snapshot.bandit.baseline) is not None:
+        rows = rows_of(other, policy_of(other), snapshot.outlook.posterior.day)
+        changes_by_bandit[other.name] = as_judged(list(ledger.live_entries(other.name, keys).rewards()), rows)
+    before, after = what_if_changed(snapshot.bandit.name, changes_by_bandit, now)
+    arm_moves = moves(snapshot.bandit.name, before, after)
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
     ended, changed = len(keys), len(changes)
-    left = [
+    unchanged = [
         f"{judged} judged since, whose grade is used" * bool(judged),
         f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
         f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
     ]
-    rest = ", ".join(filter(None, left))
+    rest = ", ".join(filter(None, unchanged))
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",
-        moves=found,
-        words=in_words(found, titles=titles),
+        moves=arm_moves,
+        effect=in_words(arm_moves, titles=titles),
         after=after,
         note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
         "fallback grades are read as the mean of what the judge gave the same arm at other times."
@@ -186,7 +210,7 @@ def _undone(
 
 
 def judge_means(rows: RewardRows) -> dict[str, float]:
-    """The mean of what the judge gave each arm, as it gave it, for arms that it graded."""
+    """The raw mean of the judge's grades of each arm that it graded."""
     sums: dict[str, tuple[int, int]] = {}
     for kind, (own_n, own_s, *_) in rows.totals():
         if kind.source == Source.JUDGE:
@@ -196,21 +220,28 @@ def judge_means(rows: RewardRows) -> dict[str, float]:
 
 
 def as_judged(entries: Sequence[LedgerEntry], rows: RewardRows) -> list[HypotheticalReward]:
-    """The fallback grades among the entries as what the judge usually gives their arm, where it ever did."""
-    usual = judge_means(rows)
+    """For each entry with a fallback's grade, the mean of the judge's grades of its arm instead.
+
+    Entries of arms that the judge never graded are left out.
+    """
+    means = judge_means(rows)
     return [
         HypotheticalReward(
             observation=entry.observation,
             arm=entry.arm.name,
-            value=usual[entry.arm.name],
-            source=Source.JUDGE,
             day=entry.effective_day,
-            context=entry.grader.context,
-            salience=entry.grader.salience,
-            witness=entry.grader.witness,
-            agent=entry.grader.agent,
-            cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+            credit=Credit(
+                value=means[entry.arm.name],
+                grader=GraderKey(
+                    source=Source.JUDGE,
+                    context=entry.grader.context,
+                    salience=entry.grader.salience,
+                    witness=entry.grader.witness,
+                    agent=entry.grader.agent,
+                ),
+                cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+            ),
         )
         for entry in entries
-        if entry.grader.source in FALLBACK and entry.arm.name in usual
+        if entry.grader.source in FALLBACK and entry.arm.name in means
     ]

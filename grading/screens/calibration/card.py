@@ -106,7 +106,7 @@ def parts(judgements: Judgements) -> list[BanditCalibration]:
     """The calibration of every bandit that learns."""
     bandits = []
     for bandit in Bandit.objects.that_learn():
-        pairs, last = judgements.pairs(bandit), latest(CalibrationVersion, bandit)
+        pairs, last = judgements.pairs.get(bandit.name, ()), latest(bandit.calibrations.all())
         current = None if last is None else last.fallback_calibration
         is_in_force = current is not None and bool(current.kinds)
         calibration = current if current is not None and is_in_force else fit(pairs, SOURCES)

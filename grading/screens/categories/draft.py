@@ -75,7 +75,7 @@ class Draft:
 
 def categories() -> Any:
     """The categories that a session can be given."""
-    return Arm.objects.of("category").filter(merged_into=None, retired_at=None).order_by("name")
+    return Arm.objects.in_bandit("category").filter(merged_into=None, retired_at=None).order_by("name")
 
 
 def key_of(text: str) -> int | None:

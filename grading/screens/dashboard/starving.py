@@ -7,7 +7,7 @@ from django.db.models import Max
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.selection import posterior_of
+from bandit.reading import posterior_of
 from grading.models import Session
 from grading.review.trust import CHART_DAYS, Behind, Trust
 from grading.reward.explain import number
