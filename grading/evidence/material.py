@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from grading.evidence import ownership, records, store
+from grading.evidence import logs, ownership, store
 from grading.formats.events import Event
 from grading.formats.own import OwnLog, own_events
 from grading.models import Artifact, BlobProblem, Evidence, Session, SessionLog
@@ -226,8 +226,8 @@ def session_events(session: Session) -> Iterator[Event] | None:
     rows = graded_logs(session)
     if not rows:
         return None
-    logs = [
-        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.load(row).ids)  # type: ignore[misc]
+    own_logs = [
+        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: logs.load_records(row).ids)  # type: ignore[misc]
         for row in rows
     ]
-    return own_events(logs, ownership.foreign_records(session))
+    return own_events(own_logs, ownership.foreign_records(session))

@@ -16,7 +16,7 @@ from django.utils import timezone
 from bandit import selection
 from bandit.models import Arm
 from bandit.names import canonical
-from grading.evidence.reading import COST, EvidenceReading
+from grading.evidence.receiving import COST, EvidenceReading
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from bandit.models import Selection
 from grading.evidence import ownership
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.receiving import EvidenceReading
 from grading.intake import facts, fields, lessons
 from grading.intake.assessment import assess, assess_with_affected
 from grading.intake.facts import FactsFile

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.db.models import Min
 
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.receiving import EvidenceReading
 from grading.intake.first_word import Speaker
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Agent, ApiToken, Session

@@ -17,9 +17,8 @@ from pydantic import ValidationError
 
 from grading import formats, intake, monitoring
 from grading.busy import patiently
-from grading.evidence import reading, receiving, store
-from grading.evidence.reading import ParsedLog, SessionClaim
-from grading.evidence.receiving import ReceivedFile
+from grading.evidence import receiving, store
+from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
 from grading.evidence.store import Incoming
 from grading.intake.first_word import Speaker
 from grading.intake.scanning import ImportOutcome
@@ -58,7 +57,7 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
             if existing is not None:
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
-                log = reading.parse(plain, path.name)
+                log = receiving.parse(plain, path.name)
             if log.report.recognised:
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
@@ -91,7 +90,7 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
     speaker = Speaker()
     row = receiving.build_row(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
-    file = ReceivedFile(row=row, reading=reading.read_log(row, log, claim))
+    file = ReceivedFile(row=row, reading=receiving.read_log(row, log, claim))
     take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
     receipt = patiently(take_in, seconds=RETRY_SECONDS)  # the others write, too
     wrong = [problem for problem in receipt.problems if problem.is_error]

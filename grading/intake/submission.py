@@ -19,7 +19,7 @@ from pydantic import (
 
 from bandit.models import UnknownArm
 from grading import formats
-from grading.evidence.reading import plausible
+from grading.evidence.receiving import plausible
 from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE

@@ -14,8 +14,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.busy import retry_on_deadlock
 from grading.evidence import logs, material, ownership, receiving
-from grading.evidence.reading import SessionClaim
-from grading.evidence.receiving import ReceivedFile
+from grading.evidence.receiving import ReceivedFile, SessionClaim
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import facts, fields, first_word, history, lessons
 from grading.intake.assessment import assess_with_affected
