@@ -33,9 +33,9 @@ from grading.api.schemas import (
     TokenOut,
     multipart,
 )
-from grading.intake import erased, history, token_quota
+from grading.intake import erased, token_quota
 from grading.intake.categories.provenance import provenance_of
-from grading.intake.first_word import Speaker
+from grading.intake.first_word import Speaker, history_window
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
@@ -242,7 +242,7 @@ def read_judging(request: HttpRequest) -> dict[str, Any]:
     sessions can be sent with it, with their own dates, and with `"judge": "none"` to have none judged until a person
     asks for it, or `"judge": "backlog"`.
     """
-    rubrics, window = Rubric.objects.in_force(), history.history_window(_token(request))
+    rubrics, window = Rubric.objects.in_force(), history_window(_token(request))
     rubric = rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
     price = estimate(1, rubric) if rubric is not None and quota.is_configured() else None
     return {

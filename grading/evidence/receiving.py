@@ -283,12 +283,9 @@ def build_row(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -
     return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
 
 
-def add(session: Session, files: Collection[ReceivedFile], *, is_new: bool = False) -> AddedEvidence:
-    """Add the files that the session does not have yet. Runs in the caller's transaction, after `ownership.lock`.
-
-    `is_new`: the session was created in this transaction and has no evidence.
-    """
-    stored = strongest_by_hash(() if is_new else session.evidence.all())
+def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
+    """Add the files that the session does not have yet. Runs in the caller's transaction, after `ownership.lock`."""
+    stored = strongest_by_hash(session.evidence.all())
     for file in files:
         file.row.pk = None  # may have a key from an attempt of the transaction that was rolled back
     new = [file for file in files if find_stored(file.row, stored) is None]
