@@ -17,7 +17,7 @@ from grading.backups import making
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner
 from grading.health.liveness import Component
-from grading.intake import first_word, import_record, naming
+from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary
 from grading.judging.outlook import daily_costs
@@ -99,7 +99,7 @@ def at_night() -> None:
     care.expire(timezone.now())
     SessionStore.clear_expired()
     first_word.forget_addresses(timezone.now())
-    import_record.forget_files(timezone.now())
+    importing.forget_files(timezone.now())
     planner.gather_statistics()
 
 

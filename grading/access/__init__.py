@@ -1,6 +1,6 @@
-"""Who may come in, and what is kept of it.
+"""Signing in, and the audit events of it.
 
-In: log-ins, second factors, what a provider vouches for, and what Django tells of people and their roles.
-Out: whoever is let in, or how long they wait; sessions that end; events in History. Start with `delays.GrowingDelay`,
-then `recording.record`.
+In: sign-ins, second factors, an OpenID Connect provider's answers, and Django's signals about users and roles.
+Out: who is signed in, or how long they must wait; sessions that expire; rows of `AuditEvent`. Start with
+`delays.GrowingDelay`, then `recording.record`.
 """

@@ -1,4 +1,4 @@
-"""How django-allauth signs people in here: nobody signs up, a second factor is asked for, its secret is encrypted."""
+"""Adapters of django-allauth: no sign-up, an encrypted second factor, and sign-in by an OpenID Connect provider."""
 
 import base64
 import logging
@@ -34,34 +34,34 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # it ships no
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request.META)
 
-    def post_login(self, request: HttpRequest, user: User, **said: Any) -> HttpResponse:
-        response: HttpResponse = super().post_login(request, user, **said)
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **kwargs)
         delays.remember_browser(response, user)
         return response
 
     def add_message(
-        self, request: HttpRequest, level: int, message_template: Any = None, *rest: Any, **said: Any
+        self, request: HttpRequest, level: int, message_template: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Of being signed in nobody needs to be told."""
+        """Skip the message that says that the user is signed in."""
         if message_template != "account/messages/logged_in.txt":
-            super().add_message(request, level, message_template, *rest, **said)
+            super().add_message(request, level, message_template, *args, **kwargs)
 
     def reauthenticate(self, user: User, password: str) -> bool:
         is_right: bool = super().reauthenticate(user, password)
         if is_right:
-            delays.forgive(self.request, user)
+            delays.clear_failures(self.request, user)
         return is_right
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ARG002
-        return turned_away(request, "This user is switched off. Ask an operator.")
+        return redirect_to_login(request, "This user is switched off. Ask an operator.")
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # it ships no types
     """Sign-in by the organisation's OpenID Connect provider."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Who it is: the user that signed in like this before, or whose address the provider has verified, or a new
-        user where OIDC_NEW_USERS names a role. Anybody else is told whom to ask.
+        """Find the user: one who signed in like this before, or whose address the provider has verified, or a new one
+        if OIDC_NEW_USERS names a role. Anybody else is redirected to the sign-in page, which says why.
         """
         if sociallogin.is_existing:
             return
@@ -77,12 +77,12 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] #
             self.refuse(request, f"No user here has the address {verified[0]}. Ask an operator to make one.")
         sociallogin.connect(request, users[0] if users else new_user(verified[0]))
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, **said: Any) -> None:
-        log.warning("sign-in by %s failed: %s %r", provider.name, error, said.get("exception"))
+    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, **kwargs: Any) -> None:
+        log.warning("sign-in by %s failed: %s %r", provider.name, error, kwargs.get("exception"))
         self.refuse(request, f"{provider.name} did not sign you in. Try again, or use a password.")
 
     def refuse(self, request: HttpRequest, why: str) -> None:
-        raise ImmediateHttpResponse(turned_away(request, why))
+        raise ImmediateHttpResponse(redirect_to_login(request, why))
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:  # noqa: ARG002
         return False
@@ -95,7 +95,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc] # it ships n
         return sealing.seal(text, purpose=SECOND_FACTOR)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """After SECRET_KEY was changed a secret that nobody knows: no code is right until the factor is set up anew."""
+        """The secret or, if SECRET_KEY was changed, a random one: no code is right until a new factor is set up."""
         try:
             return sealing.unseal(encrypted_text, purpose=SECOND_FACTOR)
         except sealing.CannotBeRead:
@@ -104,7 +104,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc] # it ships n
 
 
 def new_user(address: str) -> User:
-    """A user with the role that new ones get, named by the address."""
+    """Create a user named by the address, with the role OIDC_NEW_USERS and no password."""
     name = address.lower()[:150]
     if User.objects.filter(username__iexact=name).exists():
         name = f"{name[:140]}-{secrets.token_hex(3)}"
@@ -115,6 +115,7 @@ def new_user(address: str) -> User:
     return user
 
 
-def turned_away(request: HttpRequest, why: str) -> HttpResponse:
+def redirect_to_login(request: HttpRequest, why: str) -> HttpResponse:
+    """Redirect to the sign-in page, which shows why nobody was signed in."""
     messages.error(request, why)
     return HttpResponseRedirect(reverse("admin:login"))

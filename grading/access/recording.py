@@ -1,4 +1,4 @@
-"""Events for History: `record` writes one."""
+"""Writing audit events."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -15,7 +15,7 @@ _request: ContextVar[HttpRequest | None] = ContextVar("request", default=None)
 
 
 def remember_request(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: lets `record` know whose request is being answered, however deep the act that it records."""
+    """Middleware that tells `record` which request is being answered, so that services need not pass it on."""
 
     def answer(request: HttpRequest) -> HttpResponse:
         token = _request.set(request)
@@ -30,10 +30,10 @@ def remember_request(get_response: Callable[[HttpRequest], HttpResponse]) -> Cal
 def record(
     kind: AuditKind, what: str, *, detail: str = "", who: str | None = None, request: HttpRequest | None = None
 ) -> AuditEvent:
-    """Write down that somebody did something: `what` is a clause, as in "made a token for bob".
+    """Store an event. `what` is a clause, such as "made a token for bob".
 
-    `who` is the person or token behind `request`, the request that is being answered, unless it is said. Text may come
-    from anybody: it is shortened, and what would not be seen in it is made visible.
+    `request` is the request that is being answered, by default the current one; `who` is by default its `actor`. Texts
+    may come from anybody: they are truncated, and invisible characters in them are made visible.
     """
     request = request or _request.get()
     return AuditEvent.objects.create(
@@ -46,7 +46,9 @@ def record(
 
 
 def actor(request: HttpRequest | None = None) -> str:
-    """A username, or a token by its agent and last characters; empty for nobody. Of the request being answered."""
+    """Who sent the request (by default the current one): a username, a token's name, or empty if nobody is signed in.
+    CONSOLE without a request.
+    """
     request = request or _request.get()
     if request is None:
         return CONSOLE

@@ -1,4 +1,4 @@
-"""What Django tells of sign-ins, people and roles, as events for History. Connected when the app is ready."""
+"""Signal receivers that write audit events of sign-ins, users and roles. Connected when the app is ready."""
 
 import datetime as dt
 from collections.abc import Collection, Mapping
@@ -14,15 +14,15 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from grading.access.recording import CONSOLE, actor, record
-from grading.access.sessions import SEEN
+from grading.access.sessions import LAST_USED
 from grading.models.audit import AuditEvent, AuditKind
 from gradingsite.clients import client_address
 
-# The most failed sign-ins of an hour that are listed, of one address and in all: nobody fills the table by guessing.
-FAILED_OF_ONE, FAILED_OF_ALL = 20, 200
+# Failed sign-ins that are listed in an hour, of one address and in all, so that guessing doesn't fill the table.
+MAX_FAILED_OF_ADDRESS, MAX_FAILED = 20, 200
 FAILED = "failed to sign in"
 UNLISTED = "failed to sign in too often to list each: no more are listed for a while"
-WATCHED = {
+AUDITED_COLUMNS = {
     "username": "name",
     "email": "address",
     "is_active": "active",
@@ -32,64 +32,60 @@ WATCHED = {
 
 
 @receiver(user_logged_in)
-def signed_in(request: HttpRequest, user: User, **_said: Any) -> None:
-    request.session[SEEN] = int(timezone.now().timestamp())
+def signed_in(request: HttpRequest, user: User, **_kwargs: Any) -> None:
+    request.session[LAST_USED] = int(timezone.now().timestamp())
     record(AuditKind.SIGN_IN, "signed in", who=user.get_username(), request=request)
 
 
 @receiver(user_logged_out)
-def signed_out(request: HttpRequest, user: User | None, **_said: Any) -> None:
+def signed_out(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
     if user:
         record(AuditKind.SIGN_IN, "signed out", who=user.get_username(), request=request)
 
 
 @receiver(user_login_failed)
-def failed(credentials: Mapping[str, Any], request: HttpRequest | None = None, **_said: Any) -> None:
-    """What was tried as a name stands in the event. It may be a password, so operators alone see it.
-
-    An attempt that had to wait was none.
-    """
-    if getattr(request, "seconds_to_wait", 0):
+def failed(credentials: Mapping[str, Any], request: HttpRequest | None = None, **_kwargs: Any) -> None:
+    """The event has the name that was typed. As that may be a password, only operators see it."""
+    if getattr(request, "seconds_to_wait", 0):  # refused by `delays` without checking the password
         return
     recent = AuditEvent.objects.filter(
         at__gte=timezone.now() - dt.timedelta(hours=1), kind=AuditKind.SIGN_IN, what__startswith=FAILED
     )
     address = client_address(request.META) if request else ""
-    count_of_one, count = recent.filter(address=address).count(), recent.count()
-    if count_of_one < FAILED_OF_ONE and count < FAILED_OF_ALL:
-        tried = str(credentials.get("username", ""))[:80]
-        record(AuditKind.SIGN_IN, f"{FAILED} as “{tried}”", who="", request=request)
-    elif count_of_one == FAILED_OF_ONE or count == FAILED_OF_ALL:
+    count_of_address, count = recent.filter(address=address).count(), recent.count()
+    if count_of_address < MAX_FAILED_OF_ADDRESS and count < MAX_FAILED:
+        name = str(credentials.get("username", ""))[:80]
+        record(AuditKind.SIGN_IN, f"{FAILED} as “{name}”", who="", request=request)
+    elif count_of_address == MAX_FAILED_OF_ADDRESS or count == MAX_FAILED:
         record(AuditKind.SIGN_IN, UNLISTED, who="", request=request)
 
 
 @receiver(authenticator_added)
-def second_factor_added(user: User, authenticator: Authenticator, **_said: Any) -> None:
+def second_factor_added(user: User, authenticator: Authenticator, **_kwargs: Any) -> None:
     record(AuditKind.SIGN_IN, f"set up a second factor: {authenticator}", who=user.get_username())
 
 
 @receiver(authenticator_removed)
-def second_factor_removed(user: User, authenticator: Authenticator, **_said: Any) -> None:
+def second_factor_removed(user: User, authenticator: Authenticator, **_kwargs: Any) -> None:
     record(AuditKind.SIGN_IN, f"removed a second factor: {authenticator}", who=user.get_username())
 
 
 @receiver(authentication_failed)
-def second_factor_failed(user: User, **_said: Any) -> None:
-    """Whoever comes so far knew the password."""
+def second_factor_failed(user: User, **_kwargs: Any) -> None:
     record(AuditKind.SIGN_IN, f"gave the right password of {user.get_username()} and a wrong code", who="")
 
 
 @receiver(pre_save, sender=User)
-def before_change(instance: User, update_fields: Collection[str] | None = None, **_said: Any) -> None:
-    instance._before = (  # type: ignore[attr-defined] # noqa: SLF001 - a note to `changed`
-        User.objects.filter(pk=instance.pk).values(*WATCHED).first()
-        if instance.pk and (update_fields is None or set(update_fields) & set(WATCHED))
+def before_change(instance: User, update_fields: Collection[str] | None = None, **_kwargs: Any) -> None:
+    instance._before = (  # type: ignore[attr-defined] # noqa: SLF001 - for `changed`
+        User.objects.filter(pk=instance.pk).values(*AUDITED_COLUMNS).first()
+        if instance.pk and (update_fields is None or set(update_fields) & set(AUDITED_COLUMNS))
         else None
     )
 
 
 @receiver(post_save, sender=User)
-def changed(instance: User, created: bool, raw: bool, **_said: Any) -> None:  # noqa: FBT001 - Django's
+def changed(instance: User, created: bool, raw: bool, **_kwargs: Any) -> None:  # noqa: FBT001 - Django's
     if raw:
         return
     name = instance.get_username()
@@ -100,18 +96,19 @@ def changed(instance: User, created: bool, raw: bool, **_said: Any) -> None:  # 
         return
     if instance._password is not None:  # type: ignore[attr-defined] # noqa: SLF001 - set by set_password, not by a rehash
         record(AuditKind.PERSON, f"set the password of {name}")
-    differs = {words: (before[field], getattr(instance, field)) for field, words in WATCHED.items() if field in before}
-    said = {True: "yes", False: "no", "": "none"}
-    told = [
-        f"{words}: {said.get(old, old)} → {said.get(new, new)}" for words, (old, new) in differs.items() if old != new
-    ]
-    if told:
-        record(AuditKind.PERSON, f"changed the user {before['username']}", detail="; ".join(told))
+    texts = {True: "yes", False: "no", "": "none"}
+    changes = []
+    for column, label in AUDITED_COLUMNS.items():
+        value = getattr(instance, column)
+        if column in before and before[column] != value:
+            changes.append(f"{label}: {texts.get(before[column], before[column])} → {texts.get(value, value)}")
+    if changes:
+        record(AuditKind.PERSON, f"changed the user {before['username']}", detail="; ".join(changes))
 
 
 @receiver(pre_delete, sender=User)
 @receiver(pre_delete, sender=Group)
-def deleted(instance: User | Group, **_said: Any) -> None:
+def deleted(instance: User | Group, **_kwargs: Any) -> None:
     what = "user" if isinstance(instance, User) else "role"
     record(AuditKind.PERSON, f"deleted the {what} {instance}")
 
@@ -119,20 +116,20 @@ def deleted(instance: User | Group, **_said: Any) -> None:
 @receiver(m2m_changed, sender=User.groups.through)
 @receiver(m2m_changed, sender=User.user_permissions.through)
 @receiver(m2m_changed, sender=Group.permissions.through)
-def given(
+def roles_changed(
     instance: User | Group,
     action: str,
     reverse: bool,  # noqa: FBT001 - Django's
     model: type[Group | Permission | User],
     pk_set: set[int] | None,
-    **said: Any,
+    **kwargs: Any,
 ) -> None:
-    """A role or permission was given or taken. What the roles hold by themselves after a migration is no news."""
+    """A role or permission was given or taken. The roles' own permissions, which migrations set, are not recorded."""
     verb = {"post_add": "gave", "post_remove": "took", "pre_clear": "took"}.get(action)
-    is_of_role = said["sender"] is Group.permissions.through
+    is_of_role = kwargs["sender"] is Group.permissions.through
     if verb is None or pk_set == set() or (is_of_role and actor() == CONSOLE):
         return
     others = "all" if pk_set is None else ", ".join(map(str, model.objects.filter(pk__in=pk_set)))
     thing, holder = (str(instance), others) if reverse else (others, str(instance))
-    what = "the role" if said["sender"] is User.groups.through else "the permission"
+    what = "the role" if kwargs["sender"] is User.groups.through else "the permission"
     record(AuditKind.PERSON, f"{verb} {what} {thing} {'to' if verb == 'gave' else 'from'} {holder}")

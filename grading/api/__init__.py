@@ -1,7 +1,8 @@
-"""The HTTP API: sessions in, their chain out, selections, posteriors. Bearer tokens, no cookies.
+"""The HTTP API for agents: submit sessions, read grades and posteriors, make selections. Bearer tokens, no cookies.
 
 In: requests of agents. Out: JSON, and errors that say what was expected, what came and what to do.
-Start with `views`: one function an operation; `uploads` reads a submission, `schemas` is what the page shows.
+Start with `views`, which has one function for each operation; `uploads` reads a submission, and `schemas` has the
+bodies of requests and replies, which the API's page shows.
 """
 
 from grading.api.views import api

@@ -1,4 +1,4 @@
-"""The API's page: drawn on the server from its OpenAPI schema, without a script and without anybody's CDN."""
+"""The API's page, rendered from its OpenAPI schema without scripts and without a CDN."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,19 +16,19 @@ LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 
 
 class Pages(DocsBase):
-    """One page with every operation: its fields, its replies."""
+    """One page with every operation, its fields and its replies."""
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         schema = api.get_openapi_schema(path_params=kwargs)
-        # Each with what it takes, what it replies, and the statuses of its errors, which look all the same.
+        # The body of an error is the same for all operations: of errors, each lists only the statuses.
         operations = []
         for path, methods in schema["paths"].items():
             for method, operation in methods.items():
                 content = operation.get("requestBody", {}).get("content", {})
                 media = next(iter(content), "")
                 statuses = {str(status): reply for status, reply in operation["responses"].items()}
-                good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
-                reply = statuses[good[0]].get("content", {}).get("application/json", {}).get("schema", {})
+                success = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
+                reply = statuses[success[0]].get("content", {}).get("application/json", {}).get("schema", {})
                 described = {
                     "method": method.upper(),
                     "path": path,
@@ -36,9 +36,9 @@ class Pages(DocsBase):
                     "description": LINE_END.sub(" ", operation.get("description", "")),
                     "media": media,
                     "fields": list(_fields(schema, content[media]["schema"])) if media else [],
-                    "statuses": " or ".join(sorted(good)),
+                    "statuses": " or ".join(sorted(success)),
                     "reply": list(_fields(schema, reply)),
-                    "errors": ", ".join(sorted(set(statuses) - set(good))),
+                    "errors": ", ".join(sorted(set(statuses) - set(success))),
                 }
                 operations.append(described)
         context = {
@@ -53,7 +53,7 @@ class Pages(DocsBase):
 
 
 def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, Any]]:
-    """The fields of an object, those of objects in it after them, named by path."""
+    """The fields of an object, each followed by the fields of objects in it, which are named by their path."""
     node = _resolved(schema, node)
     required = node.get("required", [])
     for name, child in node.get("properties", {}).items():

@@ -1,4 +1,4 @@
-"""Every error of the API says what was expected, what came and what to do; none is a page or a traceback."""
+"""The API's replies to errors: JSON that says what was expected, what came and what to do."""
 
 import logging
 import uuid
@@ -22,10 +22,10 @@ AGAIN = "correct it and send it again"
 
 
 class ReadOnly(Exception):
-    """A token for reading only was used for more."""
+    """A token for reading only was used to write."""
 
 
-REPLIED = (
+HANDLED = (
     AuthenticationError,
     ReadOnly,
     UploadRefused,
@@ -40,16 +40,14 @@ REPLIED = (
 )
 
 
-def answer_errors(api: NinjaAPI) -> None:
-    """Let `api` reply to everything that its operations raise."""
-    for exception in REPLIED:
+def add_handlers(api: NinjaAPI) -> None:
+    """Let `api` answer every exception of its operations by `reply`."""
+    for exception in HANDLED:
         api.add_exception_handler(exception, reply)
 
 
 def reply(request: HttpRequest, error: Any) -> HttpResponse:
-    """What the API says of an error: error, expected, got and todo. A bug is a number to the caller, under which the
-    log has the traceback.
-    """
+    """The reply to an error (`ErrorOut`). Of a bug, the caller gets a number, under which the log has the traceback."""
     headers: dict[str, str] = {}
     status, todo = 422, AGAIN
     match error:

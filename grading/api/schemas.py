@@ -1,4 +1,4 @@
-"""What the API takes and gives, as its page shows it."""
+"""The bodies of the API's requests and replies. The API's page shows these docstrings."""
 
 import datetime as dt
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from grading.models.sessions import CategoryOrigin
 
 
 class ProblemOut(Schema):
-    """One thing that was wrong: `is_error` makes the reply a 4xx; another is a remark."""
+    """A problem with one part of a submission. If `is_error`, the reply is a 4xx; otherwise it is a remark."""
 
     part: str
     code: str
@@ -23,7 +23,7 @@ class ProblemOut(Schema):
 
 
 class Reward(Schema):
-    """The reward that holds. `value` in [0, 1], or null for no reward; `weight` is how much a bandit learns from it."""
+    """The current reward. `value` in [0, 1], or null for no reward; `weight` is how much a bandit learns from it."""
 
     value: float | None
     source: str
@@ -35,12 +35,12 @@ class Reward(Schema):
 
 
 class ReadReward(Reward):
-    """The reward that holds, and how the bandits read it.
+    """The current reward, and what the bandits read it as.
 
-    `value` is what was settled. Where a trajectory or a journal decides, `calibrated` is what that is worth on the
-    judge's scale, in [0, 1], by version `calibration_version` of the calibration of the session's category. Both are
-    null if another source decides, no session like it was judged yet, or no calibration is in force. `weight` is the
-    chain's own; an arm with verdicts counts a fallback less.
+    `value` is the settled one. If a trajectory or a journal decided it, `calibrated` is its value on the judge's scale,
+    in [0, 1], by version `calibration_version` of the calibration of the session's category. Both are null if another
+    source decided, if no similar session was judged yet, or if no calibration is in force. `weight` is the chain's: for
+    an arm with verdicts, a fallback counts less than that.
     """
 
     calibrated: float | None = None
@@ -48,7 +48,7 @@ class ReadReward(Reward):
 
 
 class ReceiptOut(Schema):
-    """What became of a submission. `added` names the parts that were new; sending the same again adds none."""
+    """The result of a submission. `added` names the parts that were new: sending the same again adds none."""
 
     id: int
     session_id: str
@@ -59,7 +59,7 @@ class ReceiptOut(Schema):
 
 
 class TokenOut(Schema):
-    """A token: whose it is, who holds it in words, and whether sessions may be submitted with it."""
+    """A token: its agent, its scope, a description of who has it, and whether it may submit sessions."""
 
     agent: str
     scope: str
@@ -72,10 +72,10 @@ class TokenOut(Schema):
 class JudgingOut(Schema):
     """What judging costs, and what counts as history.
 
-    `verdict_usd` is what one verdict of the backlog should cost by the last `measured` ones, with none of them at the
-    most that it may read; null while no judge is set up. `budget_usd` is what the site spends in a day at most, null
-    for no limit. Sessions that ended before `history_before` may be handed in as history until `history_until`; both
-    are null for a token with which that cannot be done.
+    `verdict_usd` is the expected cost of one verdict of the backlog, by the last `measured` verdicts or, if there are
+    none, for the longest possible prompt; null if no judge is configured. `budget_usd` is the site's daily budget, null
+    for no limit. Sessions that ended before `history_before` may be submitted as history until `history_until`; both
+    are null for a token that may submit no history.
     """
 
     verdict_usd: float | None
@@ -86,7 +86,7 @@ class JudgingOut(Schema):
 
 
 class ErrorOut(Schema):
-    """What was wrong, in words. `stored` names the parts that were stored all the same, under session `id`."""
+    """What was wrong. `stored` names the parts that were stored nevertheless, for session `id`."""
 
     error: str
     expected: str
@@ -98,11 +98,11 @@ class ErrorOut(Schema):
 
 
 class GradeOut(Schema):
-    """What one source said, once. `value` is null unless `status` is scored.
+    """One grade by one source. `value` is null unless `status` is scored.
 
-    `parallel` opinions (the judge asked a second time, another family's judge) are never part of the reward.
-    `calibrated` is what a trajectory's or a journal's `value` is worth on the judge's scale, in [0, 1], by version
-    `calibration_version` of the calibration in force; both are null where nothing maps it.
+    `parallel` grades (a repeated verdict, or one by a judge of another model family) never enter the reward.
+    `calibrated` is a trajectory's or a journal's `value` on the judge's scale, in [0, 1], by version
+    `calibration_version` of the calibration in force; both are null if there is no calibration for it.
     """
 
     id: int
@@ -134,7 +134,7 @@ class EvidenceOut(Schema):
 
 
 class CategoryGivenOut(Schema):
-    """Whose word a session's category is, and why. `inferred`: nobody said it of this very session."""
+    """Where a session's category came from, and why. `inferred`: nobody submitted it for this session."""
 
     by: CategoryOrigin
     why: str
@@ -142,7 +142,7 @@ class CategoryGivenOut(Schema):
 
 
 class SessionOut(Schema):
-    """A session with its whole chain: `chain` explains the reward source by source."""
+    """A session with its grades. `chain` explains the reward source by source."""
 
     id: int
     session_id: str
@@ -163,9 +163,10 @@ class SessionOut(Schema):
 
 
 class SelectionIn(Schema):
-    """`decision_id` is the caller's own, so that a retry gets the same answer. `supply` says how many pieces of work
-    each arm has (null: all have some); `override` is an arm that the caller insists on. `context`: what the arm is to
-    work on, such as the category for the bandit `harness`; arms on probation are tried in low-stakes ones only.
+    """`decision_id` is chosen by the caller: a retry with the same id gets the same answer. `supply` is the number of
+    pieces of work that each arm has (null: all have some); `override` is an arm that the caller insists on. `context`
+    is what the arm is to work on, such as the category for the bandit `harness`: arms on probation are tried only in
+    contexts with low stakes.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -191,9 +192,10 @@ class SelectionOut(Schema):
 
 
 class AssignmentIn(Schema):
-    """`decision_id` is the caller's own, one for a session, and goes into its metadata as `lessons_decision_id`.
+    """`decision_id` is chosen by the caller, a new one for each session, whose metadata have it as
+    `lessons_decision_id`.
 
-    `lessons` are those that match the work; `context` is its category, where that is known.
+    `lessons` are those that match the work; `context` is its category, if it is known.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -204,9 +206,9 @@ class AssignmentIn(Schema):
 
 
 class LessonOut(Schema):
-    """`taken`: give it to the session, else leave it out. `asked` is how the request spelt it.
+    """If `taken`, give the lesson to the session, otherwise don't. `asked` is the name in the request.
 
-    `chance` is that of being taken, or null where nothing was drawn.
+    `chance` is the probability of being taken, null if nothing was drawn.
     """
 
     lesson: str
@@ -217,19 +219,19 @@ class LessonOut(Schema):
 
 
 class AssignmentOut(Schema):
-    """Every lesson of the decision, those of earlier requests included."""
+    """All lessons of the decision, including those of earlier requests."""
 
     decision_id: str
     lessons: list[LessonOut]
 
 
 class SourceOut(Schema):
-    """What one source adds to an arm: `n` rewards of mean `mean` as the bandit reads them, worth `pseudo` observations,
-    decayed.
+    """An arm's evidence from one source: `n` rewards with the mean `mean`, as the bandit reads them, which are worth
+    `pseudo` observations after decay.
 
-    `counts` is what one of them counts beside a verdict's 1. `is_estimated`: the sessions' own grades are not read;
-    they are estimated from judged sessions like them, and are no evidence of their own. The source `unscored` is
-    sessions that nobody could grade.
+    `counts` is the weight of one of them relative to a verdict. If `is_estimated`, the rewards are not the sessions'
+    own grades: they are estimated from similar judged sessions, and add no evidence. The source `unscored` stands for
+    sessions that no source could grade.
     """
 
     source: str
@@ -241,9 +243,10 @@ class SourceOut(Schema):
 
 
 class ArmOut(Schema):
-    """One arm's Beta(alpha, beta): its mean, its central 90 %, and its share of the next hundred selections.
+    """One arm's posterior Beta(alpha, beta): its mean, the central 90 % interval, and the arm's share of the next
+    hundred selections.
 
-    `since`: the day on which it broke, before which what it earned counts no more; null where it did not.
+    `since` is the day of a break in its level, before which no reward counts; null if there was none.
     """
 
     arm: str
@@ -267,10 +270,10 @@ PARTS = {
     "transcript": "The harness's own log file, unchanged.",
     "journal": "What the agent wrote about the session.",
     "patch": "The session's changes, as git diff or git format-patch write them.",
-    "facts": 'What you saw yourself: {"commits": [{"sha": "…"}], "pull_requests": ["https://…"], "exit_code": 0, '
+    "facts": 'What you observed yourself: {"commits": [{"sha": "…"}], "pull_requests": ["https://…"], "exit_code": 0, '
     '"checks": [{"name": "ci", "passed": false, "detail": "…", "mandatory": true}]}. A mandatory check that failed '
     "caps the grade until later facts say that it passed, or a person grades the session. A check is mandatory by "
-    "default. The same bytes again are no news.",
+    "default. Sending the same bytes again changes nothing.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Reading a submission from a request: parts of bounded size, streamed to disk, every fault said in words."""
+"""Reading the parts of a submission from a request. They are streamed to disk, up to a size limit."""
 
 import io
 from dataclasses import dataclass, field, replace
@@ -17,12 +17,12 @@ from grading.intake.submission import Problem, SubmittedSession, read_metadata, 
 
 EVIDENCE_PARTS = ("transcript", "journal", "patch", "facts")
 PARTS = ("metadata", *EVIDENCE_PARTS)
-# What the parts' headers and the metadata may add to the evidence.
-SLACK = 1 << 20
+# Bytes that the parts' headers and the metadata may add to the evidence.
+OVERHEAD = 1 << 20
 
 
 class UploadRefused(Exception):
-    """The request cannot be read at all; nothing of it was stored. Carries the status and the problem to reply with."""
+    """The request cannot be read at all, and nothing of it was stored. The reply has this status and problem."""
 
     def __init__(self, status: int, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -32,15 +32,15 @@ class UploadRefused(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class UploadedParts:
-    """The parts of one request: validated metadata (None: refused), evidence by part, and what was wrong."""
+    """The parts of one request: valid metadata or None, the evidence by name of its part, and the problems."""
 
     metadata: SubmittedSession | None = None
     files: dict[str, IO[bytes]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
-class Bounded(FileUploadHandler):
-    """Gives up a file as soon as it passes the site's limit, and goes on with the other parts."""
+class SizeLimitHandler(FileUploadHandler):
+    """Skips a file as soon as it exceeds the site's limit, and goes on with the other parts."""
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request)
@@ -53,12 +53,12 @@ class Bounded(FileUploadHandler):
         return raw_data
 
     def file_complete(self, file_size: int) -> None:
-        """Leaves the file to the next handler."""
+        """Return None: the next handler returns the file."""
         del file_size
 
 
 class UnnamedFileUploadHandler(TemporaryFileUploadHandler):
-    """Streams a part to a file that has no name, so that nothing is left of it however the process ends."""
+    """Streams a part to a file without a name, which disappears however the process ends."""
 
     file: "UploadedFile[bytes]"  # type: ignore[assignment]  # Django's own has a name
 
@@ -68,21 +68,21 @@ class UnnamedFileUploadHandler(TemporaryFileUploadHandler):
         self.file = UploadedFile(file, self.file_name, self.content_type, 0, self.charset, self.content_type_extra)
 
     def upload_interrupted(self) -> None:
-        """Closes the file, which removes it."""
+        """Close the file, which deletes it."""
         if hasattr(self, "file"):
             self.file.close()
 
 
 def size(request: HttpRequest) -> int:
-    """How many bytes the parts have. Raises UploadRefused where the headers say already that they cannot be read."""
+    """The number of bytes of a submission's body. Raises UploadRefused if the headers show that it can't be read."""
     if request.content_type != "multipart/form-data":
         problem = _problem("body", "not_multipart", "multipart/form-data", request.content_type or "no content type")
         raise UploadRefused(415, problem)
-    return length(request, len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK)
+    return length(request, len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + OVERHEAD)
 
 
 def length(request: HttpRequest, limit: int | None) -> int:
-    """How many bytes the body has. Raises UploadRefused where that is unknown, or more than `limit`."""
+    """The number of bytes of the body. Raises UploadRefused if that is unknown or more than `limit`."""
     if "CONTENT_LENGTH" not in request.META or request.headers.get("Transfer-Encoding"):
         problem = _problem("body", "length_required", "a Content-Length", "a body of unknown length")
         raise UploadRefused(411, replace(problem, todo="send files, not pipes: curl -F transcript=@session.jsonl"))
@@ -93,9 +93,9 @@ def length(request: HttpRequest, limit: int | None) -> int:
 
 
 def read(request: HttpRequest) -> UploadedParts:
-    """The parts of a multipart request of known `size`. Raises UploadRefused where it cannot be read at all."""
-    bounded = Bounded(request)
-    request.upload_handlers.insert(0, bounded)
+    """The parts of a multipart request whose `size` was checked. Raises UploadRefused if it can't be read at all."""
+    size_limit = SizeLimitHandler(request)
+    request.upload_handlers.insert(0, size_limit)
     try:
         # Parts may be sent as text instead of as files.
         parts: dict[str, IO[bytes]] = {
@@ -107,8 +107,8 @@ def read(request: HttpRequest) -> UploadedParts:
         raise UploadRefused(413, too_large("fields that are not files", limit)) from error
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
         raise UploadRefused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
-    submission = UploadedParts(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
-    # Parts that nobody would look at: misspelt, or sent twice.
+    submission = UploadedParts(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in size_limit.oversized])
+    # Parts that would be ignored: misspelt, or sent twice.
     for name in sorted({str(name) for name in (*request.POST, *request.FILES)}):
         if name not in PARTS:
             expected = f"parts named {', '.join(PARTS)}"
@@ -117,8 +117,8 @@ def read(request: HttpRequest) -> UploadedParts:
             repeated = "several; the last one was taken"
             submission.problems.append(_problem(name, "repeated_part", f"one part named {name}", repeated))
     submission.files = {name: parts[name] for name in EVIDENCE_PARTS if name in parts}
-    submission.metadata, refused = read_metadata(parts.get("metadata"))
-    submission.problems += refused
+    submission.metadata, metadata_problems = read_metadata(parts.get("metadata"))
+    submission.problems += metadata_problems
     return submission
 
 

@@ -1,10 +1,12 @@
-"""The operations of the HTTP API, and the tokens that open it."""
+"""The operations of the HTTP API, and its authentication by tokens."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 from ninja import NinjaAPI, Path, Status
 from ninja.security import HttpBearer
@@ -12,12 +14,11 @@ from ninja.security import HttpBearer
 from bandit import holdout, selection
 from bandit.models import Bandit
 from bandit.reading import posterior_of
-from grading import intake
+from grading import disk, intake
 from grading.agent.views import hook_checksum
-from grading.api import entry, uploads
+from grading.api import uploads
 from grading.api.docs import Pages
-from grading.api.errors import AGAIN, ReadOnly, answer_errors
-from grading.api.lessons import lessons_of
+from grading.api.errors import AGAIN, ReadOnly, add_handlers
 from grading.api.schemas import (
     AssignmentIn,
     AssignmentOut,
@@ -33,9 +34,9 @@ from grading.api.schemas import (
     TokenOut,
     multipart,
 )
-from grading.intake import erased, history
+from grading.intake import erased, token_quota
 from grading.intake.categories.provenance import provenance_of
-from grading.intake.first_word import Speaker
+from grading.intake.first_word import Speaker, history_window
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
@@ -48,14 +49,15 @@ from gradingsite import telemetry
 from gradingsite.clients import client_address
 from gradingsite.server import ADMITTED
 
-SCALED = {"calibrated", "calibration_version"}
-TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)
+CALIBRATION_FIELDS = {"calibrated", "calibration_version"}
+# How often `last_used_at` of a token is updated.
+TOKEN_USE_INTERVAL = dt.timedelta(minutes=1)
 
 
 class Bearer(HttpBearer):
-    """An agent's token, as `request.auth`. One for reading only opens what only reads.
+    """Authenticates an agent's token, which is then `request.auth`, and counts the request against its quota.
 
-    The web server has asked before it read a body (`grading.api.gate`): such a request was counted then.
+    The web server does so before it reads a body (`grading.api.gate`): the request isn't counted again after that.
     """
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
@@ -66,10 +68,21 @@ class Bearer(HttpBearer):
         if not row.may_write and request.method not in {"GET", "HEAD"}:
             raise ReadOnly
         if not request.META.get(ADMITTED):
-            entry.require(request, row, now)
-        if row.last_used_at is None or now - row.last_used_at > TOKEN_SEEN_EVERY:
+            count_request(request, row, now)
+        if row.last_used_at is None or now - row.last_used_at > TOKEN_USE_INTERVAL:
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
         return row
+
+
+def count_request(request: HttpRequest, token: ApiToken, now: dt.datetime) -> None:
+    """Count a request against its token's quota. Raises UploadRefused, NoRoom or OverQuota, and then counts nothing."""
+    size = 0
+    if request.method not in {"GET", "HEAD"}:
+        is_upload = request.path == reverse("api:submit_session")
+        size = uploads.size(request) if is_upload else uploads.length(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        if is_upload and disk.is_short(size):
+            raise disk.NoRoom
+    token_quota.spend(token, size, now)
 
 
 api = NinjaAPI(
@@ -80,11 +93,11 @@ api = NinjaAPI(
     docs=Pages(),
     auth=Bearer(),
 )
-answer_errors(api)
+add_handlers(api)
 
-# The hook's --resend says so: somebody sends much again, and may not remember what was erased.
+# A header of the hook's --resend: the sender may not know which of its sessions were erased here.
 RESENT = "X-Gradingsite-Resent"
-REWARD, GRADE = (tuple(schema.model_fields.keys() - SCALED) for schema in (ReadReward, GradeOut))
+REWARD, GRADE = (tuple(schema.model_fields.keys() - CALIBRATION_FIELDS) for schema in (ReadReward, GradeOut))
 REFUSALS = frozenset({400, 401, 403, 410, 411, 413, 415, 422, 429, 507})
 
 
@@ -97,9 +110,9 @@ REFUSALS = frozenset({400, 401, 403, 410, 411, 413, 415, 422, 429, 507})
 def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
     """Send the metadata and whatever the session left behind, in one multipart request.
 
-    Sending the same again changes nothing; more evidence for a known session is added, and it is graded and settled
-    again. Where something is wrong, the rest is stored, and the reply says what was expected, what came, what to do.
-    A log in an unknown format is no error: it is stored, and a problem in the receipt says so.
+    Sending the same again changes nothing. New evidence for a session that exists is added, and the session is graded
+    and settled again. If something is wrong, the rest is stored, and the reply says what was expected, what came and
+    what to do. A log in an unknown format is no error: it is stored, and a problem in the receipt says so.
     """
     submission = uploads.read(request)
     if submission.metadata is None:
@@ -136,14 +149,14 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
     "/sessions/{session}", response={200: SessionOut, frozenset({401, 404, 429}): ErrorOut}, summary="Read a session"
 )
 def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
-    """One of the token's own sessions by the id from its receipt, with its reward and how it came about."""
+    """One session of the token's agent, by the id from its receipt, with its reward and how that was computed."""
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
     if row is None:
         raise Http404
     reward, grades, provenance = live(row), list(row.grades.all()), provenance_of(row)
     reader = calibrating.CalibrationReader()
-    decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
-    read = None if decides is None or reward is None else reader.calibrate(row, decides, reward.value)
+    deciding = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
+    calibrated = None if deciding is None or reward is None else reader.calibrate(row, deciding, reward.value)
     return {
         **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason", "history")},
         "session_id": row.external_id,
@@ -153,9 +166,9 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         "harness": row.harness and row.harness.name,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
-        "reward": reward and _with(reward, REWARD, read),
+        "reward": reward and _with_calibration(reward, REWARD, calibrated),
         "chain": reward.steps if reward else [],
-        "grades": [_with(grade, GRADE, reader.calibrate(row, grade)) for grade in grades],
+        "grades": [_with_calibration(grade, GRADE, reader.calibrate(row, grade)) for grade in grades],
         "evidence": list(row.evidence.all()),
     }
 
@@ -166,7 +179,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     summary="Ask what to work on next",
 )
 def select(request: HttpRequest, payload: SelectionIn) -> Status[dict[str, Any]]:
-    """Draws an arm by its chance of being the best and logs the decision. Only a finished session earns a reward."""
+    """Draw an arm by its chance of being the best, and record the decision. Only a finished session earns a reward."""
     samples = Agent.objects.filter(is_sample=True).values_list("name", flat=True)
     try:
         made = selection.select(
@@ -189,10 +202,10 @@ def select(request: HttpRequest, payload: SelectionIn) -> Status[dict[str, Any]]
     summary="Ask which lessons to give",
 )
 def assign(request: HttpRequest, payload: AssignmentIn) -> Status[dict[str, Any]]:
-    """Draws which of the lessons that match are given and which are held out, and logs each with its chance.
+    """Draw which of the matching lessons are given and which are held out, and record each with its chance.
 
-    What is held out by chance shows what a lesson causes; once that is known, few are. Ask before the session begins;
-    asked again, the same decision_id gets the same answer, and lessons that are new to it are drawn and added.
+    Sessions from which a lesson was held out show what it causes. Once that is known, it is rarely held out. Ask before
+    the session begins. A repeated decision_id gets the same answer, and lessons that are new to it are drawn and added.
     """
     now, lesson = timezone.now(), Bandit.objects.named("lesson")
     who = {"agent": _agent(request).name, "context": payload.context}
@@ -205,13 +218,13 @@ def assign(request: HttpRequest, payload: AssignmentIn) -> Status[dict[str, Any]
         return _error(409, "decision_id over", "an id of its own for each session, and then that", str(error), AGAIN)
     except ValueError as error:
         return _error(422, "invalid assignment", "a valid assignment", str(error), AGAIN)
-    return Status(200, {"decision_id": drawn.decision_id, "lessons": list(lessons_of(drawn))})
+    return Status(200, {"decision_id": drawn.decision_id, "lessons": list(_drawn_lessons(drawn))})
 
 
 @api.get("/token", response={200: TokenOut, frozenset({401, 429}): ErrorOut}, summary="Check a token")
 def read_token(request: HttpRequest) -> dict[str, Any]:
-    """Whose token this is and what may be done with it; and the checksum of the hook file that this site serves now."""
-    row: ApiToken = request.auth  # type: ignore[attr-defined]
+    """The token's agent and scope, and the checksum of the hook file that this site serves now."""
+    row = _token(request)
     return {
         "agent": row.agent.name,
         "scope": row.scope,
@@ -224,12 +237,13 @@ def read_token(request: HttpRequest) -> dict[str, Any]:
 
 @api.get("/judging", response={200: JudgingOut, frozenset({401, 429}): ErrorOut}, summary="Ask what a verdict costs")
 def read_judging(request: HttpRequest) -> dict[str, Any]:
-    """For whoever is about to hand in many old sessions: what judging them would cost, and which count as history.
+    """Before submitting many old sessions: what judging them would cost, and which of them count as history.
 
-    History is what ended before the agent's first token was made. For a week after a token was made it can be sent with
-    `"judge": "none"`, so that nobody asks the judge until a person does, or `"judge": "backlog"`; it keeps its dates.
+    History is every session that ended before the agent's first token was made. For a week after a token was made, such
+    sessions can be sent with it, with their own dates, and with `"judge": "none"` to have none judged until a person
+    asks for it, or `"judge": "backlog"`.
     """
-    rubrics, window = Rubric.objects.in_force(), history.history_window(_token(request))
+    rubrics, window = Rubric.objects.in_force(), history_window(_token(request))
     rubric = rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
     price = estimate(1, rubric) if rubric is not None and quota.is_configured() else None
     return {
@@ -243,30 +257,51 @@ def read_judging(request: HttpRequest) -> dict[str, Any]:
 
 @api.get("/bandits/{name}", response={200: BanditOut, frozenset({401, 404, 429}): ErrorOut}, summary="Read a bandit")
 def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
-    """What a bandit believes of each arm now, and what that rests on."""
+    """The bandit's posterior of each arm now, and the evidence behind it."""
     del request
     outlook = posterior_of(name, timezone.now())
     changes = outlook.posterior.changes
-    broke = {} if changes is None else {arm: each.day for arm, each in changes.breaks.items()}
+    break_days = {} if changes is None else {arm: each.day for arm, each in changes.breaks.items()}
     arms = [
         {
             **{field: getattr(arm, field) for field in ("arm", "alpha", "beta", "mean", "low", "high", "evidence")},
             "share_of_next_100": outlook.share_of_next_100(arm.arm),
-            "since": broke.get(arm.arm),
+            "since": break_days.get(arm.arm),
         }
         for arm in outlook.arms.values()
     ]
     return {"bandit": name, "posterior_version": outlook.posterior.version, "arms": arms}
 
 
-def _with(row: Settlement | Grade, fields: Iterable[str], read: calibrating.Calibrated | None) -> dict[str, Any]:
-    """These fields of a row, and what its value is read as on the judge's scale, where anything maps it."""
-    columns = {name: getattr(row, name) for name in fields}
-    return {**columns, "calibrated": read and read.value, "calibration_version": read and read.version}
+def _with_calibration(
+    row: Settlement | Grade, fields: Iterable[str], calibrated: calibrating.Calibrated | None
+) -> dict[str, Any]:
+    """These fields of a row, and its calibrated value, if there is one."""
+    return {
+        **{name: getattr(row, name) for name in fields},
+        "calibrated": calibrated and calibrated.value,
+        "calibration_version": calibrated and calibrated.version,
+    }
+
+
+def _drawn_lessons(drawn: holdout.Drawn) -> Iterator[dict[str, Any]]:
+    """Each lesson of the decision as `LessonOut`: first those that were drawn, then those that were left out."""
+    spelling = {name: text for text, name in drawn.names.items()}  # of the request, by the arm's name
+    for row in drawn.rows:
+        name = row.arm.current.name
+        why = "taken: nothing is held out"
+        if row.chance != 1:
+            held_out = f"{round(100 * (1 - row.chance), 1):g} % are held out by chance, to see what it causes"
+            why = f"taken: {held_out}" if row.taken else f"held out: {held_out}"
+        lesson = {"lesson": name, "asked": spelling.get(name, name), "taken": row.taken, "chance": row.chance}
+        yield {**lesson, "why": why}
+    for name, reason in drawn.left_out.items():
+        lesson = {"lesson": name, "asked": spelling[name], "taken": False, "chance": None}
+        yield {**lesson, "why": f"left out: {reason}"}
 
 
 def _token(request: HttpRequest) -> ApiToken:
-    token: ApiToken = request.auth  # type: ignore[attr-defined]  # ninja puts what Bearer returned there
+    token: ApiToken = request.auth  # type: ignore[attr-defined]  # ninja sets it to what Bearer returned
     return token
 
 
@@ -286,7 +321,7 @@ def _too_many_open(error: selection.TooManyOpen) -> Status[dict[str, Any]]:
 def _refusal(
     problems: Sequence[Problem], *, stored: Sequence[str] = (), session: Session | None = None
 ) -> Status[dict[str, Any]]:
-    """A 4xx for a submission with something wrong: the first problem on top, and what was stored all the same."""
+    """A 4xx for a submission with problems: the first error, all problems, and the parts that were stored."""
     first = next(problem for problem in problems if problem.is_error)
     reply = _error(
         413 if first.code == TOO_LARGE else 422,

@@ -1,4 +1,4 @@
-"""The addresses that programs watch: whether the site lives, whether it is ready, and figures for Prometheus."""
+"""Addresses for monitoring programs: liveness, readiness, and metrics for Prometheus."""
 
 from ipaddress import ip_address
 
@@ -15,20 +15,20 @@ from grading.models import ApiToken
 from grading.models.agents import TokenScope
 from gradingsite.clients import normalize_address
 
-# What a proxy says of whom it speaks for. A request that has any of them comes from elsewhere.
+# Headers that proxies add. A request with any of them comes from another machine.
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via")
-AGAIN = "10"
+RETRY_SECONDS = "10"
 
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
-    """Whether this process answers at all. Asks nobody."""
+    """200 if this process answers at all. Runs no query."""
     return answer({"live": True})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
-    """200 where the site does its work, 503 with the problems in words where it does not."""
+    """200 if the site does its work, else 503 with the problems."""
     try:
         open_judges = [role for role, (_model, may_be_asked) in judges().items() if may_be_asked]
         state = readiness(timezone.now(), open_judges)
@@ -44,7 +44,7 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's sign
 
 @require_safe
 def figures(request: HttpRequest) -> HttpResponse:
-    """Prometheus' figures: for a token for reading only, and on a site of one machine for that machine."""
+    """Metrics for Prometheus: for a token for reading only and, on a site of one machine, for that machine."""
     if not (is_local(request) or has_read_token(request)):
         response = HttpResponse("expected a token for reading only, as Authorization: Bearer gs_…\n", status=401)
         response["WWW-Authenticate"] = "Bearer"
@@ -58,13 +58,14 @@ def judges() -> dict[str, tuple[str, bool]]:
 
 
 def answer(body: dict[str, object], status: int = 200) -> JsonResponse:
-    headers = {"Cache-Control": "no-store", **({"Retry-After": AGAIN} if status != 200 else {})}  # noqa: PLR2004
+    headers = {"Cache-Control": "no-store", **({"Retry-After": RETRY_SECONDS} if status != 200 else {})}  # noqa: PLR2004
     return JsonResponse(body, status=status, headers=headers)
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Whether a request comes from this machine, on a site that is served to no other. A proxy on this machine has the
-    same address and need not say for whom it asks, so that nobody is local where the settings name one.
+    """Whether a request comes from this machine, on a site that is served to no other machine.
+
+    A proxy on this machine has the same address, so nothing is local if the settings name one.
     """
     if settings.HTTPS or settings.SITE_URL or settings.TRUSTED_PROXIES:
         return False

@@ -2,6 +2,6 @@
 
 In: streams; claims of commits, logs and their records. Out: blobs by their SHA-256, the readings of files, one owner
 for each thing that several sessions may claim, and transcripts of any length page by page.
-Start with `receiving` (an incoming file), then `store` (bytes), `reading` (parsing them) and `ownership` (its docstring
+Start with `receiving` (an incoming file), then `store` (bytes), `logs` (which count) and `ownership` (its docstring
 shows the order of its steps).
 """

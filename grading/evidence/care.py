@@ -16,7 +16,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Max
 
-from grading.evidence import ownership, records, store, transcripts
+from grading.evidence import logs, ownership, store, transcripts
 from grading.models import BlobProblem, Evidence
 from grading.models.evidence import EvidenceKind
 from grading.models.health import BlobProblemKind
@@ -92,7 +92,7 @@ def expire(now: dt.datetime) -> int:
         log = Evidence.objects.filter(sha256=sha256, kind=EvidenceKind.TRANSCRIPT, problem="").first()
         if log is not None:
             with suppress(OSError):
-                records.load(log)  # stores the records if they aren't stored yet
+                logs.load_records(log)  # stores the records if they aren't stored yet
         with transaction.atomic():
             ownership.lock()
             if Evidence.objects.filter(sha256=sha256, received_at__gte=cutoff).exists():

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from grading.evidence import ownership, records, store
+from grading.evidence import logs, ownership, store
 from grading.formats.events import Event
 from grading.formats.own import OwnLog, own_events
 from grading.models import Artifact, BlobProblem, Evidence, Session, SessionLog
@@ -56,12 +56,17 @@ def load_material(session: Session) -> Material:
         witnesses.append(patch.witness)
     if not witnesses and journal is not None:
         witnesses = [journal.witness]
+    keys = {kind: tuple(row.key for row in facts if row.kind == kind) for kind in ArtifactKind}
     return Material(
         transcript=transcript,
         absent=absent,
         why=why,
         log=log,
-        facts=_observed_facts(facts),
+        facts=ObservedFacts(
+            commits=keys[ArtifactKind.COMMIT],
+            pull_requests=keys[ArtifactKind.PULL_REQUEST],
+            failed_checks=keys[ArtifactKind.CHECK_FAILED],
+        ),
         foreign=ownership.foreign(session),
         nothing_own=_why_nothing_own(session, log),
         patch=patch,
@@ -83,12 +88,6 @@ def _why_nothing_own(session: Session, log: SessionLog | None) -> str:
     owners = [each.session for each in carried_over(session)]
     names = [owner.external_id for owner in owners if owner.agent_id == session.agent_id]
     return f"All of it was carried over from {', '.join(names[:3]) or 'a session of another agent'}"
-
-
-def witness_of(session: Session) -> Witness:
-    """The witness of the session's material now (`Material.witness`)."""
-    transcript = next(iter(graded_logs(session)), None)
-    return load_material(session).witness if transcript is None else Witness(transcript.witness)
 
 
 def judgeable(session: Session) -> dict[str, str]:
@@ -121,11 +120,6 @@ def describe_expired(hashes: Mapping[str, str]) -> str:
     return f"Gone by retention: {', '.join(kinds)}" if kinds else ""
 
 
-def facts_of(session: Session) -> ObservedFacts:
-    """The facts that the caller observed itself and that this session owns."""
-    return _observed_facts(counted_facts(session, next(iter(graded_logs(session)), None)))
-
-
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
     """The session's own facts that count for its grades: failed checks, and those whose witness isn't weaker than the
     transcript's.
@@ -137,15 +131,6 @@ def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifac
     return [
         row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= min_strength
     ]
-
-
-def _observed_facts(rows: list[Artifact]) -> ObservedFacts:
-    keys = {kind: tuple(row.key for row in rows if row.kind == kind) for kind in ArtifactKind}
-    return ObservedFacts(
-        commits=keys[ArtifactKind.COMMIT],
-        pull_requests=keys[ArtifactKind.PULL_REQUEST],
-        failed_checks=keys[ArtifactKind.CHECK_FAILED],
-    )
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str]:
@@ -226,8 +211,8 @@ def session_events(session: Session) -> Iterator[Event] | None:
     rows = graded_logs(session)
     if not rows:
         return None
-    logs = [
-        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.load(row).ids)  # type: ignore[misc]
+    own_logs = [
+        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: logs.load_records(row).ids)  # type: ignore[misc]
         for row in rows
     ]
-    return own_events(logs, ownership.foreign_records(session))
+    return own_events(own_logs, ownership.foreign_records(session))

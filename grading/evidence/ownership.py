@@ -14,9 +14,9 @@ from hashlib import blake2b
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from grading.evidence import logs, owner_rule, records, store
+from grading.evidence import logs, owner_rule, store
+from grading.evidence.logs import Records
 from grading.evidence.owner_rule import PREFIX, Claimant, Holding
-from grading.evidence.records import Records
 from grading.models import Artifact, Evidence, RecordAnchor, Session, SessionLog
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_text
@@ -71,43 +71,32 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
 
     # Which logs count, and which root each session is part of.
     summaries: dict[int, SessionLog] = {}
-    old_anchors: set[int] = set()
-    new_anchors: dict[int, set[int]] = {}  # of the sessions whose logs changed
-    stored_claims: dict[int, list[Artifact]] = {}  # of the same sessions
+    old_anchors = _anchors(to_update)
     claims_to_add = list(new_claims)
     claims_to_drop: list[Artifact] = []
     for session in to_update.values():
         before = SessionLog.objects.filter(session=session).first()
-        if before is not None:
-            old_anchors |= _anchors([session.pk])
         log, chosen, has_changed = logs.update_summary(session, before)
         if log is not None:
             summaries[session.pk] = log
         if has_changed:
             affected.add(session.pk)
-            new_anchors[session.pk] = logs.anchors_of(chosen)
-            stored_claims[session.pk] = [row for row in session.artifacts.all() if row.kind in LINKS]
-            added, dropped = _diff_claims(stored_claims[session.pk], _claims_from_logs(session, chosen))
-            claims_to_add += added
-            claims_to_drop += dropped
+            stored = {(row.kind, row.key): row for row in session.artifacts.all() if row.origin == Origin.TRANSCRIPT}
+            claimed = _claims_from_logs(session, chosen)
+            # A stored claim that the logs still make stays, with its receipt.
+            claims_to_add += [claim for key, claim in claimed.items() if key not in stored]
+            claims_to_drop += [row for key, row in stored.items() if row.kind in LINKS and key not in claimed]
         affected |= _update_roots(session, log)
 
     # Who owns the records, also those of the earlier logs, which other sessions may regain. Skipped without any logs.
     if affected or old_anchors:
         changed = affected | to_update.keys()
-        anchors = old_anchors.union(_anchors(changed - new_anchors.keys()), *new_anchors.values())
-        sharing = _sessions_with(anchors)
-        # Nothing is shared if these anchors are only in one session, and that is one of `changed`.
-        may_share = len(sharing) > 1 or not sharing <= changed
-        group = _SessionGroup(changed | sharing, may_share=may_share)
+        group = _SessionGroup(changed | _sessions_with(old_anchors | _anchors(changed)))
         affected |= group.store_summaries()
         summaries |= group.logs  # loaded after the changes above, and changed since
 
     # Who owns the commits and pull requests.
-    lookups = _lookups((affected | to_update.keys()) - stored_claims.keys())
-    for claims in stored_claims.values():
-        lookups.update(row.lookup for row in claims if row.lookup)
-    affected |= decide_owners(lookups, claims_to_add, claims_to_drop)
+    affected |= decide_owners(_lookups(affected | to_update.keys()), claims_to_add, claims_to_drop)
     for session in sessions:
         if session.pk in summaries:
             summaries[session.pk].session = session  # also sets `session.log`
@@ -255,24 +244,20 @@ class _SessionGroup:
     `logs` are the stored summaries of all these sessions, by key.
     """
 
-    def __init__(self, sessions: set[int], *, may_share: bool = True) -> None:
-        """`may_share`: False if the caller knows that no other session has an anchor of these. Sessions that are added
-        because they are a root or subagent of these are compared in any case.
-        """
+    def __init__(self, sessions: set[int]) -> None:
         self._sessions = sessions
         self.logs = _logs_with_parts(sessions)
         with_parts = sessions | self.logs.keys()
+        own = RecordAnchor.objects.filter(session__in=with_parts)
+        same = RecordAnchor.objects.filter(record__in=own.values("record")).order_by("session", "record")
+        sessions_by_anchor: dict[int, list[int]] = defaultdict(list)
+        for record, session in same.values_list("record", "session")[:MAX_ANCHOR_ROWS]:
+            sessions_by_anchor[record].append(session)
         # For each of these sessions, those that have an anchor in common with it, maybe itself too.
         self._near: dict[int, set[int]] = {key: set() for key in with_parts}
-        if may_share or with_parts != sessions:
-            own = RecordAnchor.objects.filter(session__in=with_parts)
-            same = RecordAnchor.objects.filter(record__in=own.values("record")).order_by("session", "record")
-            sessions_by_anchor: dict[int, list[int]] = defaultdict(list)
-            for record, session in same.values_list("record", "session")[:MAX_ANCHOR_ROWS]:
-                sessions_by_anchor[record].append(session)
-            for sharing in sessions_by_anchor.values():
-                for key in with_parts.intersection(sharing):
-                    self._near[key].update(sharing[:MAX_COMPARED])
+        for sharing in sessions_by_anchor.values():
+            for key in with_parts.intersection(sharing):
+                self._near[key].update(sharing[:MAX_COMPARED])
         all_sessions = with_parts.union(*self._near.values())
         if all_sessions != with_parts:
             self.logs = _logs_with_parts(all_sessions)
@@ -345,7 +330,7 @@ class _SessionGroup:
                 files += [self._files[log.pk, sha256] for sha256 in log.files if (log.pk, sha256) in self._files]
             ids: set[int] = set()
             for row in files:
-                ids.update(records.load(row).ids)
+                ids.update(logs.load_records(row).ids)
             receipt = min((log.receipt for log in root_and_parts if log.receipt), default=0)
             witness = max((Witness(row.witness).strength for row in files), default=0)
             by = replace(_claimant(self.logs[key].session), receipt=receipt, witness=witness)
@@ -439,7 +424,9 @@ def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequ
     return affected
 
 
-def _claims_from_logs(session: Session, chosen: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
+def _claims_from_logs(
+    session: Session, chosen: Iterable[tuple[Evidence, Records]]
+) -> dict[tuple[ArtifactKind, str], Artifact]:
     """Unsaved claims of the commits and pull requests that the session's own calls made, according to its logs."""
     claims: dict[tuple[ArtifactKind, str], Artifact] = {}
     for row, log_records in chosen:
@@ -448,18 +435,7 @@ def _claims_from_logs(session: Session, chosen: Iterable[tuple[Evidence, Records
         for kind, key, subject in made:
             if (kind, key) not in claims:
                 claims[kind, key] = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row, subject=subject)
-    return list(claims.values())
-
-
-def _diff_claims(stored: Sequence[Artifact], current: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:
-    """Compare a session's stored claims from logs with the `current` ones. Returns those to add and those to drop.
-
-    A stored claim that is still current stays, with its receipt.
-    """
-    from_logs = {(row.kind, row.key): row for row in stored if row.origin == Origin.TRANSCRIPT}
-    current_keys = {(each.kind, each.key) for each in current}
-    new = [each for each in current if (each.kind, each.key) not in from_logs]
-    return new, [row for key, row in from_logs.items() if key not in current_keys]
+    return claims
 
 
 def _lookups(sessions: Collection[int]) -> set[str]:

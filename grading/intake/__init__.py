@@ -1,7 +1,7 @@
-"""A finished session comes in with what it left behind: bytes first, then one transaction for all that follows.
+"""Intake of finished sessions: the files are stored first, then one transaction does everything else.
 
 In: metadata and up to four files, from the API, a folder of logs, or the samples. Out: a session that is graded and
-settled, and a receipt that names every problem.
+settled, and a receipt that lists every problem.
 Start with `submit`; `assessment` runs after every change of what counts for a session.
 """
 

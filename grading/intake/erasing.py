@@ -92,7 +92,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         for session in ownership.lock_sessions(regained & affected):
             assess(session, enqueue=False)
         monitoring.refresh()
-        transaction.on_commit(lambda: _discard(hashes))
+        transaction.on_commit(lambda: discard_files(hashes))
         transaction.on_commit(erased.append_to_backups)
     return dict(counts)
 
@@ -103,7 +103,8 @@ def delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
         counts[label.rpartition(".")[2].lower()] += count
 
 
-def _discard(hashes: set[str]) -> None:
+def discard_files(hashes: set[str]) -> None:
+    """Delete the bytes with these hashes that no evidence refers to, and what was derived from them."""
     for sha256 in hashes:
         if store.discard(sha256):
             transcripts.forget(sha256)
@@ -214,15 +215,6 @@ def scrub() -> str:
     return "Another process is reading the database, so that its log could not be emptied: restart the site."
 
 
-def _backup_names() -> list[str]:
-    """The names of the stored backups, which still contain what was erased."""
-    folder = settings.BACKUP_DIR
-    if folder is None or not folder.is_dir():
-        return []
-    own = (erased.FILE, ".")
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(own))
-
-
 def describe_counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
@@ -230,7 +222,10 @@ def describe_counts(counts: dict[str, int]) -> str:
 def finish() -> list[str]:
     """Scrub the database files. Returns what erasing can't reach, as sentences for the person who started it."""
     copies = "Backups made by other means still hold it, until they are deleted; so does what the site printed."
-    if names := _backup_names():
+    folder = settings.BACKUP_DIR
+    files = [] if folder is None or not folder.is_dir() else list(folder.iterdir())
+    names = sorted(path.name for path in files if not path.name.startswith((erased.FILE, ".")))
+    if names:
         copies = (
             f"Backups in {settings.BACKUP_DIR} still hold it, until they are deleted: {', '.join(names)}. A restore "
             f"erases it again, as long as {erased.FILE} is beside them."

@@ -7,7 +7,6 @@ submitted ones; its title, times and cost count only if none were submitted.
 
 import datetime as dt
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -16,7 +15,7 @@ from django.utils import timezone
 from bandit import selection
 from bandit.models import Arm
 from bandit.names import canonical
-from grading.evidence.reading import COST, EvidenceReading
+from grading.evidence.receiving import COST, EvidenceReading
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
@@ -30,42 +29,36 @@ from grading.witness import Witness
 CLOCK_TOLERANCE = dt.timedelta(minutes=5)
 
 
-class Later(Enum):
-    """What a later value of a field does to an earlier one."""
-
-    REPLACES = auto()
-    FILLS_BLANK = auto()  # has no effect if there is a value
-    WIDENS = auto()  # moves the start back and the end forward; a person or runner may also move the end back
-    OUTRANKS = auto()  # the word of the strongest origin counts, see `categories.provenance`
-    ADDS = auto()  # adds rows of their own
-
-
 @dataclass(frozen=True, slots=True)
 class SubmittedField:
-    """A field of `SubmittedSession`, the columns of `Session` that it sets, what a later value does to an earlier one,
-    and the proposal that it becomes.
-    """
+    """A field of `SubmittedSession`, the columns of `Session` that it sets, and the proposal that it may become."""
 
     name: str
     columns: tuple[str, ...]
-    later: Later
     proposal: ProposedField
 
 
+# The comments say what a later value does to an earlier one.
 FIELDS = (
-    SubmittedField("outcome", ("outcome_claimed",), Later.REPLACES, ProposedField.OUTCOME),
-    SubmittedField("outcome_reason", ("claim_reason",), Later.REPLACES, ProposedField.OUTCOME),
-    SubmittedField("category", ("category", "category_claimed"), Later.OUTRANKS, ProposedField.CATEGORY),
-    SubmittedField("title", ("title",), Later.FILLS_BLANK, ProposedField.TITLE),
-    SubmittedField("started_at", ("started_at",), Later.WIDENS, ProposedField.DATES),
-    SubmittedField("ended_at", ("ended_at",), Later.WIDENS, ProposedField.DATES),
-    SubmittedField("harness", ("harness",), Later.FILLS_BLANK, ProposedField.ENGINE),
-    SubmittedField("model", ("model", "model_arm"), Later.FILLS_BLANK, ProposedField.ENGINE),
-    SubmittedField("exit_code", ("exit_code",), Later.FILLS_BLANK, ProposedField.RUN),  # see `takes_exit_code`
-    SubmittedField("cost_usd", ("cost_usd",), Later.FILLS_BLANK, ProposedField.RUN),  # a log's cost counts as blank
-    SubmittedField("selection_id", ("selection",), Later.FILLS_BLANK, ProposedField.SELECTION),
-    SubmittedField("lessons", (), Later.ADDS, ProposedField.LESSONS),
-    SubmittedField("lessons_decision_id", (), Later.ADDS, ProposedField.LESSONS),
+    # Replaces the earlier outcome.
+    SubmittedField("outcome", ("outcome_claimed",), ProposedField.OUTCOME),
+    SubmittedField("outcome_reason", ("claim_reason",), ProposedField.OUTCOME),
+    # The strongest origin's category counts, see `categories.provenance`.
+    SubmittedField("category", ("category", "category_claimed"), ProposedField.CATEGORY),
+    # Has no effect if there is a title.
+    SubmittedField("title", ("title",), ProposedField.TITLE),
+    # Moves the start back and the end forward; a person or runner may also move the end back.
+    SubmittedField("started_at", ("started_at",), ProposedField.DATES),
+    SubmittedField("ended_at", ("ended_at",), ProposedField.DATES),
+    # These have no effect if there is a value, except that a log's cost is replaced, and see `takes_exit_code`.
+    SubmittedField("harness", ("harness",), ProposedField.ENGINE),
+    SubmittedField("model", ("model", "model_arm"), ProposedField.ENGINE),
+    SubmittedField("exit_code", ("exit_code",), ProposedField.RUN),
+    SubmittedField("cost_usd", ("cost_usd",), ProposedField.RUN),
+    SubmittedField("selection_id", ("selection",), ProposedField.SELECTION),
+    # Adds rows of their own.
+    SubmittedField("lessons", (), ProposedField.LESSONS),
+    SubmittedField("lessons_decision_id", (), ProposedField.LESSONS),
 )
 DEFAULTS: dict[str, Any] = {name: field.default for name, field in SubmittedSession.model_fields.items()}
 

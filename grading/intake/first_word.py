@@ -12,29 +12,31 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Min, Q
 from django.utils import timezone
 
 from bandit.models import Selection
 from grading.evidence import ownership
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.receiving import EvidenceReading
 from grading.intake import facts, fields, lessons
 from grading.intake.assessment import assess, assess_with_affected
 from grading.intake.facts import FactsFile
 from grading.intake.fields import CLOCK_TOLERANCE, DEFAULTS, FIELDS
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
+from grading.models import Agent, ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
 from grading.models.agents import TokenScope
 from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
 from grading.redaction import redact_json
-from grading.vocabulary import Source, Status
+from grading.vocabulary import JudgeChoice, Source, Status
 from grading.witness import Witness
 
 AMENDMENT_PERIOD = dt.timedelta(hours=1)
 # A new session ended after its decision was made or, without one, at most this long before it was submitted.
 MAX_AGE = dt.timedelta(days=7)
 ADDRESS_RETENTION = dt.timedelta(days=30)
+# History may be submitted this long after a token was made.
+HISTORY_UPLOAD_PERIOD = dt.timedelta(days=7)
 # Entries of each list of facts that a proposal shows.
 MAX_LISTED_FACTS = 20
 # Limits a caller that submits another value each time.
@@ -266,3 +268,60 @@ def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:
 def forget_addresses(now: dt.datetime) -> int:
     """Delete the addresses of submissions after ADDRESS_RETENTION. Returns their number."""
     return SubmissionAddress.objects.filter(received_at__lte=now - ADDRESS_RETENTION).delete()[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWindow:
+    """What a token may submit as history: sessions that ended before `before`, until the moment `until`.
+
+    History are the sessions that ended before the site knew their agent. Only for them may the submitter choose when
+    they ended and that no judge is asked; otherwise a graded agent could backdate a bad session or keep it from the
+    judge. So history is accepted for a week after a token was made, for sessions that ended before the agent's first
+    token was made, and never with a token that the agent itself has.
+    """
+
+    before: dt.datetime
+    until: dt.datetime
+
+    def allows(self, ended_at: dt.datetime, now: dt.datetime) -> bool:
+        return ended_at < self.before and now <= self.until
+
+
+def history_window(token: ApiToken) -> HistoryWindow | None:
+    """The window of a token, or None if it may submit no history. One query."""
+    if token.witness is Witness.CLAIMED:
+        return None
+    first = ApiToken.objects.filter(agent=token.agent_id).aggregate(first=Min("created_at"))["first"]
+    return HistoryWindow(before=first, until=token.created_at + HISTORY_UPLOAD_PERIOD)
+
+
+def judge_choice(
+    speaker: Speaker, metadata: SubmittedSession, log: EvidenceReading | None, now: dt.datetime
+) -> JudgeChoice | str:
+    """The submitted choice of judging if a new session is history by both its metadata and its own log; else ""."""
+    if metadata.judge is None or speaker.token is None:
+        return ""
+    window = history_window(speaker.token)
+    ends = [moment for moment in (metadata.ended_at, log.ended_at if log else None) if moment is not None]
+    if window is None or not ends or not all(window.allows(end, now) for end in ends):
+        return ""
+    return metadata.judge
+
+
+def not_history(agent: Agent, speaker: Speaker, wanted: JudgeChoice) -> Problem:
+    """The remark that a session isn't history and is treated like any other."""
+    window = None if speaker.token is None else history_window(speaker.token)
+    expected = "a token that is not held by the agent itself"
+    if window is not None:
+        expected = (
+            f"a new session that ended before {window.before:%Y-%m-%d %H:%M} UTC, when the first token of {agent} was "
+            f"made, sent by {window.until:%Y-%m-%d %H:%M} UTC, a week after this token was made"
+        )
+    return Problem(
+        part="judge",
+        code="not_history",
+        expected=expected,
+        got=repr(wanted.value),
+        todo="nothing: it is taken in as any other session",
+        is_error=False,
+    )

@@ -1,36 +1,107 @@
-"""Importing logs that harnesses left on disk: each file is one session, whose id is read from the log itself."""
+"""Importing logs that harnesses left on disk: each file is one session, whose id is read from the log itself.
+
+scan ─► import_logs (in several processes, `import_log` for each file) ─► ImportRecord
+"""
 
 import datetime as dt
 import hashlib
 import os
 import signal
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from django.db import connections
+from django.conf import settings
+from django.db import connections, transaction
+from django.utils import timezone
 from pydantic import ValidationError
 
 from grading import formats, intake, monitoring
 from grading.busy import patiently
-from grading.evidence import reading, receiving, store
-from grading.evidence.reading import ParsedLog, SessionClaim
-from grading.evidence.receiving import ReceivedFile
+from grading.evidence import receiving, store
+from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
 from grading.evidence.store import Incoming
 from grading.intake.first_word import Speaker
-from grading.intake.scanning import ImportOutcome
-from grading.models import Agent, Evidence
+from grading.models import Agent, Evidence, ImportedFile, LogImport
 from grading.models.evidence import EvidenceKind
 from grading.models.imports import Fate
+from grading.plain import plain_text
 from gradingsite.supervisor import die_with_parent
 
 GPTME_LOG = "conversation.jsonl"
+# Folders with many files, none of which are logs.
+NEVER_LOGS = frozenset({".git", "node_modules"})
 # How long to retry while others write to the database.
 RETRY_SECONDS = 600.0
+# Outcomes are written in batches, and at least so often.
+BATCH_SIZE, WRITE_SECONDS = 500, 2.0
+# Imports whose file rows are stored. Of earlier ones only the counts stay: a nightly import finds the same files again.
+IMPORTS_WITH_FILES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOutcome:
+    """What became of one file. If it wasn't imported: `why`, a phrase shared by many files, and the file's `detail`.
+
+    `session` is the key of its session, if there is one.
+    """
+
+    path: Path
+    fate: Fate
+    why: str = ""
+    detail: str = ""
+    session: int | None = None
+
+
+def scan(paths: Iterable[Path]) -> Iterator[Path | ImportOutcome]:
+    """The regular files in these folders, in a stable order, and the files among `paths`; each once, of any name.
+
+    Yields the outcome of what it skips: links, other files that aren't regular, and, one for the whole folder, folders
+    that can't be read or never contain logs. A path in `paths` may be a link itself.
+    """
+    names: set[Path] = set()
+    for path in paths:
+        is_folder = path.is_dir()
+        # No link below a folder is followed, so only the path that leads to it can have links.
+        place = path.resolve() if is_folder else path.parent.resolve() / path.name
+        for entry in _scan_folder(path) if is_folder else [_regular(path)]:
+            entry_path = entry if isinstance(entry, Path) else entry.path
+            name = place / entry_path.relative_to(path)
+            if name not in names:
+                names.add(name)
+                yield entry
+
+
+def _scan_folder(folder: Path) -> Iterator[Path | ImportOutcome]:
+    """What `scan` yields for a folder: the files in it, then those in its subfolders."""
+    errors: list[OSError] = []
+    for parent, subfolders, files in os.walk(folder, onerror=errors.append):
+        for name in sorted(files):
+            path = Path(parent, name)
+            is_link = path.is_symlink()
+            yield ImportOutcome(path=path, fate=Fate.SKIPPED, why="links") if is_link else _regular(path)
+        subfolders.sort()
+        for name in list(subfolders):
+            path = Path(parent, name)
+            if path.is_symlink():
+                yield ImportOutcome(path=path, fate=Fate.SKIPPED, why="links")
+            elif name in NEVER_LOGS:
+                subfolders.remove(name)
+                yield ImportOutcome(path=path, fate=Fate.FOLDER, why=f"{name} folders, where no logs are")
+    for error in errors:
+        why = "folders that cannot be read"
+        yield ImportOutcome(path=Path(error.filename), fate=Fate.FOLDER, why=why, detail=str(error.strerror))
+
+
+def _regular(path: Path) -> Path | ImportOutcome:
+    """The path if it is a regular file, or a link to one; otherwise the outcome."""
+    return path if path.is_file() else ImportOutcome(path=path, fate=Fate.SKIPPED, why="devices, pipes and sockets")
 
 
 def leads_out(path: Path, folders: Iterable[Path]) -> bool:
@@ -58,7 +129,7 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
             if existing is not None:
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
-                log = reading.parse(plain, path.name)
+                log = receiving.parse(plain, path.name)
             if log.report.recognised:
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
@@ -91,13 +162,13 @@ def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, catego
     speaker = Speaker()
     row = receiving.build_row(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
-    file = ReceivedFile(row=row, reading=reading.read_log(row, log, claim))
-    take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
-    receipt = patiently(take_in, seconds=RETRY_SECONDS)  # the others write, too
-    wrong = [problem for problem in receipt.problems if problem.is_error]
+    file = ReceivedFile(row=row, reading=receiving.read_log(row, log, claim))
+    submit = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker, alarms=False)
+    receipt = patiently(submit, seconds=RETRY_SECONDS)  # the other processes write, too
+    errors = [problem for problem in receipt.problems if problem.is_error]
     why, detail = "", ""
-    if wrong:
-        why, detail = f"kept, but not used for grading: {wrong[0].code}", wrong[0].got
+    if errors:
+        why, detail = f"kept, but not used for grading: {errors[0].code}", errors[0].got
     elif header.is_subagent:
         why = "logs of subagents, which count for the session that started them"
     fate = Fate.IMPORTED if receipt.created else Fate.ADDED
@@ -112,23 +183,23 @@ def import_logs(
     The imported logs stay, and the alarms are checked, also if the caller stops iterating. Raises BrokenProcessPool if
     a process was killed. Files with the same bytes go to one process in order, so that the first name always counts.
     """
-    take_in = partial(import_log, agent=agent, category=category, folders=folders)
+    import_one = partial(import_log, agent=agent, category=category, folders=folders)
     try:
-        yield from map(take_in, paths) if processes == 1 else _import_in_processes(paths, take_in, processes)
+        yield from map(import_one, paths) if processes == 1 else _import_in_processes(paths, import_one, processes)
     finally:
         monitoring.refresh_afterwards(flagged=True)
 
 
 def _import_in_processes(
-    paths: Iterable[Path], take_in: Callable[[Path], ImportOutcome], processes: int
+    paths: Iterable[Path], import_one: Callable[[Path], ImportOutcome], processes: int
 ) -> Generator[ImportOutcome]:
-    """Have new processes call `take_in` with each path. If the caller stops iterating, files not begun are left out."""
+    """Have new processes call `import_one` with each path. If the caller stops iterating, the rest is left out."""
     connections.close_all()  # a connection can't be shared with the new processes
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("fork"), initializer=_start_process, initargs=(os.getpid(),)
     )
     try:
-        waiting = {pool.submit(_import_group, take_in, group) for group in group_identical(paths)}
+        waiting = {pool.submit(_import_group, import_one, group) for group in group_identical(paths)}
         for done in as_completed(waiting):
             yield from done.result()
     finally:
@@ -156,8 +227,8 @@ def group_identical(paths: Iterable[Path]) -> Iterator[list[Path]]:
         yield from by_bytes.values()
 
 
-def _import_group(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:
-    return [take_in(path) for path in paths]
+def _import_group(import_one: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:
+    return [import_one(path) for path in paths]
 
 
 def _start_process(parent: int) -> None:
@@ -166,3 +237,62 @@ def _start_process(parent: int) -> None:
     die_with_parent()
     if os.getppid() != parent:  # it ended before this process could ask to be told
         os._exit(1)
+
+
+class ImportRecord:
+    """Records an import: a row for the run, and one for each file, written in batches while it runs."""
+
+    def __init__(self, agent: Agent, folders: Sequence[Path], *, by: str, category: str | None) -> None:
+        self.row = LogImport.objects.create(
+            agent=agent,
+            folders=[plain_text(str(folder), 1000) for folder in folders],
+            by=plain_text(by, 150),
+            category=plain_text(category or "", 200),
+        )
+        self.counts: Counter[str] = Counter()
+        self._waiting: list[ImportedFile] = []
+        self._written = time.monotonic()
+
+    def add(self, outcome: ImportOutcome) -> None:
+        self.counts[outcome.fate] += 1
+        self._waiting.append(
+            ImportedFile(
+                log_import=self.row,
+                path=str(outcome.path),
+                fate=outcome.fate,
+                why=outcome.why[:200],
+                detail=outcome.detail,
+                session_id=outcome.session,
+            )
+        )
+        if len(self._waiting) >= BATCH_SIZE or time.monotonic() - self._written > WRITE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the outcomes that aren't written yet, and the counts."""
+        self.row.counts = dict(self.counts)
+        patiently(self._write, seconds=RETRY_SECONDS)
+        self._waiting, self._written = [], time.monotonic()
+
+    def end(self, stopped: str = "") -> None:
+        """Write the rest and the end of the import, with the reason if it was stopped."""
+        self.row.ended_at, self.row.stopped = timezone.now(), stopped[:200]
+        self.write()
+
+    def _write(self) -> None:
+        with transaction.atomic():
+            ImportedFile.objects.bulk_create(self._waiting)
+            self.row.save(update_fields=["counts", "ended_at", "stopped"])
+
+
+def forget_files(now: dt.datetime) -> int:
+    """Delete the file rows of all but the latest imports and of those older than RETENTION_DAYS. Returns their number.
+    The counts of the imports stay.
+    """
+    latest = list(LogImport.objects.order_by("-pk").values_list("pk", flat=True)[:IMPORTS_WITH_FILES])
+    old = ImportedFile.objects.exclude(log_import__in=latest)
+    count = old.delete()[0]
+    if settings.RETENTION_DAYS:
+        cutoff = now - dt.timedelta(days=settings.RETENTION_DAYS)
+        count += ImportedFile.objects.filter(log_import__started_at__lt=cutoff).delete()[0]
+    return count

@@ -19,7 +19,7 @@ from pydantic import (
 
 from bandit.models import UnknownArm
 from grading import formats
-from grading.evidence.reading import plausible
+from grading.evidence.receiving import plausible
 from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE
@@ -39,13 +39,11 @@ def _storable(text: str) -> str:
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(plausible)]
-
-
 Line = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_storable)]
 
 
 class Strict(BaseModel):
-    """Unknown fields, NaN and infinities are refused, so that a misspelt field is never silently lost."""
+    """Refuses unknown fields, so that a misspelt one is never lost silently, and NaN and infinities."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -55,37 +53,37 @@ class SubmittedLesson(Strict):
 
     name: Line = Field(min_length=1, max_length=100, description="A known lesson.")
     salience: float | None = Field(
-        default=None, ge=0, le=1, description="How much it had to do with what happened: 0 nothing, 1 everything."
+        default=None, ge=0, le=1, description="How relevant it was to what happened, from 0 to 1."
     )
 
 
 class SubmittedSession(Strict):
     """The metadata of a finished session. Times carry an offset to UTC."""
 
-    session_id: Line = Field(min_length=1, max_length=200, description="The agent's own id of it, as its log has it.")
-    started_at: Moment | None = Field(default=None, description="Else the transcript's first moment.")
-    ended_at: Moment | None = Field(default=None, description="Else the transcript's last moment, else its arrival.")
+    session_id: Line = Field(min_length=1, max_length=200, description="The agent's id of the session, as in its log.")
+    started_at: Moment | None = Field(default=None, description="By default the transcript's first time.")
+    ended_at: Moment | None = Field(default=None, description="By default the transcript's last time, or now.")
     category: Line | None = Field(
         default=None,
         max_length=100,
-        description="What kind of work it was: a known arm. A runner's word outranks a rule, an agent's own does not.",
+        description="The kind of work: an arm's name. A runner's takes precedence over rules, an agent's does not.",
     )
     harness: Line | None = Field(default=None, max_length=100, description="If a transcript does not show it.")
     model: Line | None = Field(default=None, max_length=120, description="If a transcript does not show it.")
     title: Line = Field(default="", max_length=300)
-    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Kept; never a grade.")
+    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Stored, but never a grade.")
     outcome: Outcome | None = Field(
-        default=None, description="Otherwise completed, or infrastructure if an API error came before any model turn."
+        default=None, description="By default completed, or infrastructure if an API error came before any model turn."
     )
     outcome_reason: Line = Field(default="", max_length=300, description="Required unless completed.")
     selection_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the selection that started it."
     )
     cost_usd: float | None = Field(
-        default=None, ge=0, le=MAX_USD, description="In dollars. Otherwise what the transcript states."
+        default=None, ge=0, le=MAX_USD, description="In dollars. By default the cost in the transcript."
     )
     lessons: tuple[SubmittedLesson, ...] = Field(
-        default=(), max_length=LESSONS_LIMIT, description="The lessons that it was given."
+        default=(), max_length=LESSONS_LIMIT, description="The lessons that the session was given."
     )
     lessons_decision_id: Line | None = Field(
         default=None, max_length=200, description="The decision_id of the assignment that drew its lessons."
@@ -93,13 +91,13 @@ class SubmittedSession(Strict):
 
     facts_witness: Literal["claimed"] | None = Field(
         default=None,
-        description="claimed, if the facts were looked up later rather than observed when the session ended: they "
-        "count as the agent's own word, whatever the token.",
+        description="claimed if the facts were looked up later, not observed when the session ended: they then count "
+        "as claimed by the agent, whatever the token.",
     )
     judge: JudgeChoice | None = Field(
         default=None,
-        description="For history alone, which `GET /api/v1/judging` defines: none, so that nobody asks the judge until "
-        "a person does; backlog, behind new sessions. It keeps the dates that it comes with. Left out: as any session.",
+        description="For history only, which `GET /api/v1/judging` defines, and which keeps its dates: none, to have "
+        "it judged only if a person asks for it; backlog, after new sessions. By default it is like any session.",
     )
 
     @model_validator(mode="after")
@@ -113,9 +111,9 @@ class SubmittedSession(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something wrong with one part of a submission: what was expected, what came, what to do.
+    """A problem with one part of a submission: what was expected, what came, and what to do.
 
-    One that `is_error` makes the whole reply a 4xx, although everything storable was stored; another is a remark.
+    If `is_error`, the reply is a 4xx although everything storable was stored; otherwise the problem is a remark.
     """
 
     part: str
@@ -150,7 +148,7 @@ class Receipt:
 EXPECTED: dict[Reason, tuple[str, str]] = {
     Reason.FORMAT_UNKNOWN: (
         f"a transcript of {formats.titles('or')}",
-        "nothing, if it is the harness's own log: its format is not known yet, and it is kept for when it is",
+        "nothing, if it is the harness's own log: it is stored until the site can read its format",
     ),
     Reason.FORMAT_BLIND: (
         "a transcript in which something can be recognised",
@@ -158,7 +156,7 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.LOG_OVERWRITTEN: (
         "this session's own log",
-        "give each session a log path of its own and send that; this one is kept and not used",
+        "give each session a log path of its own and send that; this one is stored but not used",
     ),
     Reason.LOG_SHARED: (
         "a log of one session only",
@@ -170,7 +168,7 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.UNREADABLE: ("a readable file", "send it again, whole"),
 }
-# Not the caller's fault: a caller that gets an error gives up, or sends the same again.
+# Remarks, because they aren't the caller's fault: on an error, a caller gives up or sends the same again.
 REMARKS = frozenset({Reason.FORMAT_UNKNOWN, Reason.LOG_TOO_SMALL})
 
 
@@ -204,7 +202,7 @@ def unknown_arm(part: str, name: str, error: UnknownArm, *, is_error: bool = Tru
 
 
 class CommitFact(Strict):
-    """A commit that the caller saw itself. `by` says how it knows that it is this session's (trailer, worktree)."""
+    """A commit that the caller observed. `by` is how it knows that the session made it (trailer, worktree)."""
 
     sha: Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$", to_lower=True)]
     repo: Line = Field(default="", max_length=300)
@@ -214,9 +212,9 @@ class CommitFact(Strict):
 
 
 class CheckFact(Strict):
-    """A check that the caller saw pass or fail. A mandatory one that failed caps what machines say of the session.
+    """A check that the caller observed. If a mandatory one failed, grades by machines are capped.
 
-    `detail` is what was said, of any length. Only true and false are taken: 0 is a good exit status and a false value.
+    `passed` and `mandatory` must be true or false: 0 is a good exit status, but would be a false value.
     """
 
     name: Line = Field(min_length=1, max_length=200)
@@ -232,9 +230,9 @@ PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)
 
 
 class Facts(BaseModel):
-    """What the caller observed itself, independently of the transcript. Other keys are kept with the evidence.
+    """What the caller observed itself, independently of the transcript. Other keys are ignored.
 
-    Entries are checked one by one (`CHECK`, `COMMIT`, `PULL_REQUEST`), so that one bad entry does not lose the others.
+    Entries are validated one by one (`CHECK`, `COMMIT`, `PULL_REQUEST`), so that an invalid one doesn't affect others.
     """
 
     commits: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
@@ -244,7 +242,7 @@ class Facts(BaseModel):
 
 
 def read_metadata(part: IO[bytes] | None) -> tuple[SubmittedSession | None, list[Problem]]:
-    """The metadata of a submission, JSON of at most METADATA_LIMIT bytes; without it, what is wrong."""
+    """The metadata of a submission, from JSON of at most METADATA_LIMIT bytes; or None and the problems."""
     if part is None:
         expected = 'a part named metadata: JSON with at least "session_id"'
         todo = "correct it and send it again"
@@ -256,7 +254,7 @@ def read_metadata(part: IO[bytes] | None) -> tuple[SubmittedSession | None, list
 
 
 def refusals(part: str, error: ValidationError, *, todo: str = "correct it and send it again") -> Iterable[Problem]:
-    """A validation error as problems, one a field, with the value that came (shortened)."""
+    """The problems of a validation error, one for each field, with the value (truncated)."""
     for item in error.errors(include_url=False, include_context=False):
         where = ".".join(str(step) for step in item["loc"])
         yield Problem(

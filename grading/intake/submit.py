@@ -14,10 +14,9 @@ from django.utils import timezone
 from grading import monitoring
 from grading.busy import retry_on_deadlock
 from grading.evidence import logs, material, ownership, receiving
-from grading.evidence.reading import SessionClaim
-from grading.evidence.receiving import ReceivedFile
+from grading.evidence.receiving import ReceivedFile, SessionClaim
 from grading.evidence.store import Readable, TooLarge
-from grading.intake import facts, fields, first_word, history, lessons
+from grading.intake import facts, fields, first_word, lessons
 from grading.intake.assessment import assess_with_affected
 from grading.intake.facts import FactsFile
 from grading.intake.first_word import Speaker
@@ -133,15 +132,16 @@ def store_session(
     now, log = timezone.now(), received.log
     session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
     columns_before = fields.column_values(session)
-    added = receiving.add(session, received.by_kind.values(), is_new=created)
+    added = receiving.add(session, received.by_kind.values())
     problems = list(received.problems)
     if added.shared_with:
         detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
         problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
     if metadata.judge is not None and session.history != metadata.judge:
-        problems.append(history.not_history(agent, speaker, metadata.judge))
-    if added.kinds and not created:
-        history.clear_history(session)  # with new evidence it is judged like any other
+        problems.append(first_word.not_history(agent, speaker, metadata.judge))
+    if added.kinds and not created and session.history:
+        session.history = ""  # with new evidence it is judged like any other
+        session.save(update_fields=["history"])
 
     log_grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.main_log.format)
     if created:
@@ -203,7 +203,7 @@ def find_or_create(
     if session is not None:
         return session, False
     ended_at = claimed_end(metadata, log, now)
-    judge_choice = history.judge_choice(speaker, metadata, log.reading if log else None, now)
+    judge_choice = first_word.judge_choice(speaker, metadata, log.reading if log else None, now)
     if not judge_choice:
         ended_at = first_word.clamp_end(ended_at, metadata, agent=agent.name, witness=speaker.witness, now=now)
     session = Session.objects.create(

@@ -20,9 +20,6 @@ class OverQuota(Exception):
         self.what, self.used, self.limit, self.resets = what, used, limit, resets
 
 
-USED = ("requests", "bytes")
-
-
 def limits() -> dict[str, int]:
     """The daily limits of a token, by what they limit. Unlimited ones are left out."""
     quotas = {"requests": settings.TOKEN_DAILY_REQUESTS, "bytes": settings.TOKEN_DAILY_BYTES}
@@ -62,23 +59,20 @@ def spend(token: ApiToken, size: int, now: dt.datetime) -> None:
 
     A request that begins within the quota may exceed it, so that no request is too large for every day.
     """
-    today = TokenUsage(token=token, day=timezone.localdate(now))
-    rows = TokenUsage.objects.filter(token=token, day=today.day)
+    today = timezone.localdate(now)
+    rows = TokenUsage.objects.filter(token=token, day=today)
     quotas = limits()
     within = rows.filter(**{f"{what}__lt": limit for what, limit in quotas.items()})
-    # Reads first, so that a token that is refused again and again doesn't block writers.
-    used: dict[str, int] | None = None
-    if token.used is not None and token.used[0] == today.day:
-        used = token.used[1]  # loaded with the token
     while True:
-        used = used or rows.values(*USED).first()
-        if used is None:
-            TokenUsage.objects.bulk_create([today], ignore_conflicts=True)
+        # Reads first, so that a token that is refused again and again doesn't block writers.
+        usage = rows.first()
+        if usage is None:
+            usage = TokenUsage(token=token, day=today)
+            TokenUsage.objects.bulk_create([usage], ignore_conflicts=True)
         for what, limit in quotas.items():
-            spent = 0 if used is None else used[what]
-            if spent >= limit:
-                raise OverQuota(what=what, used=spent, limit=limit, resets=tomorrow(now))
+            used = getattr(usage, what)
+            if used >= limit:
+                raise OverQuota(what=what, used=used, limit=limit, resets=tomorrow(now))
         if within.update(requests=F("requests") + 1, bytes=F("bytes") + size):
             return
-        # Since `used` was read, other requests used up the quota, or the row was deleted: read it again.
-        used = None
+        # Since `usage` was read, other requests used up the quota, or the row was deleted: read it again.

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading.evidence import material, ownership, records, store
+from grading.evidence import logs, material, ownership, store
 from grading.evidence.material import counted_facts
 from grading.judging import reader
 from grading.judging.core.order import LogBytes, PromptOrder
@@ -72,7 +72,8 @@ def build(
 def _log(row: Evidence, *, is_last: bool) -> LogBytes:
     with store.open(row) as stream:
         data = stream.read()
-    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.load(row).ids, format=row.format)
+    ids = () if is_last else logs.load_records(row).ids
+    return LogBytes(data=data, filename=row.filename, ids=ids, format=row.format)
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:

@@ -304,7 +304,7 @@ def _verdict(
     scored = computed(graded, job.rubric)
     value = graded.score if scored is None else scored.value
     # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
-    witness = material.witness_of(session)
+    witness = material.load_material(session).witness
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,

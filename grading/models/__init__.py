@@ -20,13 +20,12 @@ from grading.models.grades import Grade, Settlement
 from grading.models.health import BlobProblem, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
-from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
+from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
-from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sampling import AbstentionDraw, SessionShares
 from grading.models.sessions import Session, SessionLesson
 from grading.models.submissions import Proposal, Submission, SubmissionAddress

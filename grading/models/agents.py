@@ -7,7 +7,7 @@ import secrets
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import F, FilteredRelation, Q
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -85,18 +85,12 @@ class ApiTokenManager(models.Manager["ApiToken"]):
         return row, secret
 
     def authenticate(self, secret: str, now: dt.datetime | None = None) -> "ApiToken | None":
-        """The valid token with this secret, or None. Its `used` is loaded in the same query."""
+        """The valid token with this secret, or None."""
         if not secret.startswith(TOKEN_PREFIX):
             return None
-        now = now or timezone.now()
-        today = timezone.localdate(now)
-        tokens = self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None)
-        tokens = tokens.filter(Q(expires_at=None) | Q(expires_at__gt=now)).order_by()
-        spent = FilteredRelation("usage", condition=Q(usage__day=today))
-        row = tokens.annotate(spent=spent, requests=F("spent__requests"), bytes=F("spent__bytes")).first()
-        if row is not None and row.requests is not None:
-            row.used = (today, {"requests": row.requests, "bytes": row.bytes})
-        return row
+        unexpired = Q(expires_at=None) | Q(expires_at__gt=now or timezone.now())
+        tokens = self.select_related("agent").filter(unexpired, digest=token_digest(secret), revoked_at=None)
+        return tokens.first()
 
 
 class ApiToken(models.Model):
@@ -114,9 +108,6 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-
-    # Set by `authenticate`: a day, and the requests and bytes that the token used on that day.
-    used: tuple[dt.date, dict[str, int]] | None = None
 
     objects = ApiTokenManager()
 

@@ -24,8 +24,8 @@ class QuotaState(LabelledEnum):
 CLOSED_STATES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED, QuotaState.PAUSED)
 
 
-def state_words(state: str, reason: str) -> str:
-    """A state for people, in lower case; a spent budget is told from the provider's quota."""
+def state_label(state: str, reason: str) -> str:
+    """A state for people, in lower case. A spent budget of the site differs from a spent quota of the provider."""
     if state == QuotaState.EXHAUSTED and reason == Reason.BUDGET_SPENT:
         return "budget spent"
     return QuotaState(state).words
@@ -66,8 +66,8 @@ class Quota(models.Model):
         return f"{self.model}: {self.state}"
 
     @property
-    def words(self) -> str:
-        return state_words(self.state, self.reason)
+    def state_label(self) -> str:
+        return state_label(self.state, self.reason)
 
     @property
     def is_out(self) -> bool:

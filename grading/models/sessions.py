@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
@@ -15,6 +15,9 @@ from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of, redacted_char
 from grading.vocabulary import JudgeChoice, LabelledEnum, Outcome, WorkKind
 from grading.witness import Witness
+
+if TYPE_CHECKING:
+    from bandit.models import Arm
 
 # The bandits identify a session by this prefix and its key: an observation's name.
 OBSERVATION = "session:"
@@ -114,6 +117,15 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(is_sample=True)
 
 
+def work_of(category: "Arm | None") -> WorkKind:
+    """The kind of work that an arm of the category bandit is, or production for None."""
+    if category is None:
+        return WorkKind.PRODUCTION
+    if category.current.is_consumption:
+        return WorkKind.CONSUMPTION
+    return WorkKind.LOOKING if category.current.is_looking else WorkKind.PRODUCTION
+
+
 class Session(models.Model):
     """One finished session, identified by its agent and the agent's own id for it.
 
@@ -150,7 +162,7 @@ class Session(models.Model):
     outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
     claim_reason = redacted_char(max_length=300, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
-    # For a session submitted as history: whether it is to be judged (`intake.history`). Otherwise empty.
+    # For history (`intake.first_word`): whether it is to be judged. Otherwise empty.
     history = enum_field(JudgeChoice, blank=True, default="")
     is_sample = models.BooleanField(default=False)
     # The reward columns. `grading.reward.state` alone writes them: save a session with `update_fields`. The references
@@ -244,13 +256,8 @@ class Session(models.Model):
 
     @property
     def work(self) -> WorkKind:
-        """The kind of work that its category is, or production if it has none."""
-        category = None if self.category is None else self.category.current
-        if category is None:
-            return WorkKind.PRODUCTION
-        if category.is_consumption:
-            return WorkKind.CONSUMPTION
-        return WorkKind.LOOKING if category.is_looking else WorkKind.PRODUCTION
+        """The kind of work that its category is."""
+        return work_of(self.category)
 
     @property
     def duration_seconds(self) -> float | None:

@@ -158,7 +158,7 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
     for quota in out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
             reason = Reason(quota.reason)
-            state = f"{quota.model} is {quota.words}{_until(quota)}, since {stamp(quota.changed_at)}."
+            state = f"{quota.model} is {quota.state_label}{_until(quota)}, since {stamp(quota.changed_at)}."
             why = f"{reason.words}." if reason.words else ""
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
             parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
@@ -198,9 +198,9 @@ def _not_called(quota: Quota, now: dt.datetime) -> str:
         return ""
     wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     return (
-        f"{quota.model} has been {quota.words} since {stamp(quota.changed_at)} and hasn’t been called for three days, "
-        f"while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, and "
-        "the limit, you are paying for, then probe now on the quota page."
+        f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called for three "
+        f"days, while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, "
+        "and the limit, you are paying for, then probe now on the quota page."
     )
 
 

@@ -16,7 +16,7 @@ from grading import formats
 from grading import signals as signals_core
 from grading.evidence import artifact_copies, store
 from grading.evidence.material import Material, load_material, session_events
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.receiving import EvidenceReading
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text

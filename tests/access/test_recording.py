@@ -54,12 +54,12 @@ def test_a_hostile_name_is_made_visible_and_cut(client):
 def test_guessing_fills_no_table(client):
     for number in range(60):
         watching.failed({"username": f"name-{number}"}, RequestFactory().post("/login/", REMOTE_ADDR="192.0.2.7"))
-    assert len(told()) == watching.FAILED_OF_ONE + 1
+    assert len(told()) == watching.MAX_FAILED_OF_ADDRESS + 1
     for number in range(300):
         watching.failed(
             {"username": "admin"}, RequestFactory().post("/login/", REMOTE_ADDR=f"198.51.100.{number % 250}")
         )
-    assert len(told()) == watching.FAILED_OF_ALL + 1
+    assert len(told()) == watching.MAX_FAILED + 1
     assert told()[0][1] == watching.UNLISTED
 
 

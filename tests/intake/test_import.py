@@ -22,7 +22,7 @@ from bandit.models import Arm, LedgerEntry
 from grading import formats
 from grading.evidence import ownership
 from grading.intake.erasing import erase, erase_agent
-from grading.intake.import_record import KEPT_WITH_FILES, forget_files
+from grading.intake.importing import IMPORTS_WITH_FILES, forget_files
 from grading.models import Agent, ApiToken, ImportedFile, LogImport, Session
 from grading.models.imports import Fate
 from grading.plain import plain_text
@@ -206,14 +206,14 @@ def test_a_log_whose_first_line_is_long_is_recognised():
 
 
 def test_the_files_of_early_imports_are_forgotten_and_their_counts_stay(folder, capsys, settings):
-    for _ in range(KEPT_WITH_FILES + 1):
+    for _ in range(IMPORTS_WITH_FILES + 1):
         run(capsys, folder / "gptme")
     assert forget_files(timezone.now()) == 1
     first, second = LogImport.objects.order_by("pk")[:2]
     assert (first.files, first.found.count()) == (1, 0)
     assert second.found.count() == 1
     settings.RETENTION_DAYS = 30
-    assert forget_files(timezone.now() + dt.timedelta(days=31)) == KEPT_WITH_FILES
+    assert forget_files(timezone.now() + dt.timedelta(days=31)) == IMPORTS_WITH_FILES
 
 
 def test_an_erased_session_is_in_no_import_and_an_erased_agent_has_none(folder, capsys):

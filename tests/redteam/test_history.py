@@ -8,8 +8,7 @@ from django.utils import timezone
 
 from bandit.models import LedgerEntry
 from grading import intake
-from grading.intake.first_word import Speaker
-from grading.intake.history import UPLOAD_PERIOD
+from grading.intake.first_word import HISTORY_UPLOAD_PERIOD, Speaker
 from grading.judging.rubrics import rejudge
 from grading.models import AbstentionDraw, ApiToken, Flag, Rubric, Session
 from grading.models.agents import TokenScope
@@ -102,7 +101,7 @@ def test_nobody_keeps_a_bad_session_from_the_judge_or_dates_it_away(lie):
     if lie == "a log that says so":
         log = recently(log)
     if lie == "an old token":
-        made = timezone.now() - UPLOAD_PERIOD - dt.timedelta(hours=1)
+        made = timezone.now() - HISTORY_UPLOAD_PERIOD - dt.timedelta(hours=1)
         ApiToken.objects.filter(pk=token.pk).update(created_at=made)
         token.refresh_from_db()
     if lie == "no token":

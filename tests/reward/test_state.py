@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from grading import monitoring, review, tasks
-from grading.evidence.reading import EvidenceReading
+from grading.evidence.receiving import EvidenceReading
 from grading.intake import fields, history
 from grading.intake.submission import SubmittedSession
 from grading.models import Grade, Session

@@ -1,5 +1,6 @@
 """A preview of what changing the category of sessions would do to the bandits."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from bandit.core.table import RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
 from grading.models import Session
-from grading.models.sessions import observation_of
+from grading.models.sessions import observation_of, work_of
 
 CATEGORY = "category"
 # A preview covers at most this many sessions.
@@ -40,29 +41,29 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     of the kind of work may also change the reward, which isn't included. A few queries for each 500 sessions and each
     bandit.
     """
-    moved_rows: dict[str, list[RewardRow]] = {}
-    gained: dict[str, int] = {}
+    moved_rows: dict[str, list[RewardRow]] = defaultdict(list)
+    gained: Counter[str] = Counter()
     without = read_anew = 0  # as in `CategoryPreview`
     keys = list(wanted)[:MAX_SESSIONS]
     for start in range(0, len(keys), CHUNK):
         part = keys[start : start + CHUNK]
         observations = {observation_of(pk): pk for pk in part}
         live = LedgerEntry.objects.filter(observation__in=observations).live().select_related("bandit", "arm", "grader")
-        entries: dict[str, list[LedgerEntry]] = {}
+        entries: dict[str, list[LedgerEntry]] = defaultdict(list)
         for entry in live:
-            entries.setdefault(entry.observation, []).append(entry)
+            entries[entry.observation].append(entry)
         sessions = Session.objects.with_people().in_bulk(part)
         for observation, pk in observations.items():
             arm = wanted[pk].current
             session = sessions.get(pk)
-            own_entries = entries.get(observation, [])
+            own_entries = entries[observation]
             if session is None or (session.category is not None and session.category.current == arm):
                 continue
-            gained[arm.name] = gained.get(arm.name, 0) + 1
-            read_anew += session.work != _work_as(session, arm)
+            gained[arm.name] += 1
+            read_anew += session.work != work_of(arm)
             without += not own_entries
             for bandit, row in _rows(own_entries, arm.name):
-                moved_rows.setdefault(bandit, []).append(row)
+                moved_rows[bandit].append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}
     # The category bandit may be the baseline of any other, which then moves too.
@@ -75,7 +76,7 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     return CategoryPreview(
         arms=tuple(move for move in arm_moves if move.is_shown or move.touched),
         outlooks=outlooks,
-        sessions=gained,
+        sessions=dict(gained),
         without=without,
         read_anew=read_anew,
     )
@@ -96,12 +97,3 @@ def _rows(entries: list[LedgerEntry], arm: str) -> list[tuple[str, RewardRow]]:
         if bandit != CATEGORY:
             rows.append((bandit, replace(row_of_entry(entry, sign=1), context=arm)))
     return rows
-
-
-def _work_as(session: Session, arm: Arm) -> object:
-    """The session's kind of work if it had that category."""
-    before, session.category = session.category, arm
-    try:
-        return session.work
-    finally:
-        session.category = before

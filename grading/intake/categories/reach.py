@@ -1,7 +1,7 @@
 """The sessions that category rules would match, rule by rule."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Q
@@ -22,7 +22,7 @@ class RuleReach:
     """
 
     caught: list[int] = field(default_factory=list)
-    earlier: dict[int, int] = field(default_factory=dict)
+    earlier: dict[int, int] = field(default_factory=dict)  # no Counter, in which templates find any attribute
 
     @property
     def count(self) -> int:
@@ -91,8 +91,8 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
             continue
         result.rules[first.place].caught.append(pk)
         result.why[pk] = first
+        number = first.rule.position
         for later in matches[1:]:
-            number = first.rule.position
             earlier = result.rules[later.place].earlier
             earlier[number] = earlier.get(number, 0) + 1
     return result
@@ -100,5 +100,5 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
 
 def todo(reaches: Sequence[Reach]) -> list[list[object]]:
     """The `todo` list of a change that gives the matched sessions their categories: [session, arm, rule, why] each."""
-    rows: Mapping[int, Match] = {pk: match for reach in reaches for pk, match in reach.why.items()}
-    return [[pk, match.rule.category.current.pk, match.rule.pk, match.why] for pk, match in rows.items()]
+    matches = {pk: match for reach in reaches for pk, match in reach.why.items()}
+    return [[pk, match.rule.category.current.pk, match.rule.pk, match.why] for pk, match in matches.items()]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef
 
 from grading.evidence import store
-from grading.evidence.reading import parse
+from grading.evidence.receiving import parse
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import CategoryRule, Evidence, Session, SessionTraits
 from grading.models.evidence import EvidenceKind

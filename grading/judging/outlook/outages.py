@@ -11,7 +11,7 @@ from django.db.models.functions import TruncHour
 
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import OPEN_STATES, Purpose
-from grading.models.quota import CLOSED_STATES, QuotaState, state_words
+from grading.models.quota import CLOSED_STATES, QuotaState, state_label
 from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
@@ -37,7 +37,7 @@ class Period:
     @property
     def words(self) -> str:
         """The state, and its reason if that says more."""
-        state, reason = state_words(self.row.state, self.row.reason).capitalize(), Reason(self.row.reason)
+        state, reason = state_label(self.row.state, self.row.reason).capitalize(), Reason(self.row.reason)
         if not reason.words or reason in (Reason.BUDGET_SPENT, Reason.PAUSED):
             return state
         return f"{state}: {reason.words[0].lower()}{reason.words[1:]}"

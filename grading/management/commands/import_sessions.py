@@ -20,9 +20,7 @@ from bandit.models import Arm, UnknownArm
 from grading import formats
 from grading.access.recording import CONSOLE
 from grading.health import planner
-from grading.intake.import_record import ImportRecord
-from grading.intake.importing import import_logs
-from grading.intake.scanning import ImportOutcome, scan
+from grading.intake.importing import ImportOutcome, ImportRecord, import_logs, scan
 from grading.models import Agent
 from grading.models.imports import Fate
 from grading.plain import visible_text
@@ -76,14 +74,14 @@ class Command(BaseCommand):
         outcomes = [each for each in found if isinstance(each, ImportOutcome)]
         record = ImportRecord(owner, paths, by=operator(), category=category)
         for outcome in outcomes:
-            record.note(outcome)
+            record.add(outcome)
         record.write()  # what is forked has no connection of its own yet
         done = import_logs(files, agent=owner, category=category, folders=paths, processes=max(1, processes))
         stopped = "it came upon an error"
         try:
             for outcome in tqdm(done, total=len(files), desc="Importing", unit="file", disable=None):
                 outcomes.append(outcome)
-                record.note(outcome)
+                record.add(outcome)
             stopped = ""
         except KeyboardInterrupt:
             stopped = "stopped by Ctrl-C"

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
-from grading.intake.import_record import KEPT_WITH_FILES
+from grading.intake.importing import IMPORTS_WITH_FILES
 from grading.models import LogImport
 from grading.models.imports import Fate
 
@@ -42,6 +42,6 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         "chosen": chosen,
         "page": Paginator(files, FILES_SHOWN).get_page(request.GET.get("page")),
         "query": f"fate={chosen}" if chosen else "",
-        "kept": KEPT_WITH_FILES,
+        "kept": IMPORTS_WITH_FILES,
     }
     return TemplateResponse(request, "imports/import.html", context)

@@ -37,7 +37,7 @@ class JudgeCard:
 
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
-    heading, since = quota.words.capitalize(), "not asked yet"
+    heading, since = quota.state_label.capitalize(), "not asked yet"
     if quota.is_untested:
         heading = "Has not answered yet"
     elif quota.state == QuotaState.EXHAUSTED:

@@ -80,8 +80,8 @@ def judge_state(quota: Quota | None) -> JudgeState:
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(words=f"Judge {quota.words}{simulated}", title=why, open=quota.has_answered, calls=True)
-    label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.words}"
+        return JudgeState(words=f"Judge {quota.state_label}{simulated}", title=why, open=quota.has_answered, calls=True)
+    label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.state_label}"
     ends = until(quota.until) if quota.state == QuotaState.EXHAUSTED else ""
     return JudgeState(words=f"{label}{ends}{simulated}", title=why, trouble=True)
 

@@ -104,7 +104,7 @@ def rows(
     # What counts in the sum of evidence.
     production = collect(
         signals,
-        facts=material.facts_of(session),
+        facts=material.load_material(session).facts,
         patch=patch,
         foreign=ownership.foreign(session),
         root=str(log.row.report.get("cwd", "")) if log.row else "",

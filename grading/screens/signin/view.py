@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from grading.access.adapters import turned_away
+from grading.access.adapters import redirect_to_login
 from grading.templatetags.gradingsite_tags import duration
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         response: HttpResponseBase = provider_views.login(request, provider_id)
     except RequestException as error:
         log.warning("sign-in by %s: %r", settings.OIDC_NAME, error)
-        return turned_away(request, f"{settings.OIDC_NAME} does not answer. Try again, or use a password.")
+        return redirect_to_login(request, f"{settings.OIDC_NAME} does not answer. Try again, or use a password.")
     return response
 
 
