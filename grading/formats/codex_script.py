@@ -45,12 +45,11 @@ class ScriptCalls:
     """One script's calls as (tool name, call), and the symbolic value behind each item it prints.
 
     `printed` is None if it isn't certain what is printed. If outputs can't be assigned to calls, a single call stands
-    for all of them. `tampered`: indexes of calls whose results the script modified.
+    for all of them.
     """
 
     calls: tuple[tuple[str, CodexCall], ...]
     printed: tuple[Any, ...] | None = None
-    tampered: frozenset[int] = frozenset()
 
 
 def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
@@ -69,7 +68,7 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
     # An item of one call, or JSON with a field per call, can be split again when its output comes.
     is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
     if len(named_calls) == 1 or is_separable:
-        return ScriptCalls(calls=named_calls, printed=printed, tampered=script.tampered)
+        return ScriptCalls(calls=named_calls, printed=printed)
     return _as_one_call(_joint_call(source, [call for _, call in named_calls]))
 
 
@@ -149,7 +148,6 @@ def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
     """Split a script's output into one `Output` per call, in the order of the calls.
 
     If the script did not complete, or printed another number of items than expected, the last call gets all of it.
-    Calls whose results the script modified have no outcome.
     """
     status, printed_texts = _split_output(value)
     call_outputs = [_CallOutput([]) for _ in script.calls]
@@ -159,8 +157,6 @@ def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
             _assign_item(call_outputs, shape, printed_text)
     else:
         call_outputs[-1].texts.extend(printed_texts)
-    for index in script.tampered:
-        call_outputs[index].exit_code = call_outputs[index].failed = None
     if not is_complete:
         call_outputs[-1].texts.insert(0, status)
     if status == "Script failed" and len(call_outputs) == 1:
