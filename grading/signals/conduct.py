@@ -21,7 +21,8 @@ from itertools import pairwise
 
 from grading.formats.events import ToolCall
 from grading.signals.confirm import CallResult
-from grading.signals.intents import GIT_VALUED, Check, Intent, is_continuation
+from grading.signals.intents import GIT_VALUED, Intent, is_continuation
+from grading.signals.model import Check
 from grading.signals.shell import ShellCommand
 
 MAX_REMEMBERED = 2_000

@@ -7,8 +7,8 @@ from itertools import islice
 
 from grading.signals import outputs
 from grading.signals.final_state import SuiteRun
-from grading.signals.intents import Check, Intent
-from grading.signals.model import Commit, EffectKind
+from grading.signals.intents import Intent
+from grading.signals.model import Check, Commit, EffectKind
 from grading.signals.suites import Suite
 
 MAX_KEYS = 20

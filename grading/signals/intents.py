@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from grading.formats.events import ToolCall
 from grading.signals import forges
-from grading.signals.model import EffectKind
+from grading.signals.model import Check, EffectKind
 from grading.signals.places import CommandPlace
 from grading.signals.shell import SHELLS, ShellCommand, parse
 from grading.signals.suites import Suite, SuiteKind, find_suite
@@ -51,15 +51,6 @@ OPAQUE_PROGRAMS = frozenset({"make", "just", "done", "function", "gt", "jj", "sl
 INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|deno|bun)$")
 
 Commands = tuple[ShellCommand, ...]
-
-
-class Check(StrEnum):
-    """Outcomes that a session queries: of a build, of CI, of tests, and whether a pull request is merged."""
-
-    BUILD = "build"
-    CI = "ci"
-    TESTS = "tests"
-    MERGE = "merge"
 
 
 class HeadMove(StrEnum):
@@ -127,9 +118,9 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
     """
     if not commands:
         request = forges.parse_tool_call(call.name, call.arguments)
-        if request.effect is None:
+        if request is None:
             return ()
-        return (Intent(kind=request.effect, target=request.target, body=request.body, proven=False),)
+        return (Intent(kind=request.kind, target=request.target, body=request.body, proven=False),)
     intents: list[Intent] = []
     added: list[str] = []
     counts: Counter[object] = Counter()
@@ -281,15 +272,15 @@ def _commit_message(command: ShellCommand, before: Commands) -> str:
 def _other_intents(command: ShellCommand, place: CommandPlace) -> Iterator[Intent]:
     """The intents of a command that isn't git: a forge's program, tests, a build, or a script that may commit."""
     if command.program in forges.PROGRAMS:
-        request = forges.parse_command(command.argv, command.document)
-        kind: EffectKind | Check | None = request.effect
-        if request.is_check:
-            kind = Check.CI
-        elif request.is_view:
-            kind = Check.MERGE
-        if kind is not None:
+        if request := forges.parse_command(command.argv, command.document):
             deferred = not request.done_on_success
-            yield Intent(kind=kind, target=request.target, proven=not deferred, is_deferred=deferred, body=request.body)
+            yield Intent(
+                kind=request.kind,
+                target=request.target,
+                proven=not deferred,
+                is_deferred=deferred,
+                body=request.body,
+            )
         return
     if (suite := find_suite(place.argv, place.directory)) is not None:
         kind = Check.TESTS if suite.kind is SuiteKind.TESTS else Check.BUILD

@@ -10,8 +10,8 @@ from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange, loosens
 from grading.signals.confirm import CallResult
 from grading.signals.history import History
-from grading.signals.intents import Check, HeadMove, Intent
-from grading.signals.model import UNNAMED, Commit, Effect, EffectKind, TestRun
+from grading.signals.intents import HeadMove, Intent
+from grading.signals.model import UNNAMED, Check, Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
 
 if TYPE_CHECKING:
