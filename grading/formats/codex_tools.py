@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from grading.formats.events import Clarity, ToolCall, ToolResult
 from grading.formats.lines import json_or_none
-from grading.formats.values import content_text, exit_code_or_none, items, mapping, text, word_set
+from grading.formats.values import content_text, exit_code_or_none, items, kind_by_name, mapping, text, word_set
 
-KINDS: Final = {
-    name: kind
-    for kind, names in {
+KINDS: Final = kind_by_name(
+    {
         "shell": "container.exec exec exec_command local_shell shell shell_command unified_exec write_stdin",
         "edit": "apply_patch",
         "read": "read_file view_image",
@@ -20,9 +19,8 @@ KINDS: Final = {
         "web": "web__run web_search web_search_call",
         "agent": "close_agent followup_task resume_agent send_input send_message spawn_agent wait wait_agent",
         "plan": "create_goal get_goal request_user_input update_goal update_plan",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
 PATCHED_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 APPLY_PATCH_COMMAND: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")

@@ -240,14 +240,10 @@ def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
     """The artifacts in order; a copy of an earlier one gets that reason in `left_out`."""
     originals: dict[int, FoundArtifact] = {}
     for artifact in artifacts:
-        if artifact.text_hash is None:
-            yield artifact
-            continue
-        original = originals.setdefault(artifact.text_hash, artifact)
-        if original is artifact:
-            yield artifact
-        else:
-            yield replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")
+        original = artifact if artifact.text_hash is None else originals.setdefault(artifact.text_hash, artifact)
+        if original is not artifact:
+            artifact = replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")  # noqa: PLW2901
+        yield artifact
 
 
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:

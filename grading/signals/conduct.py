@@ -207,7 +207,7 @@ def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
     try:
         key = json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)
     except (RecursionError, TypeError, ValueError):
-        return f"{call.number} is like no other"
+        return f"call {call.number}"
     return _without_nonces(_digest_if_long(key))
 
 

@@ -86,11 +86,6 @@ def named_files(intent: Intent) -> tuple[str, ...]:
     return () if is_broad else intent.paths
 
 
-def has_nothing_to_commit(result: CallResult) -> bool:
-    """Whether git reports that there is nothing to commit."""
-    return outputs.NOTHING_TO_COMMIT.search(result.text) is not None
-
-
 def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     """The keys (URLs or references) of the effects of the intent's kind that the output confirms; empty for none."""
     kind = intent.kind

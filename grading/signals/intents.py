@@ -71,7 +71,8 @@ class Intent:
     function. `is_deferred`: success only schedules it. `echoes_status`: its exit status is printed after it.
     `body`: the digest of the comment it posts. `opaque`: a script of unknown content. `counts`: its repository is not
     throwaway. `suite` are the tests or the build it runs, in `place` (a folder or file, "" if unknown); `heading` is
-    the text that the call prints just before. `shows_hook`: the call prints nothing but what git and its hooks print.
+    the text that the call prints just before. `shows_hook`: of a commit or push in a call that prints nothing but
+    what git and its hooks print.
 
     Of a commit: `subject`, if the command line has it; `reuses`: the hash of the commit whose message it takes;
     `shows_hash`: its hash is printed after it; `rewrites`: it replaces an earlier commit of the same subject;
