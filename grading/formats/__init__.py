@@ -57,13 +57,13 @@ def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_lin
     head, at_end = _read_head(stream)
     if not head.strip():
         if not at_end and stream.read(1):
-            raise UnknownFormat("white space only", expected=FORMATS, head=head, filename=filename)
+            raise UnknownFormat("white space only", head=head, filename=filename)
         raise EmptyTranscript(filename)
     parser = PARSERS.get(format_name)
     if parser is None:
         detection = detect(head, filename)
         if detection.format is None:
-            raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+            raise UnknownFormat(detection.reason, head=head, filename=filename)
         parser = PARSERS[detection.format]
     whole = BytesIO(head) if at_end else BufferedReader(_HeadThenRest(head, stream), HEAD_BYTES)
     return TranscriptReader(whole, parser, max_line=max_line)
@@ -86,7 +86,7 @@ def recognise(stream: BinaryIO, filename: str = "") -> Detection:
     if not head.strip() and at_end:
         raise EmptyTranscript(filename)
     if detection.format is None:
-        raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+        raise UnknownFormat(detection.reason, head=head, filename=filename)
     return detection
 
 

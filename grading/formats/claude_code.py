@@ -143,12 +143,18 @@ class ClaudeCode(Parser):
 
     def _other_events(self, record: Record, kind: str, at: datetime | None) -> list[Event] | None:
         """The events of a record outside the conversation; None if its type is unknown."""
-        if kind == "pr-link":
-            return list(self._pull_request_link(record, at))
+        if kind == "pr-link":  # the harness repeats links each time the session is started
+            url = text(record.get("prUrl"))
+            is_new = bool(url) and not self._pull_request_urls.check_and_add(url)
+            return [PullRequestLink(number=self.next_number(), at=at, url=url)] if is_new else []
         if kind == "progress":
             return self._progress_events(mapping(mapping(record.get("data")).get("message")), at)
         if kind == "rate_limit_event":
-            return list(self._rate_limit(record, at))
+            info = mapping(record.get("rate_limit_info"))
+            if info.get("status") != "rejected" or self._messages.has_failed:
+                return []
+            self._messages.has_failed = True
+            return [ApiError(number=self.next_number(), at=at, reason="quota", text=text(info.get("rateLimitType")))]
         if kind == "result":
             return list(self._result(record, at))
         if kind == "system":
@@ -159,23 +165,10 @@ class ClaudeCode(Parser):
         is_known = kind in METADATA or "aiTitle" in record
         return [] if is_known else None
 
-    def _pull_request_link(self, record: Record, at: datetime | None) -> Iterator[Event]:
-        """The first link to each pull request: the harness repeats them each time the session is started."""
-        url = text(record.get("prUrl"))
-        if url and not self._pull_request_urls.check_and_add(url):
-            yield PullRequestLink(number=self.next_number(), at=at, url=url)
-
-    def _rate_limit(self, record: Record, at: datetime | None) -> Iterator[Event]:
-        """An error for the first request that the API's rate limit rejects."""
-        info = mapping(record.get("rate_limit_info"))
-        if info.get("status") == "rejected" and not self._messages.has_failed:
-            self._messages.has_failed = True
-            yield ApiError(number=self.next_number(), at=at, reason="quota", text=text(info.get("rateLimitType")))
-
     def _progress_events(self, message: Record, at: datetime | None) -> list[Event]:
         """The events of a subagent's message, which versions 2.1.7 to 2.1.81 logged as `progress`.
 
-        Other progress has no events, nor has a message whose id came before.
+        Other progress and repeated messages have no events.
         """
         role, identity = text(message.get("type")), text(message.get("uuid"))
         if role not in ("user", "assistant") or (identity and self._progress_ids.check_and_add(identity)):

@@ -150,7 +150,14 @@ class Messages:
         """The usage event of a completed response, which is added to the reported tokens and cost."""
         self.reported_tokens = self.reported_tokens.plus(response.tokens)
         self.reported_cost += response.cost or 0.0
-        return self._parser.response_usage(response)
+        return self._parser.build_usage(
+            response.tokens,
+            model=response.model,
+            at=response.at,
+            sidechain=response.sidechain,
+            record=response.record,
+            cost=response.cost,
+        )
 
 
 def _blocks(message: Record) -> list[Any]:

@@ -5,11 +5,10 @@ from typing import Final
 
 from grading.formats.events import Clarity
 from grading.formats.reader import Record
-from grading.formats.values import content_text, text, word_set
+from grading.formats.values import content_text, kind_by_name, text, word_set
 
-KINDS: Final = {
-    name: kind
-    for kind, names in {
+KINDS: Final = kind_by_name(
+    {
         "shell": "Bash BashOutput KillBash KillShell Monitor PowerShell bash",
         "write": "Write",
         "edit": "Edit MultiEdit NotebookEdit str_replace_based_edit_tool",
@@ -18,9 +17,8 @@ KINDS: Final = {
         "web": "WebFetch WebSearch web_fetch web_search",
         "agent": "Agent SendMessage Task TaskOutput TaskStop Workflow",
         "plan": "EnterPlanMode ExitPlanMode TaskCreate TaskGet TaskList TaskUpdate TodoRead TodoWrite exit_plan_mode",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 COMMAND_TOOLS: Final = word_set("Bash PowerShell bash")
 # Other built-in tools; nothing is graded by them.
 BUILT_IN: Final = word_set(

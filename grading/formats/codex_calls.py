@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from grading.formats import codex_script, codex_tools
 from grading.formats.codex_script import ScriptCalls
-from grading.formats.codex_tools import CodexCall, Output
 from grading.formats.events import ToolCall, ToolResult
 from grading.formats.js_values import StepBudget
 from grading.formats.values import exit_code_or_none, mapping, text
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from grading.formats.reader import Parser, Record
 
 Value = TypeVar("Value")
+CallEvent = TypeVar("CallEvent", ToolCall, ToolResult)
 MAX_REMEMBERED: Final = 1_000
 END_EVENTS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_apply_end"})
 
@@ -31,8 +31,8 @@ class CallEnd:
     command_or_tool: str = ""
     """The command of a shell call, or the name of an MCP server's tool."""
 
-    def could_end(self, tool: str, call: CodexCall) -> bool:
-        """Whether this may be the end of `call`, which a script made to the tool named `tool`.
+    def could_end(self, call: ToolCall) -> bool:
+        """Whether this may be the end of a call that a script made.
 
         The harness gives such calls other ids than the script has, so the commands are compared, or the tools' names;
         any edit matches any other.
@@ -42,7 +42,7 @@ class CallEnd:
         if self.kind == "edit":
             return call.kind == "edit"
         server_tool = self.command_or_tool
-        return bool(server_tool) and tool.startswith("mcp__") and tool.endswith(f"__{server_tool}")
+        return bool(server_tool) and call.name.startswith("mcp__") and call.name.endswith(f"__{server_tool}")
 
 
 class Calls:
@@ -70,14 +70,13 @@ class Calls:
         if kind == "custom_tool_call" and name == "exec":
             script = codex_script.read_calls(text(arguments), self._step_budget)
             _remember(self._scripts, call_id, script)
-            for index, (tool, call) in enumerate(script.calls):
-                number = self._parser.next_number()
-                yield call.event(number, call_id=_script_call_id(call_id, index, script), name=tool, at=at)
+            for index, call in enumerate(script.calls):
+                yield self._number(call, _script_call_id(call_id, index, script), at)
             return
         call = codex_tools.read_call(name, arguments)
         if name == "wait" and (running := self._running_scripts.pop(text(call.arguments.get("cell_id")), None)):
             _remember(self._scripts, call_id, running)
-        yield call.event(self._parser.next_number(), call_id=call_id, name=name, at=at)
+        yield self._number(call, call_id, at)
 
     def tool_results(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
         """Events for one output record: one per call of a script; a single one for `wait` or a plain call.
@@ -87,25 +86,25 @@ class Calls:
         call_id, value = text(item.get("call_id")), item.get("output", item.get("tools"))
         script = self._scripts.pop(call_id, None)
         if script is None:
-            output = codex_tools.read_output(value)
+            result = codex_tools.read_output(value)
             if call_end := self._call_ends.pop(call_id, None):
-                output = _with_outcome(output, call_end)
-            yield self._result(call_id, output, at)
+                result = _with_outcome(result, call_end)
+            yield self._number(result, call_id, at)
             return
-        outputs = codex_script.split_outputs(script, value)
+        results = codex_script.split_outputs(script, value)
         if cell := codex_script.running_cell(value):
             _remember(self._running_scripts, cell, script)
         if item.get("type") == "function_call_output":  # the output of `wait`
-            yield self._result(call_id, codex_script.merge_outputs(outputs), at)
+            yield self._number(codex_script.merge_results(results), call_id, at)
             return
-        for index, ((name, call), output) in enumerate(zip(script.calls, outputs, strict=True)):
+        for index, (call, result) in enumerate(zip(script.calls, results, strict=True)):
             call_end = None
-            if output.failed is None:
-                call_end = next((end for end in self._script_call_ends if end.could_end(name, call)), None)
+            if result.failed is None:
+                call_end = next((end for end in self._script_call_ends if end.could_end(call)), None)
             if call_end is not None:
                 self._script_call_ends.remove(call_end)
-                output = _with_outcome(output, call_end)  # noqa: PLW2901
-            yield self._result(_script_call_id(call_id, index, script), output, at)
+                result = _with_outcome(result, call_end)  # noqa: PLW2901
+            yield self._number(result, _script_call_id(call_id, index, script), at)
 
     def note_end(self, event: "Record", kind: str) -> None:
         """Remembers the harness's own record of how a call ended, for the call's output, which comes later."""
@@ -117,15 +116,8 @@ class Calls:
         elif call_id:
             _remember(self._call_ends, call_id, call_end)
 
-    def _result(self, call_id: str, output: Output, at: datetime | None) -> ToolResult:
-        return ToolResult(
-            number=self._parser.next_number(),
-            at=at,
-            call_id=call_id,
-            text=output.text,
-            failed=output.failed,
-            exit_code=output.exit_code,
-        )
+    def _number(self, event: CallEvent, call_id: str, at: datetime | None) -> CallEvent:
+        return replace(event, number=self._parser.next_number(), call_id=call_id, at=at)
 
 
 def _script_call_id(call_id: str, index: int, script: ScriptCalls) -> str:
@@ -138,11 +130,11 @@ def _remember(recent: OrderedDict[str, Value], key: str, value: Value) -> None:
         recent.popitem(last=False)
 
 
-def _with_outcome(output: Output, call_end: CallEnd) -> Output:
-    """The output with the outcome that the harness recorded, if the output itself has none."""
-    if output.failed is not None:
-        return output
-    return replace(output, failed=call_end.failed, exit_code=call_end.exit_code)
+def _with_outcome(result: ToolResult, call_end: CallEnd) -> ToolResult:
+    """The result with the outcome that the harness recorded, if the output itself shows none."""
+    if result.failed is not None:
+        return result
+    return replace(result, failed=call_end.failed, exit_code=call_end.exit_code)
 
 
 def _read_call_end(event: "Record", kind: str) -> CallEnd:

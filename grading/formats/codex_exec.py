@@ -1,9 +1,10 @@
 """`codex exec --json`: a stream of thread, turn and item events."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from grading.formats import codex_tools
-from grading.formats.events import ApiError, Event, Message, Role, ToolResult
+from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.usage import read_tokens
 from grading.formats.values import content_text, exit_code_or_none, mapping, mappings, text, text_or_none, word_set
@@ -60,11 +61,11 @@ class ExecItems:
             return [Message(number=next_number(), role=Role.ASSISTANT, text=message, thinking=kind == "reasoning")]
         if kind in CALLS:
             call_id, status = text(item.get("id")), text(item.get("status"))
-            name, call, output = _read_call(item, kind)
+            call, output = _read_call(item, kind)
             exit_code = exit_code_or_none(item.get("exit_code"))
             failed = {"completed": False, "failed": True}.get(status) if exit_code is None else exit_code != 0
             return [
-                call.event(next_number(), call_id=call_id, name=name),
+                replace(call, number=next_number(), call_id=call_id),
                 ToolResult(number=next_number(), call_id=call_id, text=output, failed=failed, exit_code=exit_code),
             ]
         if kind == "error":
@@ -75,20 +76,18 @@ class ExecItems:
         return []
 
 
-def _read_call(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str]:
-    """(tool name, call, output text) of a completed item."""
+def _read_call(item: "Record", kind: str) -> tuple[ToolCall, str]:
+    """(call, output text) of a completed item."""
     if kind == "command_execution":
         call = codex_tools.read_call("shell", {"command": text(item.get("command"))})
-        return "shell", call, text(item.get("aggregated_output"))
+        return call, text(item.get("aggregated_output"))
     if kind == "file_change":
         changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
         paths = [text(change.get("path")) for change in changes]
-        call = codex_tools.CodexCall(
-            kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else ""
-        )
-        return "apply_patch", call, ""
+        arguments = {"changes": changes, "paths": paths}
+        return codex_tools.make_call("apply_patch", "edit", arguments=arguments, path=paths[0] if paths else ""), ""
     name = text(item.get("tool")) or kind
     if kind == "mcp_tool_call" and (server := text(item.get("server"))):
         name = f"mcp__{server}__{name}"
-    arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
-    return name, codex_tools.read_call(name, arguments), content_text(mapping(item.get("result")).get("content"))
+    call = codex_tools.read_call(name, mapping(item.get("arguments")) or {"query": text(item.get("query"))})
+    return call, content_text(mapping(item.get("result")).get("content"))

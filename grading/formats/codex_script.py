@@ -5,13 +5,12 @@ script prints the call's whole result, or its exit code, where it can be located
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from grading.formats import codex_tools
-from grading.formats.codex_tools import CodexCall, Output
-from grading.formats.events import Clarity
+from grading.formats.events import Clarity, ToolCall, ToolResult
 from grading.formats.js_script import read_script
 from grading.formats.js_values import (
     Joined,
@@ -42,15 +41,14 @@ SHELL_TOOL: Final = re.compile(r"\btools\.(?:exec_command|shell|shell_command|un
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCalls:
-    """One script's calls as (tool name, call), and the symbolic value behind each item it prints.
+    """One script's calls, and the symbolic value behind each item it prints.
 
     `printed` is None if it isn't certain what is printed. If outputs can't be assigned to calls, a single call stands
-    for all of them. `tampered`: indexes of calls whose results the script modified.
+    for all of them.
     """
 
-    calls: tuple[tuple[str, CodexCall], ...]
+    calls: tuple[ToolCall, ...]
     printed: tuple[Any, ...] | None = None
-    tampered: frozenset[int] = frozenset()
 
 
 def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
@@ -61,19 +59,20 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
         script = read_script(source, step_budget)
     except UnreadableScriptError:
         kind = "shell" if SHELL_TOOL.search(source) else "other"
-        return _as_one_call(CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE))
-    named_calls = tuple((script_call.name, _to_codex_call(script_call)) for script_call in script.calls)
+        call = codex_tools.make_call("exec", kind, arguments={"input": source}, clarity=Clarity.UNREADABLE)
+        return ScriptCalls(calls=(call,))
+    calls = tuple(map(_read_call, script.calls))
+    if not calls:
+        return ScriptCalls(calls=(codex_tools.make_call("exec", "other", arguments={"input": source}),))
     printed = None if script.items is None else tuple(script.items)
-    if not named_calls:
-        return _as_one_call(CodexCall(kind="other", arguments={"input": source}))
     # An item of one call, or JSON with a field per call, can be split again when its output comes.
     is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
-    if len(named_calls) == 1 or is_separable:
-        return ScriptCalls(calls=named_calls, printed=printed, tampered=script.tampered)
-    return _as_one_call(_joint_call(source, [call for _, call in named_calls]))
+    if len(calls) == 1 or is_separable:
+        return ScriptCalls(calls=calls, printed=printed)
+    return ScriptCalls(calls=(_joint_call(source, calls),))
 
 
-def _joint_call(source: str, calls: list[CodexCall]) -> CodexCall:
+def _joint_call(source: str, calls: Sequence[ToolCall]) -> ToolCall:
     """One call that stands for all calls of a script: a shell call if there is any, with all commands, else an edit if
     there is any, with all patches. It is as unclear as the least clear of them.
     """
@@ -90,8 +89,9 @@ def _joint_call(source: str, calls: list[CodexCall]) -> CodexCall:
         kind = "edit"
     else:
         kind = kinds.pop() if len(kinds) == 1 else "other"
-    return CodexCall(
-        kind=kind,
+    return codex_tools.make_call(
+        "exec",
+        kind,
         arguments=arguments,
         command="\n".join(commands),
         path=paths[0] if "patch" in arguments else "",
@@ -99,11 +99,7 @@ def _joint_call(source: str, calls: list[CodexCall]) -> CodexCall:
     )
 
 
-def _as_one_call(call: CodexCall) -> ScriptCalls:
-    return ScriptCalls(calls=(("exec", call),))
-
-
-def _to_codex_call(script_call: ScriptCall) -> CodexCall:
+def _read_call(script_call: ScriptCall) -> ToolCall:
     """The call with its argument's literal fields; unreadable if it has an argument that is no object and no string."""
     name, argument = script_call.name, script_call.argument
     if isinstance(argument, dict):
@@ -111,7 +107,7 @@ def _to_codex_call(script_call: ScriptCall) -> CodexCall:
         return codex_tools.read_call(name, literals)
     if argument is None or isinstance(argument, str):
         return codex_tools.read_call(name, argument or {})
-    return CodexCall(kind=codex_tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
+    return codex_tools.make_call(name, codex_tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
 
 
 @dataclass(slots=True)
@@ -145,11 +141,10 @@ class _CallOutput:
             self.texts.append(value)
 
 
-def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
-    """Split a script's output into one `Output` per call, in the order of the calls.
+def split_outputs(script: ScriptCalls, value: object) -> list[ToolResult]:
+    """Split a script's output into one result per call, in the order of the calls.
 
     If the script did not complete, or printed another number of items than expected, the last call gets all of it.
-    Calls whose results the script modified have no outcome.
     """
     status, printed_texts = _split_output(value)
     call_outputs = [_CallOutput([]) for _ in script.calls]
@@ -159,18 +154,16 @@ def split_outputs(script: ScriptCalls, value: object) -> list[Output]:
             _assign_item(call_outputs, shape, printed_text)
     else:
         call_outputs[-1].texts.extend(printed_texts)
-    for index in script.tampered:
-        call_outputs[index].exit_code = call_outputs[index].failed = None
     if not is_complete:
         call_outputs[-1].texts.insert(0, status)
     if status == "Script failed" and len(call_outputs) == 1:
         call_outputs[0].failed = True
-    outputs: list[Output] = []
-    for gathered in call_outputs:
-        exit_code = gathered.exit_code
-        failed = gathered.failed if exit_code is None else exit_code != 0
-        outputs.append(Output(text="\n".join(filter(None, gathered.texts)), failed=failed, exit_code=exit_code))
-    return outputs
+    results: list[ToolResult] = []
+    for output in call_outputs:
+        failed = output.failed if output.exit_code is None else output.exit_code != 0
+        joined_text = "\n".join(filter(None, output.texts))
+        results.append(codex_tools.make_result(joined_text, failed=failed, exit_code=output.exit_code))
+    return results
 
 
 def _split_output(value: object) -> tuple[str, list[str]]:
@@ -242,16 +235,12 @@ def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
     because it could be any digits in them.
     """
     matches: list[FieldMatch] = []
-    while shapes and (prefix := _leading_part(shapes, printed)) is not None:
-        shape = shapes.pop(0)
-        printed = printed[len(prefix) :]
-        if isinstance(shape, Result):
-            matches.append((shape.call, shape.path, prefix))
-    while shapes and (suffix := _trailing_part(shapes, printed)) is not None:
-        shape = shapes.pop()
-        printed = printed[: len(printed) - len(suffix)]
-        if isinstance(shape, Result):
-            matches.append((shape.call, shape.path, suffix))
+    for is_leading in (True, False):
+        while shapes and (part := _outer_part(shapes, printed, is_leading=is_leading)) is not None:
+            shape = shapes.pop(0 if is_leading else -1)
+            printed = printed[len(part) :] if is_leading else printed[: len(printed) - len(part)]
+            if isinstance(shape, Result):
+                matches.append((shape.call, shape.path, part))
     if not shapes:
         if not printed:  # else the text has something that no shape accounts for
             yield from matches
@@ -266,36 +255,22 @@ def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
         yield next(iter(sources)), ("text",), printed
 
 
-def _leading_part(shapes: list[Any], printed: str) -> str | None:
-    """The part of a text that its first shape accounts for: a literal, or an exit code before a literal (or alone).
-
-    The literal must not begin with a letter or digit, or the code's digits could be those of something else.
+def _outer_part(shapes: list[Any], printed: str, *, is_leading: bool) -> str | None:
+    """The part of a text that its first shape, or its last one, accounts for: a literal, or an exit code beside a
+    literal (or alone). That literal must not touch the code with a letter or digit, or the code's digits could be those
+    of something else.
     """
-    shape = shapes[0]
+    shape, *others = shapes if is_leading else reversed(shapes)
     if isinstance(shape, str):
-        return shape if printed.startswith(shape) else None
+        is_there = printed.startswith(shape) if is_leading else printed.endswith(shape)
+        return shape if is_there else None
     if not isinstance(shape, Result) or shape.path != ("exit_code",):
         return None
-    if len(shapes) > 1:
-        neighbour = shapes[1]
-        if not isinstance(neighbour, str) or not neighbour or neighbour[0].isalnum():
+    if others:
+        neighbour = others[0]
+        if not isinstance(neighbour, str) or not neighbour or neighbour[0 if is_leading else -1].isalnum():
             return None
-    match = NUMBER.match(printed)
-    return match[0] if match else None
-
-
-def _trailing_part(shapes: list[Any], printed: str) -> str | None:
-    """The mirror image of `_leading_part`: the end of a text that its last shape accounts for."""
-    shape = shapes[-1]
-    if isinstance(shape, str):
-        return shape if printed.endswith(shape) else None
-    if not isinstance(shape, Result) or shape.path != ("exit_code",):
-        return None
-    if len(shapes) > 1:
-        neighbour = shapes[-2]
-        if not isinstance(neighbour, str) or not neighbour or neighbour[-1].isalnum():
-            return None
-    match = NUMBER_AT_END.search(printed[-MAX_NUMBER_END:])
+    match = NUMBER.match(printed) if is_leading else NUMBER_AT_END.search(printed[-MAX_NUMBER_END:])
     return match[0] if match else None
 
 
@@ -305,9 +280,9 @@ def running_cell(value: object) -> str:
     return status.rpartition(" ")[2] if status.startswith("Script running") else ""
 
 
-def merge_outputs(outputs: list[Output]) -> Output:
+def merge_results(results: list[ToolResult]) -> ToolResult:
     """The result of a `wait`: the texts of all calls joined; an outcome only if the script made a single call."""
-    joined_text = "\n".join(output.text for output in outputs if output.text)
-    if len(outputs) > 1:
-        return Output(text=joined_text, failed=None, exit_code=None)
-    return replace(outputs[0], text=joined_text)
+    joined_text = "\n".join(result.text for result in results if result.text)
+    if len(results) > 1:
+        return codex_tools.make_result(joined_text, failed=None, exit_code=None)
+    return replace(results[0], text=joined_text)

@@ -4,17 +4,14 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
-from grading.formats.events import Clarity, ToolCall
+from grading.formats.events import Clarity, ToolCall, ToolResult
 from grading.formats.lines import json_or_none
-from grading.formats.values import content_text, exit_code_or_none, items, mapping, text, word_set
+from grading.formats.values import content_text, exit_code_or_none, items, kind_by_name, mapping, text, word_set
 
-KINDS: Final = {
-    name: kind
-    for kind, names in {
+KINDS: Final = kind_by_name(
+    {
         "shell": "container.exec exec exec_command local_shell shell shell_command unified_exec write_stdin",
         "edit": "apply_patch",
         "read": "read_file view_image",
@@ -22,9 +19,8 @@ KINDS: Final = {
         "web": "web__run web_search web_search_call",
         "agent": "close_agent followup_task resume_agent send_input send_message spawn_agent wait wait_agent",
         "plan": "create_goal get_goal request_user_input update_goal update_plan",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
 PATCHED_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 APPLY_PATCH_COMMAND: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")
@@ -49,31 +45,17 @@ SUCCESS_PREFIXES: Final = ("Success. Updated", "Plan updated")
 MAX_HEADER: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodexCall:
-    """A tool call in one shape, whichever way the log wrote it; the fields are those of `ToolCall`."""
-
-    kind: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    command: str = ""
-    path: str = ""
-    clarity: Clarity = Clarity.UNDERSTOOD
-
-    def event(self, number: int, *, call_id: str, name: str, at: datetime | None = None) -> ToolCall:
-        return ToolCall(
-            number=number,
-            at=at,
-            call_id=call_id,
-            name=name,
-            kind=self.kind,
-            arguments=self.arguments,
-            command=self.command,
-            path=self.path,
-            clarity=self.clarity,
-        )
+def make_call(name: str, kind: str, **fields: Any) -> ToolCall:
+    """A call to which the parser gives its number, id and time."""
+    return ToolCall(number=0, call_id="", name=name, kind=kind, **fields)
 
 
-def read_call(name: str, arguments: object) -> CodexCall:
+def make_result(output: str, *, failed: bool | None, exit_code: int | None) -> ToolResult:
+    """A result to which the parser gives its number, id and time."""
+    return ToolResult(number=0, call_id="", text=output, failed=failed, exit_code=exit_code)
+
+
+def read_call(name: str, arguments: object) -> ToolCall:
     """A call from its name and its arguments, which are JSON text, an object, or a custom tool's free text.
 
     Any call whose text is a patch, and a shell call that runs `apply_patch`, is an edit.
@@ -83,20 +65,21 @@ def read_call(name: str, arguments: object) -> CodexCall:
     if not isinstance(fields, dict):
         source = text(arguments)
         if name == "apply_patch" or source.startswith(PATCH_BEGIN):
-            return _read_patch(source, {})
+            return _read_patch(name, source, {})
         if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
-            return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+            return make_call(name, kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
         # The text should be JSON and isn't; without any text, the call has no arguments.
         clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
-        return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
+        return make_call(name, kind, arguments={"input": source} if source else {}, clarity=clarity)
     command = command_of(fields)
     if kind == "edit":
-        return _read_patch(text(fields.get("input")) or text(fields.get("patch")), fields)
+        return _read_patch(name, text(fields.get("input")) or text(fields.get("patch")), fields)
     if kind == "shell" and PATCH_BEGIN in command and APPLY_PATCH_COMMAND.search(command):
-        return _read_patch(command, fields, command=command)
+        return _read_patch(name, command, fields, command=command)
     path = text(fields.get("path")) or text(fields.get("file_path"))
     command = command if kind == "shell" else ""
-    return CodexCall(kind=kind, arguments=fields, command=command, path=path, clarity=_clarity(name, kind, command))
+    clarity = _clarity(name, kind, command)
+    return make_call(name, kind, arguments=fields, command=command, path=path, clarity=clarity)
 
 
 def _clarity(name: str, kind: str, command: str) -> Clarity:
@@ -123,7 +106,7 @@ def command_of(fields: Mapping[str, Any]) -> str:
     return shlex.join(vector)
 
 
-def _read_patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
+def _read_patch(name: str, source: str, arguments: Mapping[str, Any], *, command: str = "") -> ToolCall:
     """An edit from text that contains a patch, from its begin to its end marker, or the text's own begin or end if one
     is missing; unreadable if the patch names no file.
     """
@@ -133,20 +116,12 @@ def _read_patch(source: str, arguments: Mapping[str, Any], *, command: str = "")
     paths = [path.strip() for path in PATCHED_FILE.findall(patch)]
     arguments = {**arguments, "patch": patch, "paths": paths}
     clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE
-    return CodexCall(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "", clarity=clarity)
+    path = paths[0] if paths else ""
+    return make_call(name, "edit", arguments=arguments, command=command, path=path, clarity=clarity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """What a call returned; `failed` and `exit_code` are None if unknown."""
-
-    text: str
-    failed: bool | None
-    exit_code: int | None
-
-
-def read_output(value: object) -> Output:
-    """A call's output from any of the shapes in use: text with a header, JSON text with metadata, content parts.
+def read_output(value: object) -> ToolResult:
+    """A call's result from any of the shapes in use: text with a header, JSON text with metadata, content parts.
 
     The exit code comes from the metadata, else from the header: the lines before `Output:`, which Codex writes. Nothing
     else is searched for it, because a program can print anything there.
@@ -161,7 +136,8 @@ def read_output(value: object) -> Output:
     header = output[: max(output.find("\nOutput:", 0, MAX_HEADER), 0)]
     if exit_code is None and (match := EXIT_CODE.search(header)):
         exit_code = int(match[1])
-    return Output(text=output, failed=_has_failed(exit_code, wrapped.get("success"), output), exit_code=exit_code)
+    failed = _has_failed(exit_code, wrapped.get("success"), output)
+    return make_result(output, failed=failed, exit_code=exit_code)
 
 
 def _has_failed(exit_code: int | None, success: object, output: str) -> bool | None:

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Final
 
 from grading.formats.lines import LineTally, read_objects
-from grading.formats.registry import PARSERS
+from grading.formats.registry import FORMATS, PARSERS
 from grading.formats.values import text
 
 HEAD_BYTES: Final = 256 * 1024
@@ -22,12 +22,11 @@ class UnknownFormat(ValueError):
     The message says what was expected, what was there and what to do; `reason` is only the detector's part of it.
     """
 
-    def __init__(self, reason: str, *, expected: tuple[str, ...], head: bytes, filename: str = "") -> None:
+    def __init__(self, reason: str, *, head: bytes, filename: str = "") -> None:
         self.reason = reason
-        self.expected = expected
         name = f" {filename!r}" if filename else ""
         super().__init__(
-            f"unknown transcript format: expected one of {', '.join(expected)}; got{name} {reason}, beginning with "
+            f"unknown transcript format: expected one of {', '.join(FORMATS)}; got{name} {reason}, beginning with "
             f"{head[:80]!r}. Submit the log file that the harness itself wrote, unchanged and as UTF-8; "
             "a harness not named here needs a format module first."
         )

@@ -226,8 +226,6 @@ def read_outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]
         return exit_code != 0, exit_code
     if output.startswith(FAILURE_PREFIXES) or (kind == "read" and output.startswith(READ_FAILURE_PREFIXES)):
         return True, None
-    if kind == "read" and output.startswith(READ_SUCCESS_PREFIXES):
-        return False, None
-    if output.startswith(SUCCESS_PREFIXES):
+    if output.startswith(SUCCESS_PREFIXES) or (kind == "read" and output.startswith(READ_SUCCESS_PREFIXES)):
         return False, None
     return None, None

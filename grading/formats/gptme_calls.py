@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from grading.formats.events import Clarity
 from grading.formats.lines import json_or_none
-from grading.formats.values import text, word_set
+from grading.formats.values import kind_by_name, text, word_set
 
-KINDS: Final = {
-    name: kind
-    for kind, names in {
+KINDS: Final = kind_by_name(
+    {
         "shell": "bash sh shell tmux",
         "write": "append save",
         "edit": "morph patch patch_many",
@@ -23,9 +22,8 @@ KINDS: Final = {
         "agent": "subagent",
         "plan": "todo todoread todowrite",
         "other": "choice complete computer elicit form gh ipython lesson lsp mcp precommit restart screenshot",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 OPAQUE_TOOLS: Final = word_set("computer ipython mcp")
 """Built-in tools whose effect can't be determined from the call."""
 FILE_TOOLS: Final = word_set("append morph patch save")

@@ -7,7 +7,7 @@ from typing import Final
 import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
-from grading.formats.js_values import StepBudget, UnreadableScriptError
+from grading.formats.js_values import StepBudget, UnreadableScriptError, UnsupportedScriptError
 
 JAVASCRIPT: Final = Language(tree_sitter_javascript.language())
 MAX_SOURCE: Final = 400_000
@@ -53,10 +53,10 @@ class SyntaxTree:
         return [child for child in node.named_children if child.type != "comment"]
 
     def only_part(self, node: Node) -> Node:
-        """The node's only named child. Raises UnreadableScriptError if it has none, or several."""
+        """The node's only named child. Raises UnsupportedScriptError if it has none, or several."""
         parts = self.parts(node)
         if len(parts) != 1:
-            raise UnreadableScriptError(f"{node.type} with {len(parts)} parts")
+            raise UnsupportedScriptError(f"{node.type} with {len(parts)} parts")
         return parts[0]
 
     def find_field(self, node: Node, name: str) -> Node | None:
@@ -65,10 +65,10 @@ class SyntaxTree:
         return node.child_by_field_name(name)
 
     def field(self, node: Node, name: str) -> Node:
-        """The child in a field of the grammar. Raises UnreadableScriptError if there is none."""
+        """The child in a field of the grammar. Raises UnsupportedScriptError if there is none."""
         child = self.find_field(node, name)
         if child is None:
-            raise UnreadableScriptError(f"{node.type} without {name}")
+            raise UnsupportedScriptError(f"{node.type} without {name}")
         return child
 
 
@@ -97,13 +97,13 @@ def parse(source: str, step_budget: StepBudget) -> SyntaxTree:
 
 
 def read_number(literal: str) -> int | float:
-    """The value of a decimal or hexadecimal number literal. Raises UnreadableScriptError for other forms."""
+    """The value of a decimal or hexadecimal number literal. Raises UnsupportedScriptError for other forms."""
     if len(literal) > MAX_NUMBER_LENGTH:
-        raise UnreadableScriptError("a number that cannot be read")
+        raise UnsupportedScriptError("a number that cannot be read")
     try:
         number = float(int(literal, 16)) if literal[:2] in ("0x", "0X") else float(literal)
     except (ValueError, OverflowError) as error:
-        raise UnreadableScriptError("a number that cannot be read") from error
+        raise UnsupportedScriptError("a number that cannot be read") from error
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 

@@ -1,19 +1,25 @@
 """The symbolic values of a script that is read without running it, and the limits of reading.
 
 Strings, numbers, booleans, None, lists and dicts are values that are written in the script; all others are Unknown,
-Result, Joined, Json, Global or Function. A list or dict may contain any of them.
+Result, Joined, Json, Global or Function. A list or dict may contain any of them. No value is ever changed.
 """
 
+from collections import ChainMap
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tree_sitter import Node
 
 MAX_STEPS: Final = 20_000
+TEXT_PER_STEP: Final = 1_000
 
 
 class UnreadableScriptError(ValueError):
-    """The script uses unsupported syntax or exceeds a limit; the message says which."""
+    """The script exceeds a limit or has a syntax error; the message says which."""
+
+
+class UnsupportedScriptError(UnreadableScriptError):
+    """The script uses syntax whose effect isn't followed; the message says which."""
 
 
 class StepBudget:
@@ -74,19 +80,8 @@ class Global:
     name: str
 
 
-@dataclass(slots=True)
-class VariableScope:
-    names: dict[str, Any]
-    parent: "VariableScope | None" = None
-    branch_depth: int = 0
-    """The number of conditional branches around the scope."""
-
-    def find(self, name: str) -> "VariableScope | None":
-        """The innermost scope that declares a name, from this one outwards."""
-        scope: VariableScope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.parent
-        return scope
+Scope = ChainMap[str, Any]
+"""The variables by name, those of the innermost block first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +89,7 @@ class Function:
     """A function of the script: its syntax node and the scope that it was defined in."""
 
     node: Node
-    scope: VariableScope
+    scope: Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +102,10 @@ class ScriptCall:
 
 @dataclass(slots=True, kw_only=True)
 class Script:
-    """A script's tool calls and output. `items`: the printed values, one per output item; None if that is uncertain.
-
-    `tampered`: indexes of calls whose results the script modified, so that what it prints of them proves nothing.
-    """
+    """A script's tool calls and output. `items`: the printed values, one per output item; None if that is uncertain."""
 
     calls: list[ScriptCall] = field(default_factory=list)
     items: list[Any] | None = field(default_factory=list)
-    tampered: frozenset[int] = frozenset()
 
 
 def calls_in(*values: Any, step_budget: StepBudget | None = None) -> frozenset[int]:
@@ -124,7 +115,7 @@ def calls_in(*values: Any, step_budget: StepBudget | None = None) -> frozenset[i
     while remaining:
         value = remaining.pop()
         if step_budget is not None:
-            step_budget.spend()
+            step_budget.spend(1 + len(value) // TEXT_PER_STEP if isinstance(value, str) else 1)
         match value:
             case Unknown():
                 calls |= value.calls

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
 from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, read_objects
-from grading.formats.usage import ReportedTokens, Response
+from grading.formats.usage import ReportedTokens
 
 MAX_MODELS: Final = 100
 MAX_RECORD_IDS: Final = 200_000
@@ -96,12 +96,6 @@ class Parser(ABC):
     def note_unknown(self, kind: str) -> None:
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
-    def response_usage(self, response: Response) -> Usage:
-        usage = self.build_usage(
-            response.tokens, model=response.model, at=response.at, sidechain=response.sidechain, cost=response.cost
-        )
-        return replace(usage, record=response.record)
-
     def build_usage(
         self,
         tokens: ReportedTokens,
@@ -109,10 +103,12 @@ class Parser(ABC):
         model: str,
         at: datetime | None,
         sidechain: bool = False,
+        record: str = "",
         cost: float | None = None,
     ) -> Usage:
         return Usage(
             number=self.next_number(),
+            record=record,
             at=at,
             sidechain=sidechain,
             model=model,

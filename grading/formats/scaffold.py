@@ -73,6 +73,7 @@ CONTROL_COMMANDS: Final = (
     *("rewind", "status", "usage"),
 )
 PLAN_HEADING: Final = "implement the following plan:"
+HEADING: Final = re.compile(r"#{1,6}\s")
 
 
 def split_by_role(text: str, *, injected: bool = False) -> Iterator[tuple[Role, str]]:
@@ -126,7 +127,7 @@ def first_request_line(message: str) -> str:
     if lines[0].lower() == PLAN_HEADING:
         heading = next((line for line in lines if line.startswith("#") and line.strip("# ")), "")
         lines = [heading] if heading else lines[1:]
-    titles = map(_strip_heading_marks, lines)
+    titles = [line.lstrip("#").strip() if HEADING.match(line) else line for line in lines]
     return next(filter(None, titles), "")
 
 
@@ -161,8 +162,3 @@ def _element_text(text: str, name: str) -> str:
 
 def _non_blank_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _strip_heading_marks(line: str) -> str:
-    """A line without leading Markdown heading marks."""
-    return line.lstrip("#").strip() if re.match(r"#{1,6}\s", line) else line.strip()

@@ -16,6 +16,11 @@ def word_set(space_separated: str) -> frozenset[str]:
     return frozenset(space_separated.split())
 
 
+def kind_by_name(names_by_kind: Mapping[str, str]) -> dict[str, str]:
+    """The kind of each tool, from the space-separated names of the tools of each kind."""
+    return {name: kind for kind, names in names_by_kind.items() for name in names.split()}
+
+
 def text(value: object) -> str:
     """The value if it is a string, else ""."""
     return value if isinstance(value, str) else ""

@@ -505,7 +505,7 @@ def _store_artifacts(
             key=key,
             origin=origin,
             seen_at=plain_text(item.where, MAX_SEEN_AT),
-            rule=item.rule[:64],
+            rule=item.kind[:64],
             left_out=reasons[kind, key, origin],
             witness=witnesses.get(origin, Witness.UNKNOWN),
             **(asdict(texts[kind, key, origin]) if (kind, key, origin) in texts else {}),

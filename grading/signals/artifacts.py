@@ -129,7 +129,7 @@ DEFAULT_RULES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundArtifact:
-    """One artifact. `key` is its path, URL or line; `where` says where it was found; `rule` is the kind of the rule.
+    """One artifact. `key` is its path, URL or line; `where` says where it was found.
 
     `left_out` is the reason why it does not count, empty if it counts. `text_hash` is its text's, to recognise copies;
     None without a text. `path` is the file that it is, or is in; empty for a comment.
@@ -139,7 +139,6 @@ class FoundArtifact:
     key: str
     where: str
     origin: str
-    rule: str
     left_out: str = ""
     text_hash: int | None = None
     path: str = ""
@@ -174,7 +173,6 @@ def find_artifacts(
                 key=key[:500],
                 where=where,
                 origin=origin,
-                rule=rule.kind,
                 left_out=reason,
                 path=change.path,
             )
@@ -186,7 +184,7 @@ def find_artifacts(
         for effect in signals.effects:
             if effect.kind is EffectKind.COMMENT:
                 comment = FoundArtifact(
-                    kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
+                    kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript"
                 )
                 artifacts.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_mark_copies(artifacts.values()))
@@ -242,14 +240,10 @@ def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
     """The artifacts in order; a copy of an earlier one gets that reason in `left_out`."""
     originals: dict[int, FoundArtifact] = {}
     for artifact in artifacts:
-        if artifact.text_hash is None:
-            yield artifact
-            continue
-        original = originals.setdefault(artifact.text_hash, artifact)
-        if original is artifact:
-            yield artifact
-        else:
-            yield replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")
+        original = artifact if artifact.text_hash is None else originals.setdefault(artifact.text_hash, artifact)
+        if original is not artifact:
+            artifact = replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")  # noqa: PLW2901
+        yield artifact
 
 
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
@@ -273,10 +267,10 @@ def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str
     Each added row is taken for an edit of the removed row that is most similar to it, by the share of common words, if
     they are similar enough. A removed row has one edit only.
     """
-    unmatched = [_word_set(line) for line in removed]
+    unmatched = [_distinct_words(line) for line in removed]
     for line in added:
-        words = _word_set(line)
-        similarities = [len(words & other) / max(1, len(words | other)) for other in unmatched]
+        own = _distinct_words(line)
+        similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
         highest = max(similarities, default=0.0)
         if highest >= MIN_ROW_SIMILARITY:
             unmatched.pop(similarities.index(highest))
@@ -294,5 +288,5 @@ def _matching_rows(rule: ArtifactDefinition, change: FileChange) -> list[str]:
     return rows
 
 
-def _word_set(line: str) -> frozenset[str]:
+def _distinct_words(line: str) -> frozenset[str]:
     return frozenset(WORD.findall(line.lower()))

@@ -21,7 +21,8 @@ from itertools import pairwise
 
 from grading.formats.events import ToolCall
 from grading.signals.confirm import CallResult
-from grading.signals.intents import GIT_VALUED, Check, Intent, is_continuation
+from grading.signals.intents import GIT_VALUED, Intent, is_continuation
+from grading.signals.model import Check
 from grading.signals.shell import ShellCommand
 
 MAX_REMEMBERED = 2_000
@@ -206,7 +207,7 @@ def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
     try:
         key = json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)
     except (RecursionError, TypeError, ValueError):
-        return f"{call.number} is like no other"
+        return f"call {call.number}"
     return _without_nonces(_digest_if_long(key))
 
 

@@ -7,8 +7,8 @@ from itertools import islice
 
 from grading.signals import outputs
 from grading.signals.final_state import SuiteRun
-from grading.signals.intents import Check, Intent
-from grading.signals.model import Commit, EffectKind
+from grading.signals.intents import Intent
+from grading.signals.model import Check, Commit, EffectKind
 from grading.signals.suites import Suite
 
 MAX_KEYS = 20
@@ -84,11 +84,6 @@ def named_files(intent: Intent) -> tuple[str, ...]:
     """The paths that a commit's command line names; empty if one of them is a whole folder or a pattern."""
     is_broad = any(path in (".", "*", ":/", "$()") or path.endswith("/") or "*" in path for path in intent.paths)
     return () if is_broad else intent.paths
-
-
-def has_nothing_to_commit(result: CallResult) -> bool:
-    """Whether git reports that there is nothing to commit."""
-    return outputs.NOTHING_TO_COMMIT.search(result.text) is not None
 
 
 def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:

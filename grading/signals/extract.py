@@ -19,6 +19,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
+from grading.formats.lines import RecentKeys
 from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
 from grading.signals.changes import FileChange, is_absolute
@@ -114,14 +115,14 @@ class _Collector:
         self.api_errors: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.cost: float | None = None
-        self.models: OrderedDict[str, None] = OrderedDict()
+        self.models: dict[str, None] = {}
         self.open_calls: OrderedDict[str, _OpenCall] = OrderedDict()
-        self.failed_digests: OrderedDict[str, None] = OrderedDict()
+        self.failed_digests = RecentKeys(MAX_OPEN_CALLS)
         self.places = Places()
         self.work = Work(self.places)
         self.conduct = Conduct()
         self.reads: set[str] = set()
-        self.linked_pull_requests: OrderedDict[str, None] = OrderedDict()
+        self.linked_pull_requests: dict[str, None] = {}
         self.cut = ""
         self.concluded = False
         self.user_spoke_last = False
@@ -208,7 +209,7 @@ class _Collector:
         digest = _digest_call(call)
         if digest in self.failed_digests:
             self.counts["retries"] += 1
-            del self.failed_digests[digest]
+            self.failed_digests.discard(digest)
         commands = parse_commands(call)
         places = self.places.track_call(call, commands)
         intents = find_intents(call, commands, places)
@@ -246,7 +247,7 @@ class _Collector:
         if opened is None:
             self.counts["unpaired"] += 1
             self.counts["failed"] += result.ok is False
-            self.work.confirm_open(replace(result, ok=None, session=""))
+            self.work.confirm_open(replace(result, ok=None))
             return
         if result.ok is False and looks.is_negative_answer(opened.commands, event.exit_code, event.text[:4_000]):
             result = replace(result, ok=None)  # such as a `grep` that finds nothing
@@ -257,9 +258,7 @@ class _Collector:
         count_before = self.work.change_count
         if result.ok is False:
             self.counts["failed_edits"] += opened.call.kind in EDITING_KINDS
-            self.failed_digests[opened.digest] = None
-            if len(self.failed_digests) > MAX_OPEN_CALLS:
-                self.failed_digests.popitem(last=False)
+            self.failed_digests.check_and_add(opened.digest)
         else:
             self.on_success(opened, result)
         self.work.add_result(opened.intents, result)
@@ -283,7 +282,9 @@ class _Collector:
         if len(self.reads) < MAX_READS:
             self.reads.update(looks.find_reads(opened.call, opened.commands, opened.digest))
         for change in files.find_changes(opened.call, result.text, opened.commands):
-            self.work.add_file(self.locate(change, opened.directory))
+            if not is_absolute(change.path) and self.places.is_scratch(opened.directory):
+                change = replace(change, path=f"{opened.directory}/{change.path}")  # noqa: PLW2901
+            self.work.add_file(change)
         restore = find_restore(opened.commands, result.at)
         if restore is not None:
             self.restores = [*self.restores, restore][-MAX_LINKS:]
@@ -294,13 +295,7 @@ class _Collector:
         self.work.add_possible_writes(files.find_script_paths(opened.call, opened.commands))
         self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
 
-    def locate(self, change: FileChange, directory: str) -> FileChange:
-        """The change with its whole path, if its call ran in a temporary directory."""
-        if is_absolute(change.path) or not self.places.is_scratch(directory):
-            return change
-        return replace(change, path=f"{directory}/{change.path}")
-
-    def end(self, changes: Sequence[FileChange]) -> FinalState:
+    def final_state(self, changes: Sequence[FileChange]) -> FinalState:
         """How the session ended so far; `changes` are its file changes outside temporary directories."""
         history = self.work.history
         subjects = [commit.subject for commit in history.commits] + [one.subject for one in history.hidden]
@@ -338,7 +333,7 @@ class _Collector:
         """The signals of the events so far."""
         counts = self.counts
         changes = [replace(each, is_scratch=self.places.is_scratch(each.path)) for each in self.work.files]
-        final_state = self.end([each for each in changes if not each.is_scratch])
+        final_state = self.final_state([each for each in changes if not each.is_scratch])
         return Signals(
             tool_calls=dict(self.tool_calls),
             results=counts["results"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from grading.signals.model import EffectKind
+from grading.signals.model import Check, EffectKind
 
 PROGRAMS = frozenset({"gh", "glab", "hub"})
 VERB_EFFECTS = {
@@ -48,24 +48,21 @@ TOOL_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeRequest:
-    """One request. `effect` is what it changes, if anything; `is_check`: it queries checks; `is_view`: a pull request.
+    """One request: what it changes, or what it queries.
 
     `target` is the number or URL that it names. `done_on_success`: an exit code of 0 means that it is done, or that the
     checks passed. `body`: the digest of the comment that it posts.
     """
 
-    effect: EffectKind | None = None
-    is_check: bool = False
-    is_view: bool = False
+    kind: EffectKind | Check
     target: str = ""
     done_on_success: bool = True
     body: str = ""
 
 
-def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
-    """The request of a forge's command line; an empty one for a dry run or a page opened in a browser.
-
-    `document` is the here-document that the command reads.
+def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest | None:
+    """The request of a forge's command line; None if it changes and queries nothing, as a dry run or a page opened in a
+    browser. `document` is the here-document that the command reads.
     """
     arguments: list[str] = []
     rest = iter(argv[1:])
@@ -75,30 +72,31 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
         elif not word.startswith("--repo="):
             arguments.append(word)
     if {"--dry-run", "--web", "--help", "-w"} & set(arguments):
-        return ForgeRequest()
+        return None
     verb = " ".join(arguments[:2])
     target = next((word for word in arguments[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
+    target = target.lstrip("#")
     if verb in CHECK_VERBS:
-        is_log = any(word.startswith("--log") for word in arguments)
-        done_on_success = "--exit-status" in arguments
-        return ForgeRequest(is_check=not is_log, target=target.lstrip("#"), done_on_success=done_on_success)
-    if verb == "pr view" and any("statusCheckRollup" in word for word in arguments):
-        return ForgeRequest(is_check=True, target=target.lstrip("#"), done_on_success=False)
+        if any(word.startswith("--log") for word in arguments):
+            return None
+        return ForgeRequest(kind=Check.CI, target=target, done_on_success="--exit-status" in arguments)
     if verb == "pr view":
-        return ForgeRequest(is_view=True, target=target.lstrip("#"))
+        if any("statusCheckRollup" in word for word in arguments):
+            return ForgeRequest(kind=Check.CI, target=target, done_on_success=False)
+        return ForgeRequest(kind=Check.MERGE, target=target)
     if arguments[:1] == ["api"]:
         effect = _api_effect(arguments)
-    elif arguments[:1] == ["pull-request"]:  # of `hub`, which has no second word
-        effect = VERB_EFFECTS["pull-request"]
     else:
-        effect = VERB_EFFECTS.get(verb)
+        effect = VERB_EFFECTS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
+    if effect is None:
+        return None
     body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
     body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
     body = body or document or ""
     is_comment = effect is EffectKind.COMMENT and "$" not in body
     return ForgeRequest(
-        effect=effect,
-        target=target.lstrip("#"),
+        kind=effect,
+        target=target,
         # `glab mr merge` may only schedule the merge for when the pipeline has passed.
         done_on_success=argv[0].endswith("gh") and not {"--auto", "--disable-auto"} & set(arguments),
         body=_digest(body) if is_comment else "",
@@ -117,16 +115,18 @@ def _api_effect(arguments: list[str]) -> EffectKind | None:
     return None
 
 
-def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest:
-    """The request of a tool server's call, from the tool's name and arguments."""
+def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest | None:
+    """The request of a tool server's call, from the tool's name and arguments; None if it changes nothing."""
     tool = re.split(r"__|\.|/", name[-200:])[-1].lower()
     effect = next((kind for pattern, kind in TOOL_NAMES if pattern.search(tool)), None)
+    if effect is None:
+        return None
     number = next((arguments[key] for key in NUMBER_KEYS if isinstance(arguments.get(key), int | str)), "")
     repository = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
     body = arguments.get("body")
     is_comment = effect is EffectKind.COMMENT and isinstance(body, str)
     return ForgeRequest(
-        effect=effect,
+        kind=effect,
         target=f"{repository}#{number}"[:200] if number else "",
         body=_digest(str(body)) if is_comment else "",
     )

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from grading.formats.events import ToolCall
 from grading.signals import forges
-from grading.signals.model import EffectKind
+from grading.signals.model import Check, EffectKind
 from grading.signals.places import CommandPlace
 from grading.signals.shell import SHELLS, ShellCommand, parse
 from grading.signals.suites import Suite, SuiteKind, find_suite
@@ -53,15 +53,6 @@ INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|deno|bun)$")
 Commands = tuple[ShellCommand, ...]
 
 
-class Check(StrEnum):
-    """Outcomes that a session queries: of a build, of CI, of tests, and whether a pull request is merged."""
-
-    BUILD = "build"
-    CI = "ci"
-    TESTS = "tests"
-    MERGE = "merge"
-
-
 class HeadMove(StrEnum):
     """Commands that move HEAD, or that make another branch or tag of the current commit (NEW_REF)."""
 
@@ -80,7 +71,8 @@ class Intent:
     function. `is_deferred`: success only schedules it. `echoes_status`: its exit status is printed after it.
     `body`: the digest of the comment it posts. `opaque`: a script of unknown content. `counts`: its repository is not
     throwaway. `suite` are the tests or the build it runs, in `place` (a folder or file, "" if unknown); `heading` is
-    the text that the call prints just before. `shows_hook`: the call prints nothing but what git and its hooks print.
+    the text that the call prints just before. `shows_hook`: of a commit or push in a call that prints nothing but
+    what git and its hooks print.
 
     Of a commit: `subject`, if the command line has it; `reuses`: the hash of the commit whose message it takes;
     `shows_hash`: its hash is printed after it; `rewrites`: it replaces an earlier commit of the same subject;
@@ -127,9 +119,9 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
     """
     if not commands:
         request = forges.parse_tool_call(call.name, call.arguments)
-        if request.effect is None:
+        if request is None:
             return ()
-        return (Intent(kind=request.effect, target=request.target, body=request.body, proven=False),)
+        return (Intent(kind=request.kind, target=request.target, body=request.body, proven=False),)
     intents: list[Intent] = []
     added: list[str] = []
     counts: Counter[object] = Counter()
@@ -281,15 +273,15 @@ def _commit_message(command: ShellCommand, before: Commands) -> str:
 def _other_intents(command: ShellCommand, place: CommandPlace) -> Iterator[Intent]:
     """The intents of a command that isn't git: a forge's program, tests, a build, or a script that may commit."""
     if command.program in forges.PROGRAMS:
-        request = forges.parse_command(command.argv, command.document)
-        kind: EffectKind | Check | None = request.effect
-        if request.is_check:
-            kind = Check.CI
-        elif request.is_view:
-            kind = Check.MERGE
-        if kind is not None:
+        if request := forges.parse_command(command.argv, command.document):
             deferred = not request.done_on_success
-            yield Intent(kind=kind, target=request.target, proven=not deferred, is_deferred=deferred, body=request.body)
+            yield Intent(
+                kind=request.kind,
+                target=request.target,
+                proven=not deferred,
+                is_deferred=deferred,
+                body=request.body,
+            )
         return
     if (suite := find_suite(place.argv, place.directory)) is not None:
         kind = Check.TESTS if suite.kind is SuiteKind.TESTS else Check.BUILD

@@ -1,7 +1,7 @@
 """What a session did, in the same form for all harnesses: the values that `extract` builds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
@@ -27,6 +27,15 @@ class EffectKind(StrEnum):
     COMMENT = "comment"
     CI_FIXED = "ci_fixed"
     TESTS_FIXED = "tests_fixed"
+
+
+class Check(StrEnum):
+    """Outcomes that a session queries: of a build, of CI, of tests, and whether a pull request is merged."""
+
+    BUILD = "build"
+    CI = "ci"
+    TESTS = "tests"
+    MERGE = "merge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +109,6 @@ class Signals:
     Conduct (see `conduct`): `empty_results` of the `must_print` calls, which always print something, printed nothing;
     `repeats` of the `repeatable` calls were made again with the same result while nothing changed; `dead_start`: the
     first calls all failed.
-
-    Computed from these: `calls` in total; `has_model_turn`: the model did anything at all; `are_results_known`: at
-    least half of the calls have a known result; `error_rate`: `failed_calls` as a share of `known_results`, 0 if these
-    are not known; `last_tests`: True if the tests were green at the end, False if it broke them, else None. `is_blind`:
-    the log is too unreadable to grade the session: more than 30 % of the calls are unreadable, or no shell call has a
-    command, or no result records success or failure and no effect is confirmed.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -150,32 +153,43 @@ class Signals:
     failures: tuple[str, ...] = ()
     broke_tests: bool = False
 
-    # Computed from the fields above.
-    calls: int = field(init=False, default=0)
-    has_model_turn: bool = field(init=False, default=False)
-    are_results_known: bool = field(init=False, default=False)
-    error_rate: float = field(init=False, default=0.0)
-    last_tests: bool | None = field(init=False, default=None)
-    is_blind: bool = field(init=False, default=False)
+    @property
+    def calls(self) -> int:
+        """The number of tool calls."""
+        return sum(self.tool_calls.values())
 
-    def __post_init__(self) -> None:
-        calls = sum(self.tool_calls.values())
-        are_known = self.known_results > 0 and 2 * self.known_results >= calls
-        last_tests = True if self.tests_at_end is TestState.GREEN else None
-        computed = {
-            "calls": calls,
-            "has_model_turn": self.assistant_turns > 0 or calls > 0,
-            "are_results_known": are_known,
-            "error_rate": min(1.0, self.failed_calls / self.known_results) if are_known else 0.0,
-            "last_tests": False if self.broke_tests else last_tests,
-            "is_blind": (
-                self.unreadable_calls > MAX_UNREADABLE_SHARE * calls
-                or 0 < self.shell_calls == self.bare_shell_calls
-                or (self.results > 0 and self.known_results == 0 and not self.did_something)
-            ),
-        }
-        for name, value in computed.items():
-            object.__setattr__(self, name, value)
+    @property
+    def has_model_turn(self) -> bool:
+        """Whether the model did anything at all."""
+        return self.assistant_turns > 0 or self.calls > 0
+
+    @property
+    def are_results_known(self) -> bool:
+        """Whether at least half of the calls have a known result."""
+        return self.known_results > 0 and 2 * self.known_results >= self.calls
+
+    @property
+    def error_rate(self) -> float:
+        """The share of failed calls in the known results; 0 if the results are not known."""
+        return min(1.0, self.failed_calls / self.known_results) if self.are_results_known else 0.0
+
+    @property
+    def last_tests(self) -> bool | None:
+        """True if the tests were green at the end, False if the session broke them, else None."""
+        if self.broke_tests:
+            return False
+        return True if self.tests_at_end is TestState.GREEN else None
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the log is too unreadable to grade the session: more than 30 % of the calls are unreadable, or no
+        shell call has a command, or no result records success or failure and no effect is confirmed.
+        """
+        return (
+            self.unreadable_calls > MAX_UNREADABLE_SHARE * self.calls
+            or 0 < self.shell_calls == self.bare_shell_calls
+            or (self.results > 0 and self.known_results == 0 and not self.did_something)
+        )
 
     @property
     def did_something(self) -> bool:
@@ -191,9 +205,8 @@ class Signals:
         return sum(effect.kind is kind for effect in self.effects)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON, without the computed ones; `from_dict` is the inverse."""
-        stored = {each.name for each in fields(self) if each.init}
-        return {name: value for name, value in asdict(self).items() if name in stored}
+        """The fields as plain JSON; `from_dict` is the inverse."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

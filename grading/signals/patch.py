@@ -1,5 +1,6 @@
 """A parser of unified diffs. The input may be hostile: it is bounded, and every failure is one exception."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unidiff.errors import UnidiffParseError
@@ -33,12 +34,19 @@ def parse(text: str) -> Patch:
             f"expected a patch of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; leave out generated files"
         )
     lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
-    reader = _LineCounter(lines)
+    line_number = 0
+
+    def read_lines() -> Iterator[str]:
+        nonlocal line_number
+        for line in lines:
+            line_number += 1
+            yield line
+
     try:
-        files = list(PatchSet(reader))
+        files = list(PatchSet(read_lines()))
     except (UnidiffParseError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise MalformedPatch(
-            f"expected a unified diff, got something else at line {reader.line}: {str(error).strip()[:200]}; "
+            f"expected a unified diff, got something else at line {line_number}: {str(error).strip()[:200]}; "
             "write it with `git diff` or `git format-patch --stdout` and submit it whole"
         ) from error
     if not files and text.strip():
@@ -58,20 +66,3 @@ def parse(text: str) -> Patch:
         )
         changes.append(change)
     return Patch(files=tuple(changes))
-
-
-class _LineCounter:
-    """An iterator over lines; `line` counts those that the parser has read."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        self.line = 0
-
-    def __iter__(self) -> "_LineCounter":
-        return self
-
-    def __next__(self) -> str:
-        if self.line >= len(self.lines):
-            raise StopIteration
-        self.line += 1
-        return self.lines[self.line - 1]

@@ -56,11 +56,11 @@ class Places:
     A repository is throwaway if `git init` made it in a temporary directory, or if it was cloned from one that the
     session made, or from a local path into a temporary directory.
 
-    `cwd` is "" until a command line tells it. `variables` are shell variables that command lines assigned.
+    `cwd` is "" until a command line shows it. `variables` are shell variables that command lines assigned.
     `throwaway` and `bare` are directories of repositories that the session made. `projects` are the directory that its
     first call names, and those of other repositories that it works in: what lies below them is not scratch, even in a
-    temporary directory. `pending_init` is the directory of
-    a `git init` outside temporary directories by its path; its output may show that it is in one.
+    temporary directory. `pending_init` is the directory of a `git init` outside temporary directories by its path; its
+    output may show that it is in one.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Places:
         walk = _Walk(self, self.cwd if workdir is None else _join("", workdir))
         places = tuple(walk.track(command) for command in commands)
         if workdir is None and call.name not in STATELESS_TOOLS:
-            self.cwd = walk.outermost_cwd
+            self.cwd = walk.outer[0][1] if walk.outer else walk.cwd
         return places
 
     def track_result(self, text: str) -> None:
@@ -135,10 +135,6 @@ class _Walk:
         self.cwd = cwd
         self.outer: list[tuple[int, str]] = []
         self.after_mktemp = False
-
-    @property
-    def outermost_cwd(self) -> str:
-        return self.outer[0][1] if self.outer else self.cwd
 
     def track(self, command: ShellCommand) -> CommandPlace:
         """Follow one command; returns where it acts."""

@@ -1,10 +1,8 @@
 """Traits: what a log shows of a session's work, for the rules that choose its category."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Any, Self
 
 from grading.formats.events import Boundary, Event, Message, Role, ToolCall, TranscriptHeader
@@ -53,12 +51,13 @@ class TraitsReader:
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._events = events
-        self._task, self._tools = "", OrderedDict[str, None]()
+        self._task = ""
+        self._tools: dict[str, None] = {}
 
     def events(self) -> Iterator[Event]:
         for event in self._events:
             if isinstance(event, Boundary) and event.kind == "session_change":
-                self._task, self._tools = "", OrderedDict[str, None]()
+                self._task, self._tools = "", {}
             elif isinstance(event, ToolCall) and len(self._tools) < MAX_TOOLS:
                 self._tools.setdefault(event.name[:MAX_TEXT])
                 self._tools.setdefault(event.kind)
@@ -71,17 +70,17 @@ class TraitsReader:
         folder = (header.cwd or "").rstrip("/\\")[:MAX_TEXT]
         changed = [change.path for change in signals.files]
         committed = [path for commit in signals.commits for path in commit.paths]
+        prefix = f"{folder}/" if folder else ""
+        paths = [path.removeprefix(prefix)[:MAX_TEXT] for path in changed + committed]
         remotes = [header.repository or "", *signals.pull_requests]
         names = [parse_repository(remote) for remote in remotes] + [re.split(r"[/\\]", folder)[-1]]
         return Traits(
             harness=header.harness,
-            repositories=tuple(islice(OrderedDict.fromkeys(filter(None, names)), MAX_TOOLS)),
+            repositories=tuple(dict.fromkeys(filter(None, names)))[:MAX_TOOLS],
             folder=folder,
             branch=(header.branch or "")[:MAX_TEXT],
             task=self._task,
-            paths=tuple(
-                islice(OrderedDict.fromkeys(_relative_path(path, folder) for path in changed + committed), MAX_PATHS)
-            ),
+            paths=tuple(dict.fromkeys(paths))[:MAX_PATHS],
             tools=tuple(name for name in self._tools if name),
         )
 
@@ -96,7 +95,3 @@ def parse_repository(url: str) -> str:
     """
     match = REMOTE.match(url[:1_000])
     return match[1] if match else ""
-
-
-def _relative_path(path: str, folder: str) -> str:
-    return path.removeprefix(f"{folder}/")[:MAX_TEXT] if folder else path[:MAX_TEXT]

@@ -10,8 +10,8 @@ from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange, loosens
 from grading.signals.confirm import CallResult
 from grading.signals.history import History
-from grading.signals.intents import Check, HeadMove, Intent
-from grading.signals.model import UNNAMED, Commit, Effect, EffectKind, TestRun
+from grading.signals.intents import HeadMove, Intent
+from grading.signals.model import UNNAMED, Check, Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
 
 if TYPE_CHECKING:
@@ -181,10 +181,8 @@ class Work:
             if intent.kind is Check.TESTS and run.passed is not None and intent.target not in runners:
                 runners.add(intent.target)
                 self.track_check(intent, passed=run.passed, at=result.at)
-        makes_hook_run = any(
-            intent.shows_hook and (intent.is_commit or intent.kind is EffectKind.PUSH) for intent in intents
-        )
-        hook_run = confirm.find_hook_run(result) if makes_hook_run and not runs else None
+        shows_hook = any(intent.shows_hook for intent in intents)
+        hook_run = confirm.find_hook_run(result) if shows_hook and not runs else None
         if hook_run is not None:
             self.runs.append(hook_run)
         return still_open
@@ -200,7 +198,7 @@ class Work:
         To be called only if the intent may have worked (`CallResult.may_confirm`). Returns whether later output may
         still announce it. `is_new`: this is the result of the call itself, not later output of it.
         """
-        if intent.opaque or confirm.has_nothing_to_commit(result):
+        if intent.opaque or outputs.NOTHING_TO_COMMIT.search(result.text):
             return False
         if outputs.RTK_COMMITTED.search(result.text):
             self.add_commit(

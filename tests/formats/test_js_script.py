@@ -32,8 +32,6 @@ def arguments(source: str) -> list:
         ("async function run(cmd) { return await tools.x({cmd}) }\nawait run('ls')", {"cmd": "ls"}),
         ("await tools.x({cmd: 'a'}).then(r => text(r.output))", {"cmd": "a"}),
         ("const o = {cmd: 'a'}; tools.x({...o, n: 1})", {"cmd": "a", "n": 1}),
-        ("let c = 'a'; { [c] = ['b'] } tools.x({cmd: c})", {"cmd": "b"}),
-        ("let a, o = {}; ({a, b: [o.b]} = {a: 'c', b: ['d']}); tools.x({cmd: a})", {"cmd": "c"}),
     ],
 )  # fmt: skip
 def test_what_is_written_down_is_read(source: str, expected: object):
@@ -48,8 +46,6 @@ def test_what_is_written_down_is_read(source: str, expected: object):
         "for (const cmd of ['a', 'b']) { await tools.x({cmd}) }",
         "for (const [i, cmd] of ['a', 'b'].entries()) await tools.x({cmd})",
         "await Promise.all([tools.x({cmd: 'a'}), tools.x({cmd: 'b'})])",
-        "let c; for (c of ['a', 'b']) { await tools.x({cmd: c}) }",
-        "const cmds = []; cmds.push('a'); cmds.push('b'); cmds.forEach(cmd => tools.x({cmd}))",
     ],
 )
 def test_calls_over_a_list_are_as_many(source: str):
@@ -80,9 +76,6 @@ def test_what_is_not_written_down_is_not_guessed(source: str):
         ("while (more) { (await tools.x({a: 1})).items.push(1) }", 1),
         ("const run = c => tools.x({c}); while (more) { run('a').output.split('a').push(1) }", 1),
         ("const run = c => tools.x({c}); while (more) { run.count += 1; run('a') }", 1),
-        ("while (more) { tools.zzz = 1; await tools.x({}) }", 1),
-        ("[tools.zzz] = [1]; await tools.x({})", 1),
-        ("tools = {}; await tools.x({})", 1),
         ("do { await tools.x({}) } while ((await tools.y({})).output)", 2),
         ("for (;;) { await tools.x({}); if (ready) break }", 1),
         ("for (let i = 0; i < (await tools.x({})).n; i++) { await tools.y({}) }", 2),
@@ -130,11 +123,10 @@ def test_a_call_inside_text_or_a_comment_is_none():
         ("for (const c of ['a', 'b']) { const r = await tools.x({c}); text(r.output); if (r.exit_code) break }", None),
         ("try { text((await tools.x({})).output) } catch (e) { text(String(e)) }", None),
         ("const r = await tools.x({}); let a; a ||= text('b'); text(r)", None),
-        ("const l = [await tools.x({})]; if (l[0].ok) l.push('a'); text(l[0])", [Unknown(frozenset({0}))]),
-        ("const r = await tools.x({}); const l = [r]; l.reverse(); text(r)", [Result(0)]),
+        ("const l = [await tools.x({})]; if (l[0].ok) l.push('a'); text(l[0])", None),
+        ("const r = await tools.x({}); const l = [r]; l.reverse(); text(r)", None),
         ("const [a, b = 'c'] = [await tools.x({})]; text(a); text(b)", [Result(0), "c"]),
         ("const {a = 'b'} = await tools.x({}); text(a)", [Result(0, ("a",))]),
-        ("function f() { text('a'); exit() } f(); text('b')", ["a"]),
         ("function f() { throw 1 } f(); text(await tools.x({}))", None),
         ("const {a = await tools.y({})} = await tools.x({}); text(a)", [Unknown(frozenset({0, 1}))]),
     ],
@@ -151,7 +143,6 @@ def test_what_is_printed_is_known_where_it_is_certain(source: str, items: object
         "[r.exit_code] = [0]",
         "while (ready) { r.exit_code = 0 }",
         "for (r.exit_code of [0]) {}",
-        "r.lines.reverse()",
         "const l = [r]; l[0].exit_code = 0",
         "const l = [r]; l.sort(); l[0].exit_code = 0",
         "Object.assign(r, {exit_code: 0})",
@@ -159,8 +150,18 @@ def test_what_is_printed_is_known_where_it_is_certain(source: str, items: object
         "const q = r; q.exit_code = 0",
     ],
 )
-def test_a_result_that_the_script_changed_is_marked(change: str):
-    assert read_script(f"const r = await tools.x({{}}); {change}; text(JSON.stringify(r))").tampered == {0}
+def test_a_result_that_the_script_changed_proves_nothing(change: str):
+    script = read_script(f"const r = await tools.x({{}}); {change}; text(JSON.stringify(r))")
+    assert (len(script.calls), script.items) == (1, None)
+
+
+def test_literal_arguments_are_taken_from_a_script_that_is_not_followed():
+    source = "let r = await tools.x({cmd: 'a'}); while (r.id) r = await tools.y({id: r.id, chars: ''}); text(r.output)"
+    script = read_script(source)
+    assert [call.name for call in script.calls] == ["x", "y"]
+    assert script.calls[0].argument == {"cmd": "a"}
+    assert script.calls[1].argument["chars"] == ""
+    assert script.items is None
 
 
 def test_a_changed_environment_says_nothing():
@@ -175,6 +176,13 @@ def test_a_changed_environment_says_nothing():
         "'a",
         "`a${",
         "class A {}",
+        "class A { b = tools.x({}); c = tools.y }",
+        "tools = {}; await tools.x({})",
+        "[tools.zzz] = [1]; await tools.x({})",
+        "while (more) { tools.zzz = 1; await tools.x({}) }",
+        "let f = tools.x; f({}); f = tools.y; f({})",
+        "let a = 'b'; a = a + 'c'; text(a)",
+        "function f() { text('a'); exit() } f(); text('b')",
         "a b",
         "eval('tools.x()')",
         "switch (a) {}",
@@ -271,11 +279,6 @@ def test_a_long_sum_of_texts_is_read():
 )
 def test_what_the_script_changed_is_not_read_as_it_was(source: str):
     assert not isinstance(arguments(source)[-1]["cmd"], str)
-
-
-def test_what_is_printed_is_as_it_was_then():
-    script = read_script("const l = [await tools.x({})]; text(l); l.push(await tools.x({}))")
-    assert script.items == [Json([Result(0)])]
 
 
 def test_a_logs_scripts_share_an_allowance():

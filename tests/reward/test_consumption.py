@@ -18,7 +18,7 @@ COUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 12))
 
 def left(**counts: int) -> list[FoundArtifact]:
     return [
-        FoundArtifact(kind=kind, key=str(number), where="", origin="patch", rule=kind)
+        FoundArtifact(kind=kind, key=str(number), where="", origin="patch")
         for kind, count in counts.items()
         for number in range(count)
     ]

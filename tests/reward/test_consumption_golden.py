@@ -50,7 +50,7 @@ def test_the_version():
 def test_the_grade(ideas, tasks, posts, notes, expected):
     counts = {"idea": ideas, "task": tasks, "engagement": posts, "knowledge": notes}
     left = [
-        FoundArtifact(kind=kind, key=str(number), where="", origin="patch", rule=kind)
+        FoundArtifact(kind=kind, key=str(number), where="", origin="patch")
         for kind, count in counts.items()
         for number in range(count)
     ]
@@ -67,7 +67,7 @@ def test_the_diminishing_return(count, scale, expected):
 
 def test_rules_that_sum_to_more_than_1_give_1_and_a_rules_scale_is_its_own():
     rules = [ArtifactDefinition(kind="big", weight=0.9, scale=4.0), ArtifactDefinition(kind="other", weight=0.9)]
-    left = [FoundArtifact(kind=kind, key="1", where="", origin="patch", rule=kind) for kind in ("big", "other")]
+    left = [FoundArtifact(kind=kind, key="1", where="", origin="patch") for kind in ("big", "other")]
     both, one = (consumption.grade(some, is_consumption=True, readable=True, rules=rules) for some in (left, left[:1]))
     golden.hold((both.value, one.value), (1.0, 0.564726), version=VERSION, at=AT)
     assert [term["diminishing"] for term in one.evidence["terms"]] == [0.627474, 0.0]
