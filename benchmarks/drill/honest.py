@@ -38,7 +38,7 @@ SABOTAGES = (
     Sabotage(
         name="no sweep",
         file="grading/tasks.py",
-        before="    for _job in judging.sweep():\n        publish()",
+        before="    for _job in sweeper.sweep():\n        publish()",
         after="    return",
         phases=("workers killed",),
     ),

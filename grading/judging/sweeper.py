@@ -6,6 +6,7 @@ import time
 from random import Random, SystemRandom
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
@@ -16,10 +17,11 @@ from grading.judging import client, enqueuing, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.retry import PARKED_FOR, PARKED_TRIES, READERS_LOST
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.lanes import one_by_one
+from grading.judging.ordering import one_by_one
 from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.monitoring import operation
 from grading.reward.grade import unscored
 from grading.vocabulary import Reason, Source, Status
 
@@ -184,3 +186,14 @@ def look_again(now: dt.datetime) -> None:
     for key in monitoring.overdue(now).values_list("pk", flat=True)[:NOTED_PER_SWEEP]:
         with transaction.atomic():
             review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
+
+
+def try_now(*, by: User | None) -> int:
+    """Make every job that is stalled due at once, on a person's request; how many. What fails again waits again."""
+    stalled = (operation.held_back(), operation.parked(), operation.quarantined())
+    keys = [key for jobs in stalled for key in jobs.values_list("pk", flat=True)]
+    waiting = JudgeJob.objects.filter(pk__in=keys, state__in=operation.WAITING)
+    count = waiting.queue_again(next_attempt_at=clock.now())
+    logger.info("%s had %d stalled judge jobs tried now", by or "a program", count)
+    enqueuing.wake_workers()
+    return count

@@ -33,7 +33,7 @@ from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
-from grading.judging.lanes import due, one_by_one
+from grading.judging.ordering import due, one_by_one
 from grading.judging.reader import ReaderLost
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose

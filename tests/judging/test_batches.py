@@ -12,8 +12,8 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import judging, tasks
-from grading.judging import batches, judges, lanes
+from grading import tasks
+from grading.judging import batches, enqueuing, judges, ordering, sweeper, worker
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
@@ -105,22 +105,22 @@ def test_a_batch_asks_what_a_single_call_asks(site, sim):
     budget.set_policy(by=None, use_batches=False)
     token = JudgeAttempt.objects.get(job=job).lease_token
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED)
-    judging.run(job.pk)
+    worker.run(job.pk)
     assert sim.calls[0].request == sent[token.hex]
 
 
 def test_the_backlog_leaves_the_workers_to_new_sessions(site, sim):
     backlog(site, 2)
     new = site.judge_job(ended_at=timezone.now())
-    assert judging.next_jobs(timezone.now()) == [new.pk]
-    assert judging.pump() == 1
+    assert sweeper.next_jobs(timezone.now()) == [new.pk]
+    assert worker.pump() == 1
     assert states() == [JobState.DONE, JobState.QUEUED, JobState.QUEUED]
 
 
 def test_a_few_jobs_go_one_by_one(site, sim):
     backlog(site, 1)
     assert batches.send() == 0
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert not JudgeBatch.objects.exists()
 
 
@@ -131,7 +131,7 @@ def test_without_the_setting_nothing_is_sent_and_what_was_sent_comes_back(site, 
     budget.set_policy(by=None, use_batches=False)
     assert batches.send() == 0
     assert polled() == 2
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     assert states() == [JobState.DONE] * 4
 
 
@@ -170,9 +170,9 @@ def test_what_was_judged_in_a_batch_is_not_paid_for_again(site, sim):
     batches.send()
     polled()
     for job in jobs:
-        judging.add(job.session, job.rubric)
+        enqueuing.add(job.session, job.rubric)
     assert batches.send() == 0
-    assert judging.pump() == 0
+    assert worker.pump() == 0
     assert states() == [JobState.DONE] * 4
     assert JudgeAttempt.objects.count() == 2
 
@@ -243,7 +243,7 @@ def test_a_batch_that_is_turned_away_goes_back_to_the_queue(site, sim, mode, rea
     assert set(JudgeJob.objects.values_list("state", "reason", "attempts", "lease_token")) == {
         (JobState.QUEUED, Reason.AWAITING_JUDGE, 0, None)
     }
-    judging.sweep()
+    sweeper.sweep()
     said = Reason(quota.current().reason) or Reason.AWAITING_JUDGE
     assert set(JudgeJob.objects.values_list("reason", flat=True)) == {said}
     rows = JudgeAttempt.objects.all()
@@ -256,7 +256,7 @@ def test_after_a_refusal_the_backlog_goes_one_by_one_for_a_while(site, sim):
     sim.batches.script_calls("unknown_model")
     batches.send()
     assert batches.send() == 0
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     backlog(site, 2)
     with later(minutes=16):
         assert batches.send() == 2
@@ -447,7 +447,7 @@ def test_a_request_without_a_result_is_queued_again(site, sim):
     assert (row.outcome, "without a result" in row.detail) == (AttemptOutcome.LOST, True)
     assert "1 requests without a result" in JudgeBatch.objects.get().detail
     budget.set_policy(by=None, use_batches=False)
-    judging.pump()
+    worker.pump()
     assert verdicts(second).count() == 1
 
 
@@ -529,8 +529,8 @@ def test_the_sweep_leaves_what_was_sent_alone(site, sim):
     backlog(site, 2)
     batches.send()
     with later(hours=20):
-        judging.release_lost(timezone.now(), Random(1))
-        judging.sweep()
+        sweeper.release_lost(timezone.now(), Random(1))
+        sweeper.sweep()
     assert states() == [JobState.SENT] * 2
     assert outcomes() == [AttemptOutcome.RUNNING] * 2
 
@@ -538,7 +538,7 @@ def test_the_sweep_leaves_what_was_sent_alone(site, sim):
 def test_a_session_whose_job_was_sent_has_no_other(site, sim):
     job, _ = backlog(site, 2)
     batches.send()
-    assert judging.enqueue(job.session) == job
+    assert enqueuing.enqueue(job.session) == job
 
 
 def test_evidence_that_comes_while_the_batch_is_out_is_judged_too(site, sim):
@@ -548,7 +548,7 @@ def test_evidence_that_comes_while_the_batch_is_out_is_judged_too(site, sim):
     assert polled() == 2
     assert verdicts(job).count() == 1
     again = JudgeJob.objects.get(session=job.session, state=JobState.QUEUED)
-    judging.run(again.pk)
+    worker.run(again.pk)
     first, second = verdicts(job)
     assert first.inputs_sha256 != second.inputs_sha256
     assert first.inputs_sha256 == JudgeAttempt.objects.get(job=job).inputs_sha256
@@ -585,7 +585,7 @@ def test_a_smaller_prompt_that_was_lost_is_sent_again(site, sim):
     del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
     assert polled() == 1
     budget.set_policy(by=None, use_batches=False)
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert verdicts(job).count() == 1
 
 
@@ -609,7 +609,7 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
                 quota.probe_now()
                 polled()
                 batches.send(rng=Random(1))
-                judging.pump(rng=Random(1))
+                worker.pump(rng=Random(1))
             if states() == [JobState.DONE] * 3:
                 break
         assert states() == [JobState.DONE] * 3
@@ -633,5 +633,5 @@ def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(site, sim):
 def test_the_order_of_the_backlog_is_the_promised_one(site, sim):
     jobs = backlog(site, 3)
     JudgeJob.objects.filter(pk=jobs[2].pk).update(worth=0.1)
-    assert list(lanes.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
-    assert lanes.together(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]
+    assert list(ordering.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
+    assert ordering.batched_roles(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]

@@ -5,8 +5,7 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import judges
+from grading.judging import judges, worker
 from grading.judging.outlook.estimates import CostEstimate, estimate, pace
 from grading.judging.rubrics import plans, progress, rejudge, versions
 from grading.judging.rubrics.plans import LeftOut
@@ -59,7 +58,7 @@ def work() -> int:
     """Let a worker run every queued job, whatever the limiter of a new key says."""
     jobs = list(JudgeJob.objects.filter(state=JobState.QUEUED).order_by("pk"))
     for job in jobs:
-        judging.run(job.pk)
+        worker.run(job.pk)
     return len(jobs)
 
 
@@ -97,7 +96,7 @@ def test_each_part_of_the_identity_makes_it_a_new_question(site, sim, olga, sett
 
 def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
     under_way = site.judge_job()
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     nothing = site.session().session
     died = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").session
     queued = site.judge_job().session
@@ -112,8 +111,8 @@ def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
 def test_the_estimate_is_what_the_last_verdicts_took(site, sim, olga):
     sim.script({"score": 0.5})
     first, second = site.judge_job(), site.judge_job()
-    judging.run(first.pk)
-    judging.run(second.pk)
+    worker.run(first.pk)
+    worker.run(second.pk)
     attempts = judge_cast.attempts(first) + judge_cast.attempts(second)
     found = estimate(10, Rubric.objects.active())
     # The same rubric adds and takes away the same length, so that the mean of what was read is left.
@@ -188,7 +187,7 @@ def test_until_the_new_verdict_comes_the_old_one_holds(site, sim, olga):
 def test_a_queued_job_joins_the_run_and_one_under_way_is_left(site, sim, olga):
     queued, under_way = site.judge_job(), site.judge_job()
     sessions = [queued.session, under_way.session]
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     run = rejudge.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
     queued.refresh_from_db()
     assert queued.run == run
@@ -272,7 +271,7 @@ def test_calling_off_ends_what_is_queued_and_nothing_else(site, sim, olga):
     new_rubric(olga)
     run = start(olga, *sessions)
     under_way = run.jobs.first()
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     assert rejudge.cancel(run, by=olga) == 2
     found = progress.progress(run)
     assert (found.cancelled, found.judging, found.is_over) == (2, 1, False)
@@ -388,7 +387,7 @@ def test_a_run_page_shows_what_failed_by_reason_and_what_moved(site, sim, operat
     for _ in range(3):
         JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
         for job in JudgeJob.objects.filter(state=JobState.QUEUED, session=failed):
-            judging.run(job.pk)
+            worker.run(job.pk)
     work()
     page = flat(operator.get(f"/runs/{run.pk}/"))
     assert "Given up: the judge declined to grade this session" in page

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from grading import clock
 from grading.evidence.material import judgeable
-from grading.judging import client, inputs, lanes, results, worker
+from grading.judging import client, inputs, ordering, results, worker
 from grading.judging.allowance import budget, limiter
 from grading.judging.core.batch import pack
 from grading.judging.core.verdict import Deferred
@@ -76,7 +76,7 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     limit = JudgePolicy.objects.current().daily_budget_usd
     left = None if limit is None else limit - budget.spent_today(clock.now())
     body.write(b'{"requests":[')
-    wanted = lanes.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
+    wanted = ordering.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
     for job_id in list(wanted):
         turn = worker.claim(job_id)
         if turn is None:

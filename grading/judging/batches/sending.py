@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from grading import clock
-from grading.judging import lanes, worker
+from grading.judging import ordering, worker
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
 from grading.judging.batches.gathering import CHUNK_SIZE, BatchDraft, gather
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 def send(*, rng: Random | None = None) -> int:
     """Send the backlog of every judge that takes batches now; how many requests the provider took in."""
     ready, sent = worker.ready(clock.now()), 0
-    for role in lanes.together(clock.now(), list(ready)):
+    for role in ordering.batched_roles(clock.now(), list(ready)):
         judge = ready[role]
         with TemporaryFile(dir=settings.STATE_DIR) as body:
             draft = gather(judge, body, rng or SystemRandom())

@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
 
-from grading.judging import taking_up
+from grading.judging import sweeper
 from grading.judging.allowance import budget, quota
 from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
@@ -87,7 +87,7 @@ def probe(request: HttpRequest) -> HttpResponse:
 @require_POST
 def try_now(request: HttpRequest) -> HttpResponse:
     """What stands still for no reason of its own is tried at once."""
-    count = taking_up.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    count = sweeper.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
         messages.success(request, f"{sessions} tried now; what fails again waits again.")

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from grading.judging import earlier
 from grading.judging.allowance.quota import PROBED
-from grading.judging.lanes import CALLS_SHARED
+from grading.judging.ordering import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
