@@ -79,7 +79,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
         return None
     call = row.call = key_tests.begin(judge)
     row.save()  # before the call, so that it is known for what it was
-    outcome = client.ask(judge, prompt, rubric)
+    outcome = client.send(judge, prompt, rubric)
     row.model, row.route = outcome.model or judge.model, judge.route
     if isinstance(outcome.result, Graded):
         scored = results.computed(outcome.result, rubric)

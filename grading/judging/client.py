@@ -79,7 +79,7 @@ def recalled(said: Mapping[str, Any]) -> CallOutcome:
     return CallOutcome(**{**said, "result": verdict.unpacked(said["result"])})
 
 
-def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
+def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: what went wrong is in the answer."""
     import httpx2
 

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import tasks
-from grading.judging import batches, enqueuing, judges, ordering, sweeper, worker
+from grading.judging import batch_api, batches, enqueuing, judges, ordering, sweeper, worker
 from grading.judging.allowance import budget, quota
-from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -193,10 +192,10 @@ def test_a_day_s_budget_bounds_a_batch(site, sim):
 
 
 def test_a_batch_is_no_larger_than_the_service_takes(site, sim, monkeypatch):
-    monkeypatch.setattr(gathering, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(batches, "MAX_REQUESTS", 3)
     backlog(site, 5)
     assert [batches.send(), batches.send(), batches.send()] == [3, 2, 0]
-    monkeypatch.setattr(gathering, "MOST_BYTES", 1)
+    monkeypatch.setattr(batches, "MAX_BYTES", 1)
     backlog(site, 2)
     assert batches.send() == 0
     assert states().count(JobState.QUEUED) == 2
@@ -333,10 +332,10 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(site, sim)
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    ending.end(batch, BatchState.LOST, "given up")
+    batches.end(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
-        assert sending._create(judges.first(), batch, file)
+        assert batches.create(judges.first(), batch, file)
     assert list(sim.batches.held.values())[-1].canceled_at is not None
     assert JudgeBatch.objects.get().state == BatchState.LOST
 
@@ -419,7 +418,7 @@ def test_two_who_poll_at_once_ask_once(site, sim):
     batches.send()
     seen = JudgeBatch.objects.get()
     assert polled() == 2
-    assert polling._attend(seen, timezone.now(), Random(1)) == 0
+    assert batches.poll_batch(seen, timezone.now(), Random(1)) == 0
 
 
 def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim):
@@ -455,9 +454,9 @@ def test_a_worker_killed_among_the_results_is_followed_by_another(site, sim):
     jobs = backlog(site, 3)
     batches.send()
     batch, judge = JudgeBatch.objects.get(), judges.first()
-    provider.retrieve(judge, batch.provider_id)
-    line = next(provider.results(judge, batch.provider_id))
-    assert polling._apply(batch, judge, line, Random(1))
+    batch_api.retrieve(judge, batch.provider_id)
+    line = next(batch_api.results(judge, batch.provider_id))
+    assert batches.apply_result(batch, judge, line, Random(1))
     assert states() == [JobState.DONE, JobState.SENT, JobState.SENT]
     assert polled() == 2
     assert all(verdicts(job).count() == 1 for job in jobs)

@@ -39,8 +39,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "neither is a number",
         ),
         (
-            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:',
-            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
+            'def classify_batched(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:',
+            'def classify_batched(kind: str, said: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
             "neither is the code of a spend limit",
         ),
         (

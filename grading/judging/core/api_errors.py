@@ -82,7 +82,7 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
             return _job(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
 
 
-def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:
+def classify_batched(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:
     """What an error told in words means: its type, message and code, as in the results of a batch."""
     status = STATUS_OF_TYPE.get(kind)
     if status is None:
