@@ -45,8 +45,8 @@ SABOTAGES = (
     Sabotage(
         name="no fence",
         file="grading/judging/results.py",
-        before="        if not _move(attempt, coming, now):\n",
-        after="        _move(attempt, coming, now)\n        if False:\n",
+        before="        if not _update_job(attempt, decision, now):\n",
+        after="        _update_job(attempt, decision, now)\n        if False:\n",
         phases=("replies after their lease",),
     ),
     Sabotage(
@@ -60,8 +60,8 @@ SABOTAGES = (
     Sabotage(
         name="double settle",
         file="grading/judging/results.py",
-        before="            _verdict(session, attempt, ",
-        after="            for _ in range(2):\n                _verdict(session, attempt, ",
+        before="            _create_verdict(session, attempt, ",
+        after="            for _ in range(2):\n                _create_verdict(session, attempt, ",
         phases=("none",),
     ),
     Sabotage(

@@ -149,7 +149,7 @@ def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, b
         results.close(turn.job, turn.token, needless)
         return None
     payer = budget.payer(turn.job, session)
-    if payer is not None and budget.left_of(payer, clock.now()) <= draft.usd_by_payer[payer.pk]:
+    if payer is not None and budget.remaining_usd(payer, clock.now()) <= draft.usd_by_payer[payer.pk]:
         worker.postpone(turn, payer)
         return None
     evidence_read = inputs.evidence_read(session)

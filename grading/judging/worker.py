@@ -158,7 +158,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
         _return_probe(turn)
         return HoldReason.NOT_NEEDED
     payer = budget.payer(turn.job, session)
-    if payer is not None and budget.left_of(payer, clock.now()) <= 0:
+    if payer is not None and budget.remaining_usd(payer, clock.now()) <= 0:
         postpone(turn, payer)
         return HoldReason.NOT_TODAY
     answered = _call_judge(turn, session, payer, inputs_sha256)
@@ -218,7 +218,7 @@ def _send(turn: Turn, attempt: JudgeAttempt, prompt: Prompt, slot: Slot) -> Call
     remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
     patiently(remember, seconds=PATIENCE)
     if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
-        shared.hold(turn.judge.name, answer.result.retry_at)
+        shared.block(turn.judge.name, answer.result.retry_at)
     return answer
 
 

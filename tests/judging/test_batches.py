@@ -142,7 +142,7 @@ def test_no_batch_is_sent_while_the_quota_is_closed_but_polling_goes_on(site, si
     if how == "paused":
         quota.pause(by=None)
     else:
-        quota.spend_out(judges.first(), timezone.now(), "spent")
+        quota.exhaust_budget(judges.first(), timezone.now(), "spent")
     assert batches.send() == 0
     assert polled() == 2
     assert states() == [JobState.DONE] * 2 + [JobState.QUEUED] * 2

@@ -202,7 +202,7 @@ def test_an_earlier_session_says_what_it_waits_for(site, sim, settings):
 def test_what_waits_for_quota_goes_on_without_a_choice(site, sim, settings):
     """A session that came in while the judge was out is judged when it is back, whoever's key it then is."""
     set_key(settings)
-    quota.spend_out(judges.first(), timezone.now(), "spent")
+    quota.exhaust_budget(judges.first(), timezone.now(), "spent")
     waiting = upload(site, "s-1")
     assert quota.current().state == QuotaState.EXHAUSTED
     set_key(settings, "")

@@ -57,7 +57,7 @@ def test_a_pump_makes_way_for_other_messages_and_rings_for_the_rest(site, sim, r
 
 def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(site, sim):
     first = job(site, "first")
-    limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(minutes=1))
+    limiter.shared().block(judges.first().name, timezone.now() + dt.timedelta(minutes=1))
     assert worker.pump() == 0
     first.refresh_from_db()
     assert (first.state, first.attempts, first.lease_token) == (JobState.QUEUED, 0, None)
@@ -71,7 +71,7 @@ def test_a_judge_without_room_does_not_keep_another_judge_waiting(site, sim, set
     waiting = job(site, "first judge's")
     other = site.judge_job(title="second judge's")
     JudgeJob.objects.filter(pk=other.pk).update(judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
-    limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(seconds=LONGEST_WAIT + 60))
+    limiter.shared().block(judges.first().name, timezone.now() + dt.timedelta(seconds=LONGEST_WAIT + 60))
     assert worker.pump() == 1
     waiting.refresh_from_db()
     assert waiting.state == JobState.QUEUED
@@ -203,7 +203,7 @@ def test_a_second_judge_that_is_out_leaves_the_first_one_s_state_alone(site, sim
     job(site, "one")
     worker.pump()
     assert quota.current(judges.first()).state == QuotaState.OPEN
-    assert quota.current(judges.second()).state == QuotaState.EXHAUSTED
+    assert quota.current(judges.configured().get("second")).state == QuotaState.EXHAUSTED
     assert quota.obstacle() is None
 
 

@@ -51,7 +51,7 @@ def planned(*sessions) -> plans.Plan:
 
 def start(olga, *sessions) -> JudgeRun:
     plan = planned(*sessions)
-    return rejudge.start(plan.ask, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
+    return rejudge.start(plan.session_ids, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
 
 
 def work() -> int:
@@ -101,7 +101,7 @@ def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
     died = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").session
     queued = site.judge_job().session
     plan = planned(under_way.session, nothing, died, queued, site.judged_by(sim))
-    assert plan.ask == (queued.pk,)
+    assert plan.session_ids == (queued.pk,)
     assert plan.left_out == {
         LeftOut.JUDGING: 1, LeftOut.NO_EVIDENCE: 1, LeftOut.NO_REWARD: 1, LeftOut.UNCHANGED: 1,
     }  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(site, sim, olga):
     assert found.spent > 0
     assert (changed.count, changed.new) == (3, 0)
     assert (changed.mean_before, changed.mean_after) == (pytest.approx(1.6 / 3), pytest.approx(1.7 / 3))
-    assert round(changed.largest[0].moved, 6) == 0.2
+    assert round(changed.largest[0].difference, 6) == 0.2
     assert not planned(*sessions).ask
 
 
@@ -225,7 +225,7 @@ def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(site, sim, ol
     rejudge.enqueue()
     rejudge.enqueue()
     assert run_counts(run) == (8, {})
-    assert progress.progress(run).moved == 0
+    assert progress.progress(run).superseded == 0
 
 
 def test_a_crash_in_the_middle_makes_no_job_twice(site, sim, olga, monkeypatch):

@@ -128,9 +128,13 @@ def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(site, sim, olga):
 def test_judging_again_asks_each_session_by_its_own(site, sim, olga):
     sessions = [site.session(category).with_work().session for category in ("code", "news", "news", "triage")]
     plan = plans.plan(Session.objects.all(), Rubric.objects.in_force())
-    assert {row.title: n for row, n in plan.asked.items()} == {READING.title: 2, PRODUCTION.title: 1, LOOKING.title: 1}
+    assert {row.title: n for row, n in plan.counts_by_rubric.items()} == {
+        READING.title: 2,
+        PRODUCTION.title: 1,
+        LOOKING.title: 1,
+    }
     assert plan.rubric.title == READING.title
-    run = rejudge.start(plan.ask, plan.rubric, by=olga, why="", estimated_usd=None)
+    run = rejudge.start(plan.session_ids, plan.rubric, by=olga, why="", estimated_usd=None)
     by_session = {job.session_id: job.rubric.kind for job in run.jobs.select_related("rubric")}
     assert by_session == {each.pk: each.work for each in sessions}
 

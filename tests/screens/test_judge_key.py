@@ -210,9 +210,9 @@ def test_an_address_changed_in_the_database_opens_nothing(olga, sim):
 def test_a_second_judge_elsewhere_never_gets_the_stored_key(olga, sim, settings):
     save(olga, sim)
     settings.JUDGE_SECOND_MODEL = "another-family"
-    assert judges.second().api_key == KEY
+    assert judges.configured().get("second").api_key == KEY
     settings.JUDGE_SECOND_BASE_URL = "https://gateway.test"
-    assert judges.second() is None
+    assert judges.configured().get("second") is None
 
 
 def test_the_environment_wins_and_the_page_says_so(olga, sim, settings):

@@ -53,7 +53,7 @@ def pause(request: HttpRequest) -> HttpResponse:
         quota.pause(by=request.user, note=form.cleaned_data["note"])  # type: ignore[arg-type] # the screen needs a login
         messages.success(request, "The judge is paused. Calls already under way still count.")
         return redirect("admin:quota")
-    context = {"title": "Pause the judge", "form": form, "held": attempts.held()}
+    context = {"title": "Pause the judge", "form": form, "held": attempts.waiting_jobs()}
     return TemplateResponse(request, "quota/quota_pause.html", context)
 
 
@@ -75,7 +75,7 @@ def resume(request: HttpRequest) -> HttpResponse:
 @require_POST
 def probe(request: HttpRequest) -> HttpResponse:
     judge_quota = first_quota()
-    why_not = "No judge yet." if judge_quota is None else may_probe(judge_quota, attempts.held().jobs)
+    why_not = "No judge yet." if judge_quota is None else may_probe(judge_quota, attempts.waiting_jobs().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")

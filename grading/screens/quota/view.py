@@ -29,7 +29,7 @@ from grading.templatetags.gradingsite_tags import clock
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever was asked, waits or failed."""
-    now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.held()
+    now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.waiting_jobs()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
     context: dict[str, object] = {

@@ -296,4 +296,4 @@ def test_the_first_of_the_next_month_is_that_of_utc_wherever_the_machine_is(monk
 )
 def test_an_attempt_keeps_what_identifies_an_error(came, expected):
     found = identity(came)
-    assert (found.http_status, found.error_type, found.request_id) == expected
+    assert (found["http_status"], found["error_type"], found["request_id"]) == expected
