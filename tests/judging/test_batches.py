@@ -100,7 +100,7 @@ def test_a_verdict_from_a_batch_says_its_route_and_costs_half(site, sim):
 def test_a_batch_asks_what_a_single_call_asks(site, sim):
     job, _ = backlog(site, 2)
     batches.send()
-    sent = next(iter(sim.batches.held.values())).requests
+    sent = next(iter(sim.batches.by_id.values())).requests
     budget.set_policy(by=None, use_batches=False)
     token = JudgeAttempt.objects.get(job=job).lease_token
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED)
@@ -295,11 +295,11 @@ def test_a_batch_that_was_taken_in_unheard_is_found_in_the_provider_s_list(site,
         sdk_batch(["0" * 32, "1" * 32])  # somebody else's, of the same size
         polled()
         assert JudgeBatch.objects.get().state == BatchState.SENDING, "it has not ended, so it may be ours"
-        for batch in sim.batches.held.values():
+        for batch in sim.batches.by_id.values():
             batch.poll(timezone.now())
         polled()
         batch = JudgeBatch.objects.get()
-        assert (batch.state, batch.provider_id) == (BatchState.RUNNING, next(iter(sim.batches.held)))
+        assert (batch.state, batch.provider_id) == (BatchState.RUNNING, next(iter(sim.batches.by_id)))
         assert polled() == 2
     assert states() == [JobState.DONE] * 2
     assert all(verdicts(job).count() == 1 for job in jobs)
@@ -320,7 +320,7 @@ def test_others_batches_are_not_taken_for_ours(site, sim):
     sdk_batch(["0" * 32, "1" * 32])
     sdk_batch(["x"])
     with later(minutes=13):
-        for batch in sim.batches.held.values():
+        for batch in sim.batches.by_id.values():
             batch.poll(timezone.now())
         polled()
     assert JudgeBatch.objects.get().state == BatchState.LOST
@@ -336,7 +336,7 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(site, sim)
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
         assert batches.create(judges.first(), batch, file)
-    assert list(sim.batches.held.values())[-1].canceled_at is not None
+    assert list(sim.batches.by_id.values())[-1].canceled_at is not None
     assert JudgeBatch.objects.get().state == BatchState.LOST
 
 
@@ -424,7 +424,7 @@ def test_two_who_poll_at_once_ask_once(site, sim):
 def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim):
     jobs = backlog(site, 2)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     held.requests[uuid.uuid4().hex] = held.requests["not-an-id"] = next(iter(held.requests.values()))
     assert polled() == 2
     JudgeBatch.objects.update(state=BatchState.RUNNING)
@@ -436,7 +436,7 @@ def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim
 def test_a_request_without_a_result_is_queued_again(site, sim):
     first, second = backlog(site, 2)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     del held.requests[JudgeAttempt.objects.get(job=second).lease_token.hex]
     assert polled() == 1
     first.refresh_from_db()
@@ -580,7 +580,7 @@ def test_a_smaller_prompt_that_was_lost_is_sent_again(site, sim):
     site.on(job.session).with_file("patch", b"+++ b/x\n" + b"+one more line\n" * 5000)
     JudgeJob.objects.filter(pk=job.pk).update(reason=Reason.INPUT_TOO_LARGE)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
     assert polled() == 1
     budget.set_policy(by=None, use_batches=False)
