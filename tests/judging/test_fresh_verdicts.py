@@ -172,7 +172,7 @@ def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(site, 
     session = site.upload("s-1", journal=JOURNAL).session
     turn = worker.claim(session.judge_jobs.get().pk)
     sim.script({"score": 0.1})
-    asked = worker._ask(turn, session, None, "0" * 64)
+    asked = worker._call_judge(turn, session, None, "0" * 64)
     site.upload("s-1", log(MERGE))
     attempt, answer = asked
     results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))
