@@ -304,7 +304,7 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     work()
     turn = worker.claim(enqueuing.add(session, Rubric.objects.active()).pk)
     read = inputs.inputs_sha256(judgeable(session))
-    attempt, answer = worker._ask(turn, session, None, read)
+    attempt, answer = worker._call_judge(turn, session, None, read)
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]
