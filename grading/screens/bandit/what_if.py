@@ -75,7 +75,7 @@ def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datet
     found = []
     for each in reversed(lasted):
         took = duration(((each.until or now) - each.row.at).total_seconds())
-        words = f"{stamp(each.row.at)}, {took}: {each.words[:1].lower()}{each.words[1:]}"
+        words = f"{stamp(each.row.at)}, {took}: {each.label[:1].lower()}{each.label[1:]}"
         found.append(OutageChoice(pk=each.row.pk, since=each.row.at, until=each.until, words=words))
     return found
 
