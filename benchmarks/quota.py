@@ -253,12 +253,12 @@ def session_log(name: str, dice: Random) -> bytes:
 def judge_in_this_process(limits: Mapping[str, int]) -> None:
     from django.conf import settings
 
-    from grading import judging
+    from grading.judging import worker
     from grading.simulator import Limits, Simulator
 
     with Simulator(limits=Limits(**{name.replace("-", "_"): limit for name, limit in limits.items()})) as simulator:
         settings.ANTHROPIC_BASE_URL = simulator.url
-        judging.pump()
+        worker.pump()
 
 
 def wait_for_verdicts(running: programs.Site, load: Load) -> tuple[dict[str, Any], float, float]:

@@ -187,8 +187,8 @@ def cpu_of_judge_job(folder: Path, jobs: int) -> float:
         wait_for_log(judge, folder / "judge.log", ["Judge simulator at"])
         judge_url = f"http://127.0.0.1:{port}"
         scratch.site(state, REDIS_URL=broker.url, ANTHROPIC_API_KEY="bench", ANTHROPIC_BASE_URL=judge_url)
-        from grading import judging
         from grading.intake.importing import import_log
+        from grading.judging import worker
         from grading.models import Agent, JudgeAttempt, JudgePolicy
 
         JudgePolicy.objects.create(repeat_share=0, second_share=0)  # one verdict for each session
@@ -198,9 +198,9 @@ def cpu_of_judge_job(folder: Path, jobs: int) -> float:
             log.write_bytes(intake.session_log(f"judged-{number}"))
             import_log(log, agent=agent)
             if not number:
-                judging.pump()  # loads what is loaded once
+                worker.pump()  # loads what is loaded once
         before = cpu_without_judge(judge.pid)
-        judging.pump(seconds=600)
+        worker.pump(seconds=600)
         used = cpu_without_judge(judge.pid) - before
         graded = JudgeAttempt.objects.filter(outcome="graded").count()
         if graded != jobs + 1:

@@ -102,15 +102,15 @@ def live_through() -> Iterator[str]:
 
 def wait_until_over(step: "StoryStep", now: dt.datetime) -> None:
     """Do what a worker would, until all of the step has come about."""
-    from grading import judging
+    from grading.judging import sweeper, worker
     from grading.story.march31 import Incident
 
     deadline = time.monotonic() + TIMEOUT
     while not step.is_over(Incident(now)):
         if time.monotonic() > deadline:
             sys.exit(f"“{step.title}” did not come about within {TIMEOUT} s.")
-        judging.sweep()
-        judging.pump()
+        sweeper.sweep()
+        worker.pump()
         time.sleep(PAUSE)
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from grading import judging, monitoring, review
+from grading import monitoring, review
 from grading.access.sessions import SessionStore
 from grading.backups import making
 from grading.evidence import care, transcripts
@@ -19,7 +19,8 @@ from grading.health import periodic, planner
 from grading.health.liveness import Component
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
-from grading.judging import canary
+from grading.judging import canary, enqueuing, ordering, sweeper, worker
+from grading.judging.batches import attend as attend_batches
 from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
@@ -41,7 +42,7 @@ def begin(**_kwargs: Any) -> None:
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def stop(**_kwargs: Any) -> None:
-    judging.stop_pumping()
+    worker.stop_pumping()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -49,7 +50,7 @@ def judge() -> None:
     # If all slots are taken, the threads in them take the next job anyway.
     if calling().acquire(blocking=False):
         try:
-            judging.pump()
+            worker.pump()
         finally:
             calling().release()
 
@@ -61,7 +62,7 @@ def calling() -> BoundedSemaphore:
 
 
 def sweep() -> None:
-    for _job in judging.sweep():
+    for _job in sweeper.sweep():
         publish()
 
 
@@ -74,11 +75,11 @@ def judge_again() -> None:
 
 
 def batches() -> None:
-    judging.attend_batches()
+    attend_batches()
 
 
 def prioritise() -> None:
-    judging.prioritise()
+    ordering.prioritise()
     review.prioritise()
     review.take_turns(timezone.now())
 
@@ -139,7 +140,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "notices": send_due,
     "batches": batches,
     "prioritise": prioritise,
-    "catch up": judging.catch_up,
+    "catch up": enqueuing.catch_up,
     "name models": name_models,
     "categorise": categorise,
     "read lessons": read_lessons,

@@ -20,9 +20,10 @@ from django.db import transaction
 
 from bandit.chance import chance
 from bandit.models import Arm
-from grading import intake, judging, review
+from grading import intake, review
 from grading.evidence import store
 from grading.intake.first_word import Speaker
+from grading.judging import enqueuing, worker
 from grading.models import (
     Agent,
     Artifact,
@@ -238,7 +239,7 @@ class SessionBuilder:
         """A verdict of the simulated judge, which the site's own worker asked for."""
         sim.script({"score": score})
         self.job = self.enqueue()
-        judging.run(self.job.pk)
+        worker.run(self.job.pk)
         return self
 
     # The end of a chain
@@ -250,7 +251,7 @@ class SessionBuilder:
 
     def enqueue(self) -> JudgeJob:
         """Ask the judge about the session, as intake does."""
-        job = judging.enqueue(self.session)
+        job = enqueuing.enqueue(self.session)
         assert job is not None
         return job
 

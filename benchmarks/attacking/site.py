@@ -29,7 +29,7 @@ class AttackedSite:
         """Judge until no job is open. Jobs that wait for more evidence wait no longer."""
         from django.utils import timezone
 
-        from grading import judging
+        from grading.judging import sweeper, worker
         from grading.models import JudgeJob
 
         deadline = time.monotonic() + JUDGE_SECONDS
@@ -38,9 +38,9 @@ class AttackedSite:
                 raise TimeoutError(f"the judge has not answered within {JUDGE_SECONDS:g} s")
             now = timezone.now()
             JudgeJob.objects.open().filter(next_attempt_at__gt=now).update(next_attempt_at=now)
-            judging.pump()
+            worker.pump()
             if JudgeJob.objects.open().exists():
-                judging.sweep()
+                sweeper.sweep()
                 time.sleep(0.02)
 
     def save(self, name: str) -> None:

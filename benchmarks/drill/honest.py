@@ -38,30 +38,30 @@ SABOTAGES = (
     Sabotage(
         name="no sweep",
         file="grading/tasks.py",
-        before="    for _job in judging.sweep():\n        publish()",
+        before="    for _job in sweeper.sweep():\n        publish()",
         after="    return",
         phases=("workers killed",),
     ),
     Sabotage(
         name="no fence",
         file="grading/judging/results.py",
-        before="        if not _move(attempt, coming, now):\n",
-        after="        _move(attempt, coming, now)\n        if False:\n",
+        before="        if not _update_job(attempt, decision, now):\n",
+        after="        _update_job(attempt, decision, now)\n        if False:\n",
         phases=("replies after their lease",),
     ),
     Sabotage(
         name="early ack",
         file="grading/judging/worker.py",
-        before="    answer = client.ask(turn.judge, prompt, turn.job.rubric)",
+        before="    answer = client.send(turn.judge, prompt, turn.job.rubric)",
         after="    JudgeJob.objects.filter(pk=turn.job.pk).update(state=JobState.DONE, finished_at=timezone.now())\n"
-        "    answer = client.ask(turn.judge, prompt, turn.job.rubric)",
+        "    answer = client.send(turn.judge, prompt, turn.job.rubric)",
         phases=("workers killed",),
     ),
     Sabotage(
         name="double settle",
         file="grading/judging/results.py",
-        before="            _verdict(session, attempt, ",
-        after="            for _ in range(2):\n                _verdict(session, attempt, ",
+        before="            _create_verdict(session, attempt, ",
+        after="            for _ in range(2):\n                _create_verdict(session, attempt, ",
         phases=("none",),
     ),
     Sabotage(

@@ -14,7 +14,7 @@ from benchmarks.drill.findings import PlayedPhase, Report
 from benchmarks.drill.phases import PHASES, Phase
 from benchmarks.drill.scene import Listener, Scene, Script, Stream, play, send_sessions
 from benchmarks.drill.site import Site
-from grading.judging import taking_up
+from grading.judging import sweeper
 from grading.models import JudgeJob
 from grading.models.judging import JobState
 
@@ -94,7 +94,7 @@ class Drill:
             self.site.revive()
             time.sleep(0.1)
             is_over = not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists()
-            if scene.by_hand and is_over and (retried := taking_up.try_now(by=None)):
+            if scene.by_hand and is_over and (retried := sweeper.try_now(by=None)):
                 scene.remarks.append(f"{retried} put aside, then tried by hand")
             if time.monotonic() - reported > PROGRESS_SECONDS:
                 reported = time.monotonic()

@@ -10,7 +10,7 @@ from django.db.models import Min
 from benchmarks.drill.noticing import wait_for, wait_until_noticed
 from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import WORKERS, armed_poison
-from grading.judging import taking_up
+from grading.judging import sweeper
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.vocabulary import Reason
@@ -100,7 +100,7 @@ def poison(scene: Scene) -> Script:
     armed.unlink()
     for name in crashed:  # intended
         scene.site.crashed.remove(name)
-    taking_up.try_now(by=None)
+    sweeper.try_now(by=None)
     scene.by_hand = True
 
 

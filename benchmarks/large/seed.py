@@ -20,7 +20,8 @@ def create_sessions(count: int) -> None:
 
     from bandit.models import Arm, Bandit
     from bandit.selection import NothingEligible, select
-    from grading import judging, monitoring, review
+    from grading import monitoring, review
+    from grading.judging import sweeper, worker
     from grading.models import Agent, JudgeJob, ReviewItem
     from grading.models.review import Answer
     from grading.simulator import Simulator
@@ -36,12 +37,12 @@ def create_sessions(count: int) -> None:
                 select(bandit="category", decision_id=f"d{number}", agent=agent, supply=None, now=now)
             take_in(number, now - dt.timedelta(minutes=20 * number), journal_sentences=dice.randrange(40))
         JudgeJob.objects.open().update(next_attempt_at=now - dt.timedelta(hours=1))
-        judging.pump(seconds=600)
+        worker.pump(seconds=600)
     person = User.objects.create_superuser("olga", password="not used")  # noqa: S106
     item = ReviewItem.objects.open().order_by("pk").first()
     if item is not None:
         review.submit(item.session, person, answer=Answer.GRADE, value=round(dice.random(), 2), reason="seen it")
-    judging.sweep()
+    sweeper.sweep()
     monitoring.watch()
     monitoring.watch_at_night()
 

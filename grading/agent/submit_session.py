@@ -96,9 +96,9 @@ def main(arguments: list[str]) -> int:
     elif "--send" in arguments:
         send_all(say=log)
     elif "--flush" in arguments:
-        return send_all(say=tell)
+        return send_all(say=print_line)
     elif "--resend" in arguments:
-        return resend(arguments[arguments.index("--resend") + 1 :], say=tell)
+        return resend(arguments[arguments.index("--resend") + 1 :], say=print_line)
     elif "--install" in arguments or "--uninstall" in arguments:
         return set_up(arguments)
     elif "--check" in arguments:
@@ -136,10 +136,10 @@ class BadEntry(Exception):
 
 def find_session(arguments: list[str]) -> Session:
     """The session that a hook is about: metadata, facts, files to send, and the folder it worked in."""
-    given = next((json_object(text) for text in arguments if text.startswith("{")), None)
-    if given is None and os.environ.get("GPTME_LOGDIR"):
+    argument = next((json_object(text) for text in arguments if text.startswith("{")), None)
+    if argument is None and os.environ.get("GPTME_LOGDIR"):
         return gptme_session(Path(os.environ["GPTME_LOGDIR"]))
-    payload = given if given is not None else read_stdin()
+    payload = argument if argument is not None else read_stdin()
     session_id = text_of(payload, "session_id", "thread-id", "thread_id") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     if not session_id:
         raise SetupError("nothing to submit: expected a hook's JSON with a session_id on standard input")
@@ -195,7 +195,7 @@ def read_stdin() -> dict[str, Any]:
     if sys.stdin is None or sys.stdin.isatty():
         return {}
     chunks: list[bytes] = []
-    found = threading.Event()
+    is_complete = threading.Event()
 
     def read() -> None:
         with contextlib.suppress(OSError):
@@ -204,10 +204,10 @@ def read_stdin() -> dict[str, Any]:
                 chunks.append(chunk)
                 if not chunk or json_object(b"".join(chunks)):
                     break
-        found.set()
+        is_complete.set()
 
     threading.Thread(target=read, daemon=True).start()
-    found.wait(STDIN_SECONDS)
+    is_complete.wait(STDIN_SECONDS)
     return json_object(b"".join(chunks)) or {}
 
 
@@ -248,8 +248,8 @@ def first_moment(path: Path | None) -> datetime | None:
             head = file.read(262_144).decode(errors="replace")
     except OSError:
         return None
-    found = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', head)
-    return moment(found.group(1)) if found else None
+    match = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', head)
+    return moment(match.group(1)) if match else None
 
 
 def moment(text: str | None) -> datetime | None:
@@ -281,7 +281,7 @@ def lessons(text: str | None) -> list[dict[str, Any]]:
     """Lessons as the site takes them. A salience that is no number from 0 to 1 is left out, its lesson is not."""
     pairs = [[half.strip() for half in part.partition("=")[::2]] for part in listed(text)]
     good = [(name, re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience)) for name, salience in pairs if name]
-    return [{"name": name[:100], **({"salience": float(found[0])} if found else {})} for name, found in good][:200]
+    return [{"name": name[:100], **({"salience": float(match[0])} if match else {})} for name, match in good][:200]
 
 
 def listed(text: str | None) -> list[str]:
@@ -293,9 +293,9 @@ def observe_past(session: Session) -> None:
     be one. A folder that is gone, or a git that takes too long, says nothing.
     """
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
-        found = commits(session, time.monotonic() + GIT_SECONDS_PAST, is_past=True)
-        if found:
-            session["facts"] = {"commits": found}
+        past_commits = commits(session, time.monotonic() + GIT_SECONDS_PAST, is_past=True)
+        if past_commits:
+            session["facts"] = {"commits": past_commits}
             session["metadata"]["facts_witness"] = "claimed"
 
 
@@ -330,9 +330,9 @@ def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
     """(hash, seconds) of the commits made in this worktree, by its own reflog; not those pulled or rebased."""
     for line in lines:
         sha, selector, action = line.split("\x1f", 2)
-        found = re.search(r"@\{(\d+)", selector)
-        if found and action.startswith("commit"):
-            yield sha, int(found.group(1))
+        match = re.search(r"@\{(\d+)", selector)
+        if match and action.startswith("commit"):
+            yield sha, int(match.group(1))
 
 
 def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
@@ -391,16 +391,16 @@ def waiting(folder: Path) -> list[Path]:
 
 def keep_copies(entry: Path, session: Session) -> None:
     """Keep the files themselves, while there is room: the harness may tidy its logs, or write another session there."""
-    kept = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
+    used = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
     for part, path in session["files"].items():
         copy = entry / part
         try:
             size = os.path.getsize(path)
-            if Path(path) != copy and size <= MOST_BYTES and kept + size <= MOST_COPIED:
+            if Path(path) != copy and size <= MOST_BYTES and used + size <= MOST_COPIED:
                 shutil.copyfile(path, copy)
                 session.setdefault("names", {})[part] = os.path.basename(path)
                 session["files"][part] = str(copy)
-                kept += size
+                used += size
         except OSError:  # no room: it is sent from where it is
             if Path(path) != copy and copy.exists():
                 copy.unlink()
@@ -424,11 +424,11 @@ def keep_sent(entry: Path, session: Session) -> None:
 
 def sent_entries(folder: Path) -> list[tuple[float, Path]]:
     """(when it was sent, entry) of what is kept, the oldest first."""
-    found = []
+    entries = []
     for file in folder.glob("sent/[0-9]*/session.json"):
         with contextlib.suppress(OSError):
-            found.append((file.stat().st_mtime, file.parent))
-    return sorted(found)
+            entries.append((file.stat().st_mtime, file.parent))
+    return sorted(entries)
 
 
 def tidy_sent(folder: Path) -> None:
@@ -480,7 +480,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def send_all(say: Callable[[str], None]) -> int:
-    """Send what waits until the site is away: what failed least often first, then the oldest. 0 where nothing is left.
+    """Send what waits until the site is down, the least failed first, then the oldest. 0 if nothing is left.
 
     An entry that cannot be sent, or that the site does not take, holds up none of the others.
     """
@@ -512,9 +512,9 @@ def send_all(say: Callable[[str], None]) -> int:
                 if failures >= MOST_FAILURES:
                     break
         tidy_sent(folder)
-    left = len(waiting(folder))
-    say(f"{left} waiting in {folder}" if left else "nothing is waiting")
-    return 1 if left else 0
+    remaining = len(waiting(folder))
+    say(f"{remaining} waiting in {folder}" if remaining else "nothing is waiting")
+    return 1 if remaining else 0
 
 
 def resend(arguments: list[str], say: Callable[[str], None]) -> int:
@@ -676,15 +676,15 @@ def site() -> str:
 
 
 def token() -> str:
-    found = os.environ.get("GRADINGSITE_TOKEN", "").strip()
-    if not found:
+    text = os.environ.get("GRADINGSITE_TOKEN", "").strip()
+    if not text:
         with contextlib.suppress(OSError):
-            found = (HOME / "token").read_text().strip()
-    if not re.fullmatch(r"[!-~]+", found):
+            text = (HOME / "token").read_text().strip()
+    if not re.fullmatch(r"[!-~]+", text):
         raise SetupError(
             f"no token: set GRADINGSITE_TOKEN, or write it to {HOME / 'token'}; {site()} makes one for you"
         )
-    return found
+    return text
 
 
 # --- setting up
@@ -705,26 +705,26 @@ def set_up(arguments: list[str]) -> int:
     verb = "--install" if "--install" in arguments else "--uninstall"
     harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
     if harness not in HOOKED:
-        tell(f"expected {', '.join(HOOKED)} after {verb}, not {harness!r}")
+        print_line(f"expected {', '.join(HOOKED)} after {verb}, not {harness!r}")
         return 2
     try:
         changes = installing(harness, arguments) if verb == "--install" else [(settings_of(harness), without(harness))]
     except (SetupError, OSError) as problem:
-        tell(str(problem))
+        print_line(str(problem))
         return 1
     changes = [(path, text) for path, text in changes if text != read_text(path)]
     for path, text in changes:
         show_change(path, text)
     if not changes:
-        tell(f"nothing to do: {harness} is as it should be")
+        print_line(f"nothing to do: {harness} is as it should be")
     elif not ("--yes" in arguments or agreed()):
-        tell("nothing was changed")
+        print_line("nothing was changed")
         return 1
     for path, text in changes:
         replace(path, text)
     if verb == "--install":
         if harness == "codex":
-            tell("Codex runs a new hook once you have trusted it there: type /hooks")
+            print_line("Codex runs a new hook once you have trusted it there: type /hooks")
         return check()
     return 0
 
@@ -795,17 +795,17 @@ def without(harness: str) -> str:
     event = HOOKED[harness][3]
     settings = parsed(path, text)
     groups = settings.get("hooks", {}).get(event, [])
-    kept = []
+    remaining_groups = []
     for group in groups:
         others = [hook for hook in group["hooks"] if not (isinstance(hook, dict) and is_ours(hook.get("command")))]
         if len(others) == len(group["hooks"]):
-            kept.append(group)
+            remaining_groups.append(group)
         elif others:
-            kept.append({**group, "hooks": others})
-    if kept == groups:
+            remaining_groups.append({**group, "hooks": others})
+    if remaining_groups == groups:
         return text
-    settings["hooks"][event] = kept
-    if not kept:
+    settings["hooks"][event] = remaining_groups
+    if not remaining_groups:
         del settings["hooks"][event]
     if not settings["hooks"]:
         del settings["hooks"]
@@ -850,10 +850,10 @@ def show_change(path: Path, text: str) -> None:
     """What would be written: of the token only that; of this program the change, with its checksum; else the change."""
     old = read_text(path)
     if path == HOME / "token":
-        tell(f"would write the token to {path}, readable by you alone")
+        print_line(f"would write the token to {path}, readable by you alone")
         return
     if path == own_place():
-        tell(f"would write {path}, sha256 {hashlib.sha256(text.encode()).hexdigest()}")
+        print_line(f"would write {path}, sha256 {hashlib.sha256(text.encode()).hexdigest()}")
         if not old:
             return
     lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), str(path), "now", "then", lineterm="")
@@ -867,7 +867,7 @@ def agreed(question: str = "Change that?") -> bool:
             print(f"gradingsite: {question} [y/N] ", end="", flush=True)
             return terminal.readline().strip().lower() in ("y", "yes")
     except OSError:
-        tell("nobody to ask here: --yes does it without asking")
+        print_line("nobody to ask here: --yes does it without asking")
         return False
 
 
@@ -942,47 +942,47 @@ def backfill(arguments: list[str]) -> int:
     named = [each for each in arguments if each in KEPT_IN]
     chosen = next(iter(arguments[arguments.index("--judge") + 1 :]), "") if "--judge" in arguments else ""
     if "--judge" in arguments and chosen not in (NONE, BACKLOG):
-        tell(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
+        print_line(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
         return 2
     try:
-        said = asked_of_site("/api/v1/judging")
+        judging = asked_of_site("/api/v1/judging")
         agent = asked_of_site("/api/v1/token")["agent"]
     except SetupError as problem:
-        tell(str(problem))
+        print_line(str(problem))
         return 1
-    before, until = moment(said.get("history_before")), moment(said.get("history_until"))
+    before, until = moment(judging.get("history_before")), moment(judging.get("history_until"))
     with contextlib.suppress(OSError):
         HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
     memory = HOME / "backfilled.jsonl"
     with open(HOME / ".backfill.lock", "w") as lock:
         if not alone(lock):
-            tell("another --backfill is running here")
+            print_line("another --backfill is running here")
             return 1
-        known = remembered(memory, agent)
-        logs = [log for harness in named or KEPT_IN for log in found(harness, known)]
+        known_logs = remembered(memory, agent)
+        logs = [log for harness in named or KEPT_IN for log in find_logs(harness, known_logs)]
         to_send = sorted((log for log in logs if not log.fate), key=lambda log: (log.end, log.path))
         if not to_send:
             return told_at_end(logs, arguments)
         old = [log for log in to_send if before and log.end < before]
         if not until or (old and datetime.now(timezone.utc) > until):
             why = f"it could until {until:%Y-%m-%d %H:%M} UTC" if until else "the agent itself holds it"
-            tell(f"nothing was sent: history cannot be handed in with this token; {why}")
-            tell(f"make a new one, for a hook, on {site()}/connect/: it can for a week")
+            print_line(f"nothing was sent: history cannot be handed in with this token; {why}")
+            print_line(f"make a new one, for a hook, on {site()}/connect/: it can for a week")
             return 1
-        describe_history(to_send, len(old), said)
+        describe_history(to_send, len(old), judging)
         if not chosen and "--yes" not in arguments:
-            chosen = chosen_by_hand(len(old), said) if old else NONE
+            chosen = chosen_by_hand(len(old), judging) if old else NONE
         elif "--yes" not in arguments and not agreed("Send them?"):
             chosen = ""
         chosen = chosen or (NONE if "--yes" in arguments else "")
         if not chosen:
-            tell("nothing was sent")
+            print_line("nothing was sent")
             return 1
         try:
             send_history(to_send, set(old), chosen, agent, memory)
         except KeyboardInterrupt:
             clear_line()
-            tell("stopped; run it again to go on")
+            print_line("stopped; run it again to go on")
         return told_at_end(logs, arguments)
 
 
@@ -992,9 +992,9 @@ def asked_of_site(path: str) -> dict[str, Any]:
         status, answer = get(path)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise SetupError(f"{site()} does not answer ({type(error).__name__}: {error}); nothing was sent") from error
-    said = json_object(answer)
-    if status == OK and said is not None:
-        return said
+    reply = json_object(answer)
+    if status == OK and reply is not None:
+        return reply
     if status == UNAUTHORIZED:
         raise SetupError(f"{site()} does not know the token; make another one on its page Connect. Nothing was sent")
     raise SetupError(f"{site()} answered {status} to {path}: {answer[:200]}; nothing was sent")
@@ -1011,13 +1011,13 @@ def alone(lock: IO[str]) -> bool:
 
 def remembered(memory: Path, agent: str) -> dict[str, str]:
     """What the site said to each file that was sent there for this agent, by the file as it was."""
-    known = {}
+    known_logs = {}
     with contextlib.suppress(OSError), open(memory, errors="replace") as file:
         for line in file:
             row = json_object(line) or {}
             if row.get("site") == site() and row.get("agent") == agent and isinstance(row.get("file"), str):
-                known[row["file"]] = str(row.get("refused") or "")
-    return known
+                known_logs[row["file"]] = str(row.get("refused") or "")
+    return known_logs
 
 
 def remember(memory: Path, agent: str, log: Log) -> None:
@@ -1026,7 +1026,7 @@ def remember(memory: Path, agent: str, log: Log) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def found(harness: str, known: dict[str, str]) -> Iterator[Log]:
+def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
     """Every file in the harness's folder, with what it is. No link is followed."""
     for path, is_regular in files_in(str(KEPT_IN[harness]())):
         log = Log(path, harness)
@@ -1034,7 +1034,7 @@ def found(harness: str, known: dict[str, str]) -> Iterator[Log]:
             log.fate = SKIPPED
         else:
             try:
-                look_into(log, known)
+                look_into(log, known_logs)
             except OSError as error:
                 log.fate, log.why = REFUSED, f"cannot be read: {error.strerror}"
         yield log
@@ -1049,7 +1049,7 @@ def files_in(folder: str) -> Iterator[tuple[str, bool]]:
             entries = sorted(os.scandir(here), key=lambda entry: entry.name)
         except OSError:
             if here != folder or os.path.exists(folder):
-                tell(f"cannot be read: {shown(here)}")
+                print_line(f"cannot be read: {printable(here)}")
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -1059,7 +1059,7 @@ def files_in(folder: str) -> Iterator[tuple[str, bool]]:
                 yield entry.path, entry.is_file(follow_symlinks=False)
 
 
-def look_into(log: Log, known: dict[str, str]) -> None:
+def look_into(log: Log, known_logs: dict[str, str]) -> None:
     """Tell from the beginning and the end of a file whose log it is and when it ended."""
     with open(log.path, "rb") as file:
         about = os.fstat(file.fileno())
@@ -1067,8 +1067,8 @@ def look_into(log: Log, known: dict[str, str]) -> None:
         head = file.read(SNIFFED)
         file.seek(max(0, about.st_size - SNIFFED))
         tail = file.read(SNIFFED)
-    if log.key in known:
-        log.fate, log.why = (REFUSED, known[log.key]) if known[log.key] else (EARLIER, "")
+    if log.key in known_logs:
+        log.fate, log.why = (REFUSED, known_logs[log.key]) if known_logs[log.key] else (EARLIER, "")
         return
     log.session_id = session_in(log, head, tail)
     if not log.session_id:
@@ -1099,8 +1099,8 @@ def moments(text: bytes) -> Iterator[datetime]:
 def folder_in(head: bytes) -> str:
     """Where the session worked, as Claude Code and Codex write it at the beginning of their logs; empty for unsaid."""
     rows = [row for row in map(json_object, head.splitlines()) if row]
-    said = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
-    return next(filter(None, (text_of(each, "cwd") for each in said)), "")
+    objects = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
+    return next(filter(None, (text_of(each, "cwd") for each in objects)), "")
 
 
 def session_in(log: Log, head: bytes, tail: bytes) -> str:
@@ -1121,45 +1121,45 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
     if not is_cut and not any(row.get("type") in CLAUDES or "sessionId" in row for row in rows):
         return ""
     rows += [row for row in map(json_object, tail.splitlines()) if row]
-    said = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
-    if {row.get("isSidechain") for row in said} == {True}:
-        return next(filter(None, (text_of(row, "agentId") for row in said)), path.stem)
+    messages = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
+    if {row.get("isSidechain") for row in messages} == {True}:
+        return next(filter(None, (text_of(row, "agentId") for row in messages)), path.stem)
     # Of a log that was copied into a new session the end is the new one's.
-    return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(said))), path.stem)
+    return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(messages))), path.stem)
 
 
-def describe_history(to_send: list[Log], old: int, said: dict[str, Any]) -> None:
+def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> None:
     size = sum(log.size for log in to_send)
-    tell(
+    print_line(
         f"{len(to_send):,} logs to send to {site()}, {size / 1e6:,.0f} MB, of sessions that ended from "
         f"{to_send[0].end:%Y-%m-%d} to {to_send[-1].end:%Y-%m-%d}"
     )
     for harness, place in KEPT_IN.items():
         count = sum(log.harness == harness for log in to_send)
         if count:
-            tell(f"  {count:,} of {harness}, from {shown(str(place()))}")
+            print_line(f"  {count:,} of {harness}, from {printable(str(place()))}")
     if len(to_send) > old:
         more = len(to_send) - old
-        tell(
-            f"{more:,} of them ended after this agent was connected, on {said['history_before'][:16]} UTC: "
-            f"they are judged as any session{priced(more, said)}"
+        print_line(
+            f"{more:,} of them ended after this agent was connected, on {judging['history_before'][:16]} UTC: "
+            f"they are judged as any session{priced(more, judging)}"
         )
 
 
-def priced(count: int, said: dict[str, Any]) -> str:
-    each = said.get("verdict_usd")
+def priced(count: int, judging: dict[str, Any]) -> str:
+    each = judging.get("verdict_usd")
     if not isinstance(each, (int, float)):
         return "; the site has no judge, so that it costs nothing until it has one"
-    by = f"by the last {said['measured']}" if said.get("measured") else "at most, since none was measured yet"
+    by = f"by the last {judging['measured']}" if judging.get("measured") else "at most, since none was measured yet"
     return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
 
 
-def chosen_by_hand(count: int, said: dict[str, Any]) -> str:
+def chosen_by_hand(count: int, judging: dict[str, Any]) -> str:
     """What whoever sits there wants of the judge; empty for nothing at all, and where nobody can be asked."""
-    budget = said.get("budget_usd")
+    budget = judging.get("budget_usd")
     limit = f" The site spends ${budget:,.2f} a day at most." if isinstance(budget, (int, float)) else ""
-    tell(f"Shall the judge read the {count:,} of history{priced(count, said)}?{limit}")
-    tell(f"  {NONE}: not until a person asks, on the site;  {BACKLOG}: behind all new sessions;  q: send nothing")
+    print_line(f"Shall the judge read the {count:,} of history{priced(count, judging)}?{limit}")
+    print_line(f"  {NONE}: not until a person asks, on the site;  {BACKLOG}: behind all new sessions;  q: send nothing")
     try:
         with open("/dev/tty") as terminal:
             while True:
@@ -1171,7 +1171,7 @@ def chosen_by_hand(count: int, said: dict[str, Any]) -> str:
                 if answer in (NONE, BACKLOG):
                     return answer
     except OSError:
-        tell(f"nobody to ask here: --yes sends them without asking, with --judge {NONE} or --judge {BACKLOG}")
+        print_line(f"nobody to ask here: --yes sends them without asking, with --judge {NONE} or --judge {BACKLOG}")
         return ""
 
 
@@ -1187,14 +1187,14 @@ def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, mem
             remember(memory, agent, log)
         now = time.monotonic()
         if sys.stdout.isatty() or now - shown_at > TELL_SECONDS or number == len(to_send):
-            left = (now - began) / number * (len(to_send) - number)
-            progress(f"{number:,} of {len(to_send):,} sent, about {left / 60:,.0f} min to go")
+            seconds_left = (now - began) / number * (len(to_send) - number)
+            progress(f"{number:,} of {len(to_send):,} sent, about {seconds_left / 60:,.0f} min to go")
             shown_at = now
     clear_line()
 
 
 def send_one(log: Log, judge: str) -> bool:
-    """Whether the site said what becomes of it, now or after a while; False where there is no use in going on."""
+    """Whether the site answered, now or after a while; False if there is no use in going on."""
     metadata = {
         "session_id": log.session_id[:200],
         "harness": log.harness,
@@ -1228,27 +1228,27 @@ def send_one(log: Log, judge: str) -> bool:
             log.fate, log.why = REFUSED, str(error)[:300]
             return True
         if status in (200, 201):
-            said = json_object(answer) or {}
-            is_new = bool(said.get("created"))
-            log.fate = NEW if is_new else ADDED if said.get("added") else THERE
-            log.why = "; ".join(problems_in(said))
+            reply = json_object(answer) or {}
+            is_new = bool(reply.get("created"))
+            log.fate = NEW if is_new else ADDED if reply.get("added") else THERE
+            log.why = "; ".join(problems_in(reply))
             return True
         if status == TOO_MANY:
             wait = seconds_in(headers.get("Retry-After"))
             clear_line()
-            tell(
+            print_line(
                 f"the site wants no more for now: {reason_in(answer)}; going on in {wait / 60:,.0f} min, Ctrl-C ends it"
             )
         elif status in NO_USE:
             clear_line()
-            tell(f"the site said {status}: {reason_in(answer)}; run it again once that is mended")
+            print_line(f"the site said {status}: {reason_in(answer)}; run it again once that is mended")
             return False
         elif status == 0 or status >= SERVER_ERROR or status in TRY_AGAIN:
             wait = next(pauses, None)
             clear_line()
-            tell(f"{answer if status == 0 else f'the site failed with {status}: {reason_in(answer)}'}")
+            print_line(f"{answer if status == 0 else f'the site failed with {status}: {reason_in(answer)}'}")
             if wait is None:
-                tell("given up for now; run it again to go on")
+                print_line("given up for now; run it again to go on")
                 return False
             wait = max(wait, seconds_in(headers.get("Retry-After"), 0) if status else 0)
         else:
@@ -1264,21 +1264,21 @@ def seconds_in(text: str | None, default: float = 60) -> float:
 
 def reason_in(answer: str) -> str:
     """What an answer says was wrong, in one line."""
-    said = json_object(answer) or {}
-    words = [str(said.get(name)) for name in ("error", "got", "todo") if said.get(name)]
-    return shown("; ".join(words) or answer[:200])
+    reply = json_object(answer) or {}
+    parts = [str(reply.get(name)) for name in ("error", "got", "todo") if reply.get(name)]
+    return printable("; ".join(parts) or answer[:200])
 
 
-def problems_in(said: dict[str, Any]) -> Iterator[str]:
-    for each in said.get("problems") or []:
+def problems_in(reply: dict[str, Any]) -> Iterator[str]:
+    for each in reply.get("problems") or []:
         if isinstance(each, dict) and each.get("part") != "log":
-            yield shown(f"{each.get('code')}: expected {each.get('expected')}")
+            yield printable(f"{each.get('code')}: expected {each.get('expected')}")
 
 
 def told_at_end(logs: list[Log], arguments: list[str]) -> int:
     """The table: each file in one row; with --list each file."""
     if not logs:
-        tell(f"no log found in {', '.join(shown(str(place())) for place in KEPT_IN.values())}")
+        print_line(f"no log found in {', '.join(printable(str(place())) for place in KEPT_IN.values())}")
         return 0
     for fate in FATES:
         those = [log for log in logs if log.fate == fate]
@@ -1289,15 +1289,15 @@ def told_at_end(logs: list[Log], arguments: list[str]) -> int:
             reasons[log.why] = reasons.get(log.why, 0) + 1
         for why, count in sorted(reasons.items(), key=lambda item: -item[1])[:5]:
             if why:
-                print(f"          {count:,}: {shown(why)}")
+                print(f"          {count:,}: {printable(why)}")
     print(f"{len(logs):8,}  files in all")
     if "--list" in arguments:
         for log in sorted(logs, key=lambda each: each.path):
-            print(f"{log.fate:<36}  {shown(log.path)}{f': {shown(log.why)}' if log.why else ''}")
+            print(f"{log.fate:<36}  {printable(log.path)}{f': {printable(log.why)}' if log.why else ''}")
     return 1 if any(log.fate in (REFUSED, LEFT) for log in logs) else 0
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Text from a file, as a terminal can print it."""
     clean = re.sub(
         r"[^\S ]|[^\x20-\U0010ffff]|[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]", "?", text
@@ -1321,12 +1321,12 @@ def clear_line() -> None:
 
 def check() -> int:
     """Say of each part whether it is as it should be; 1 where one is not."""
-    hooks = [found for found in map(checked_hook, HOOKED) if found]
+    hooks = [*filter(None, map(checked_hook, HOOKED))]
     if not hooks:
         hooks = [(False, f"hook: in the settings of no agent; --install puts it there, for {', '.join(HOOKED)}")]
     findings = [*checked_site(), *hooks, checked_receipt()]
     for is_good, line in findings:
-        tell(f"{'ok ' if is_good else 'BAD'} {line}")
+        print_line(f"{'ok ' if is_good else 'BAD'} {line}")
     return 0 if all(is_good for is_good, _ in findings) else 1
 
 
@@ -1339,17 +1339,17 @@ def checked_site() -> Iterator[tuple[bool, str]]:
     except (OSError, http.client.HTTPException, ValueError) as error:
         yield False, f"site: {site()} does not answer ({type(error).__name__}: {error})"
         return
-    said = json_object(answer) or {}
+    reply = json_object(answer) or {}
     if status == UNAUTHORIZED:
         yield True, f"site: {site()} answers"
         yield False, "token: the site does not know it; make another one on its page Connect"
-    elif status != OK or "agent" not in said:
+    elif status != OK or "agent" not in reply:
         yield False, f"site: {site()} answered {status}, and not as a gradingsite does; mend GRADINGSITE_URL"
     else:
         yield True, f"site: {site()} answers"
-        yield said.get("may_submit") is True, f"token: of {said['agent']}, held by {said.get('held_by')}"
+        yield reply.get("may_submit") is True, f"token: of {reply['agent']}, held by {reply.get('held_by')}"
         own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-        is_new = said.get("hook_sha256") in (own, None)
+        is_new = reply.get("hook_sha256") in (own, None)
         yield True, f"program: {'as the site serves it' if is_new else 'the site serves another version of it'}"
 
 
@@ -1383,12 +1383,12 @@ def hook_line(path: Path, text: str) -> str | None:
 
 def checked_receipt() -> tuple[bool, str]:
     folder = spool_folder()
-    sent, left = sent_entries(folder), len(waiting(folder))
+    sent, unsent = sent_entries(folder), len(waiting(folder))
     refused = sorted(folder.glob("refused/*/answer.txt"), key=lambda file: file.stat().st_mtime)
     at = sent[-1][0] if sent else 0.0
     last = f"the last {datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC" if sent else "none so far"
-    if left:
-        return False, f"receipts: {last}; {left} waiting in {folder}: --flush sends them and says what is wrong"
+    if unsent:
+        return False, f"receipts: {last}; {unsent} waiting in {folder}: --flush sends them and says what is wrong"
     if refused and refused[-1].stat().st_mtime > at:
         return False, f"receipts: {last}; the site did not take the latest session: {refused[-1].read_text()[:300]}"
     return True, f"receipts: {last}; nothing waits"
@@ -1407,22 +1407,22 @@ def get(path: str) -> tuple[int, str]:
 # --- words
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     print(f"gradingsite: {line}")
 
 
 def describe(session: Session) -> str:
-    """What was found, in half a line."""
+    """A session's files and commits, in half a line."""
     path = session["files"].get("transcript")
     size = os.path.getsize(path) if path and os.path.isfile(path) else None
-    found = session.get("facts", {}).get("commits", [])
-    words = [f"session {session['metadata']['session_id'][-8:]}"]
-    words.append("without a transcript" if size is None else f"transcript of {size / 1000:,.0f} kB")
-    if found:
-        words.append(f"{len(found)} commit{'s' * (len(found) > 1)} by {found[0]['by']}")
+    commits_made = session.get("facts", {}).get("commits", [])
+    parts = [f"session {session['metadata']['session_id'][-8:]}"]
+    parts.append("without a transcript" if size is None else f"transcript of {size / 1000:,.0f} kB")
+    if commits_made:
+        parts.append(f"{len(commits_made)} commit{'s' * (len(commits_made) > 1)} by {commits_made[0]['by']}")
     if "unobserved" in session:
-        words.append("commits looked for in the background")
-    return ", ".join(words)
+        parts.append("commits looked for in the background")
+    return ", ".join(parts)
 
 
 def sending(entry: Path) -> str:

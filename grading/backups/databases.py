@@ -138,18 +138,18 @@ def program(name: str) -> str:
     """The path of pg_dump or pg_restore of the server's major version. Raises BackupProblem, with what to install."""
     wanted = server_version()
     folders = [settings.PG_BIN] if settings.PG_BIN else [f"/usr/lib/postgresql/{wanted}/bin", None]
-    seen = []
+    others = []
     for folder in folders:
         path = shutil.which(name, path=folder)
         if path is None:
             continue
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
-        found = re.search(r"(\d+)(\.\d+|devel|beta\d+|rc\d+)", said)
-        if found and int(found[1]) == wanted:
+        output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+        version = re.search(r"(\d+)(\.\d+|devel|beta\d+|rc\d+)", output)
+        if version and int(version[1]) == wanted:
             return path
-        seen.append(f"{path} is of {found[1] if found else 'an unknown version'}")
+        others.append(f"{path} is of {version[1] if version else 'an unknown version'}")
     raise BackupProblem(
-        f"expected {name} of PostgreSQL {wanted}, as the server is; {'; '.join(seen) or 'there is none here'}. "
+        f"expected {name} of PostgreSQL {wanted}, as the server is; {'; '.join(others) or 'there is none here'}. "
         f"Install it (Debian: apt-get install postgresql-client-{wanted}), or name its folder in PG_BIN."
     )
 

@@ -1,4 +1,4 @@
-"""Which backups are kept."""
+"""Which backups to keep."""
 
 import datetime as dt
 from collections.abc import Hashable, Iterable
@@ -7,9 +7,9 @@ DAYS, WEEKS = 7, 4
 YOUNG = dt.timedelta(days=1)
 
 
-def kept(moments: Iterable[dt.datetime], now: dt.datetime) -> set[dt.datetime]:
-    """Of backups made at these moments those to keep: the last of each of the 7 latest days and 4 latest weeks that
-    have one, and whatever is younger than a day.
+def to_keep(moments: Iterable[dt.datetime], now: dt.datetime) -> set[dt.datetime]:
+    """The moments of the backups to keep: the last of each of the 7 latest days and 4 latest weeks that have one, and
+    all of the last day.
     """
     days: dict[Hashable, dt.datetime] = {}
     weeks: dict[Hashable, dt.datetime] = {}

@@ -28,7 +28,7 @@ from grading.intake import erased
 logger = logging.getLogger(__name__)
 
 Say = Callable[[str], None]
-TOLD = 5
+MAX_HASHES = 5
 
 
 def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
@@ -38,8 +38,8 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
     """
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone(target):
-        for left in target.glob(f"{UNFINISHED}*"):
-            shutil.rmtree(left)
+        for leftover in target.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(leftover)
         made_at, finished = new_name(target)
         draft = target / f"{UNFINISHED}{finished.name}"
         draft.mkdir(mode=0o700)
@@ -53,7 +53,7 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         os.sync()
-        tell(finished, done, say)
+        report(finished, done, say)
         for old in prune(target, made_at):
             say(f"Deleted {old}: of older backups the last of seven days and of four weeks are kept.")
     return finished
@@ -87,7 +87,7 @@ def new_name(target: Path) -> tuple[dt.datetime, Path]:
 
 
 def fill(backup: Path, last: Path | None, made_at: dt.datetime, *, with_secrets: bool) -> EvidenceCopy:
-    """Write all that a backup holds, and its manifest when the rest is safe on the disk."""
+    """Write a backup's files, then its manifest once they are safe on disk."""
     with snapshot(backup) as alias:
         secrets = keep_secrets(backup / SECRETS) if with_secrets else ()
         done = collect(backup, last, alias)
@@ -124,20 +124,20 @@ def keep_secrets(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(keys))
 
 
-def tell(backup: Path, done: EvidenceCopy, say: Say) -> None:
-    """What was made, and what its owner should know of it."""
-    held = manifest.read(backup)
-    sessions = held.rows.get("grading_session", 0)
+def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
+    """Say what was made, and what the owner should know about it."""
+    contents = manifest.read(backup)
+    sessions = contents.rows.get("grading_session", 0)
     say(
-        f"Made {backup}: {sessions:,} sessions, {held.files:,} files: evidence, and what was read from it "
+        f"Made {backup}: {sessions:,} sessions, {contents.files:,} files: evidence, and what was read from it "
         f"({done.copied:,} copied, {done.linked:,} linked to the backup before)."
     )
-    if held.secrets:
+    if contents.secrets:
         say(
             "It holds the site's keys: whoever reads it can foresee draws, and read second factors. Keep it as private "
             "as the site, or leave them out with --without-secrets."
         )
-    if "secret_key" not in held.secrets:
+    if "secret_key" not in contents.secrets:
         say("SECRET_KEY is not in it: without it second factors have to be set up anew. Keep it elsewhere.")
     if backup.stat().st_dev == settings.STATE_DIR.stat().st_dev:
         say("It is on the same disk as the site: what takes the one takes the other. Copy it to another machine.")
@@ -148,13 +148,13 @@ def tell(backup: Path, done: EvidenceCopy, say: Say) -> None:
 
 
 def counted(hashes: list[str]) -> str:
-    return f"{len(hashes):,} files of evidence ({', '.join(each[:12] for each in hashes[:TOLD])}, …) are"
+    return f"{len(hashes):,} files of evidence ({', '.join(each[:12] for each in hashes[:MAX_HASHES])}, …) are"
 
 
 def prune(target: Path, now: dt.datetime) -> list[str]:
     """Delete the backups that are not kept any more; their names."""
     by_moment = {moment: path for path in manifest.finished(target) if (moment := manifest.moment_of(path))}
-    old = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.kept(by_moment, now))]
+    old = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.to_keep(by_moment, now))]
     for path in old:
         away = target / f"{UNFINISHED}{path.name}"  # half deleted it is no backup
         path.rename(away)

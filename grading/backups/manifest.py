@@ -67,18 +67,18 @@ def read(folder: Path) -> Manifest:
     if folder.name.startswith(UNFINISHED):
         raise NoBackup(f"{folder} was never finished: choose another backup")
     try:
-        held: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+        stored: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     except (FileNotFoundError, NotADirectoryError):
         raise NoBackup(f"expected a backup in {folder}; it has no {MANIFEST}") from None
     except ValueError as error:
         raise NoBackup(f"{folder / MANIFEST} cannot be read ({error}): choose another backup") from error
-    if (found := held.pop("format", None)) != FORMAT:
-        raise NoBackup(f"expected a backup of format {FORMAT} in {folder}, found format {found}: use a newer version")
+    if (number := stored.pop("format", None)) != FORMAT:
+        raise NoBackup(f"expected a backup of format {FORMAT} in {folder}, found format {number}: use a newer version")
     try:
-        lists = {name: tuple(held[name]) for name in ("secrets", "lacking", "gone")}
-        migrations = tuple((app, name) for app, name in held["migrations"])
-        made_at = dt.datetime.fromisoformat(held["made_at"])
-        return Manifest(**{**held, **lists, "migrations": migrations, "made_at": made_at})
+        lists = {name: tuple(stored[name]) for name in ("secrets", "lacking", "gone")}
+        migrations = tuple((app, name) for app, name in stored["migrations"])
+        made_at = dt.datetime.fromisoformat(stored["made_at"])
+        return Manifest(**{**stored, **lists, "migrations": migrations, "made_at": made_at})
     except (KeyError, TypeError, ValueError) as error:
         raise NoBackup(f"{folder / MANIFEST} is not what this program writes ({error!r})") from error
 
@@ -101,10 +101,10 @@ def find(folder: Path) -> Path:
     """The folder itself where it is a backup, else the latest one in it. Raises NoBackup."""
     if (folder / MANIFEST).is_file():
         return folder
-    found = finished(folder)
-    if not found:
+    backups = finished(folder)
+    if not backups:
         raise NoBackup(f"expected a backup, or a folder of backups; {folder} holds no finished one")
-    return found[-1]
+    return backups[-1]
 
 
 def checksum(path: Path) -> str:

@@ -78,10 +78,10 @@ def move_to(url: str, say: Say) -> None:
 
 def require_empty(target: str) -> None:
     """Raises BackupProblem where somebody's rows, or tables that are not ours, are in the database."""
-    found = rows_by_table(target)
-    if strange := sorted(found.keys() - rows_by_table("default").keys()):
+    counts = rows_by_table(target)
+    if strange := sorted(counts.keys() - rows_by_table("default").keys()):
         raise BackupProblem(f"expected an empty database; it has tables that are not this site's, such as {strange[0]}")
-    if used := [table for table in SIGNS_OF_LIFE if found.get(table)]:
+    if used := [table for table in SIGNS_OF_LIFE if counts.get(table)]:
         raise BackupProblem(f"expected an empty database; it has rows in {used[0]}. Make a new one: createdb NAME")
 
 
@@ -101,7 +101,7 @@ def opened() -> sqlite3.Connection:
 
 def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
     """The tables, which are to be the same in both databases. Raises BackupProblem where they are not."""
-    found = []
+    tables = []
     with connections[target].cursor() as cursor:
         for name in sorted(connections[target].introspection.table_names(cursor)):
             cursor.execute(
@@ -120,8 +120,8 @@ def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
             key = tuple(row[1] for row in sorted(there, key=lambda row: row[5]) if row[5])
             identity = next((column for column, _, is_identity in columns if is_identity == "YES"), "")
             kinds = {column: kind for column, kind, _ in columns}
-            found.append(MovedTable(name=name, columns=kinds, key=key, identity=identity))
-    return found
+            tables.append(MovedTable(name=name, columns=kinds, key=key, identity=identity))
+    return tables
 
 
 def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> None:

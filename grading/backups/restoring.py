@@ -37,10 +37,10 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
     Raises BackupProblem where the backup is damaged or of another kind, or where there is a site already, which
     `replace` moves aside; and NoBackup. Nothing is changed then.
     """
-    held, since = manifest.read(backup), erased.read(backup.parent)
-    require_fitting(held)
+    contents, since = manifest.read(backup), erased.read(backup.parent)
+    require_fitting(contents)
     with stopped():
-        for problem in problems_of_backup(backup, held):
+        for problem in problems_of_backup(backup, contents):
             raise BackupProblem(f"{backup} is damaged: {problem}. Choose another one.")
         if not is_empty():
             if not replace:
@@ -49,48 +49,48 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
                     "not empty. Name another GRADINGSITE_STATE, or add --replace, which moves that site aside"
                 )
             say(f"Moved the site that was here to {move_aside()}.")
-        restore_keys(backup, held, say)
+        restore_keys(backup, contents, say)
         for path in evidence_of(backup):
             with path.open("rb") as file:
                 default_storage.save(f"{path.parent.name}/{path.name}", File(file))
         os.sync()
-        put_back(backup / DATABASES[held.database])
-        require_same(held)
+        put_back(backup / DATABASES[contents.database])
+        require_same(contents)
         call_command("migrate", verbosity=0)
         if changed := redacting.redact_again("manage.py restore"):
             say(redacting.summary(changed))
-        expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in held.gone]
+        expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in contents.gone]
         update = ("kind", "since", "what")
         BlobProblem.objects.bulk_create(expired, update_conflicts=True, unique_fields=["sha256"], update_fields=update)
         SignIn.objects.all().delete()
         planner.gather_statistics()
-        say(f"Restored {held.rows['grading_session']:,} sessions, as of {held.made_at:%Y-%m-%d %H:%M:%S} UTC.")
-        erase_again([each for each in since if each.at >= held.made_at], say)
+        say(f"Restored {contents.rows['grading_session']:,} sessions, as of {contents.made_at:%Y-%m-%d %H:%M:%S} UTC.")
+        erase_again([each for each in since if each.at >= contents.made_at], say)
         if not (backup.parent / erased.FILE).is_file():
             say(f"There is no {erased.FILE} beside the backup: what was erased since is back. Erase it again.")
         say(
             "People sign in anew. Tokens that were revoked after that open again, and users who were switched off are "
             "on: revoke and switch off again."
         )
-        say(f"What came later the hooks send again: submit_session.py --resend {held.made_at:%Y-%m-%dT%H:%M:%SZ}")
+        say(f"What came later the hooks send again: submit_session.py --resend {contents.made_at:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def require_fitting(held: Manifest) -> None:
+def require_fitting(contents: Manifest) -> None:
     """Raises BackupProblem unless this code and this kind of database can take the backup."""
-    if held.database != connection.vendor:
+    if contents.database != connection.vendor:
         raise BackupProblem(
-            f"the backup is of {held.database}, and DATABASE_URL names {connection.vendor}: restore it to its own kind "
-            "first; manage.py move_to takes a site from SQLite to PostgreSQL"
+            f"the backup is of {contents.database}, and DATABASE_URL names {connection.vendor}: restore it to its own "
+            "kind first; manage.py move_to takes a site from SQLite to PostgreSQL"
         )
-    if held.server > server_version():
+    if contents.server > server_version():
         raise BackupProblem(
-            f"the backup is of PostgreSQL {held.server}, and this server is {server_version()}: use as new a server"
+            f"the backup is of PostgreSQL {contents.server}, and this server is {server_version()}: use as new a server"
         )
-    if newer := schema.unknown(held.migrations):
+    if newer := schema.unknown(contents.migrations):
         app, name = newer[0]
         raise BackupProblem(f"the backup is of a newer version, which has {app}.{name}: use that version's code")
     try:
-        schema.require_upgradable(held.migrations)
+        schema.require_upgradable(contents.migrations)
     except schema.SchemaMismatch as error:
         raise BackupProblem(f"the backup is of an older version. {error}") from error
 
@@ -123,10 +123,10 @@ def move_aside() -> Path:
     return aside
 
 
-def restore_keys(backup: Path, held: Manifest, say: Say) -> None:
+def restore_keys(backup: Path, contents: Manifest, say: Say) -> None:
     """Put the keys where the site reads them, in place of those that were just made."""
     for name, variable in (("secret_key", "SECRET_KEY"), ("chance.key", "CHANCE_KEY_FILE")):
-        if name not in held.secrets:
+        if name not in contents.secrets:
             say(
                 f"The backup has no {name}: put yours into {settings.STATE_DIR} before the first start, if you kept it."
             )
@@ -143,21 +143,21 @@ def evidence_of(backup: Path) -> Iterator[Path]:
         yield from (lines.parent / name for name, _digest in sums(lines.parent))
 
 
-def require_same(held: Manifest) -> None:
+def require_same(contents: Manifest) -> None:
     """Raises BackupProblem where the database does not hold what the backup's did.
 
     A backup on SQLite counts the tables of the planner's statistics as well, which the site's own backend leaves out.
     """
-    found = rows_by_table("default")
+    counts = rows_by_table("default")
     wrong = [
-        f"{table}: {found.get(table)} rows for {rows}"
-        for table, rows in held.rows.items()
-        if found.get(table) != rows and not table.startswith("sqlite_")
+        f"{table}: {counts.get(table)} rows for {rows}"
+        for table, rows in contents.rows.items()
+        if counts.get(table) != rows and not table.startswith("sqlite_")
     ]
     if wrong:
         raise BackupProblem(f"the database is not what the backup held: {'; '.join(wrong)}")
     is_current = not schema.missing()
-    if is_current and fingerprint() != held.ledger:
+    if is_current and fingerprint() != contents.ledger:
         raise BackupProblem("the ledger is not what the backup held, though each table has as many rows")
 
 
@@ -167,15 +167,15 @@ def erase_again(erasures: Iterable[Erased], say: Say) -> None:
     if not digests:
         return
     rows = Session.objects.order_by("pk").values_list("pk", "agent__name", "external_id")
-    found = [pk for pk, agent, name in rows.iterator() if session_digest(agent, name) in digests]
+    sessions = [pk for pk, agent, name in rows.iterator() if session_digest(agent, name) in digests]
     agents = [agent for agent in Agent.objects.order_by("pk") if agent_digest(agent.name) in digests]
     erasing.overwrite_deleted()
-    for start in range(0, len(found), AT_A_TIME):
-        now, later = found[start : start + AT_A_TIME], frozenset(found[start + AT_A_TIME :])
+    for start in range(0, len(sessions), AT_A_TIME):
+        now, later = sessions[start : start + AT_A_TIME], frozenset(sessions[start + AT_A_TIME :])
         erasing.erase(Session.objects.filter(pk__in=now), who=WHO, why=WHY, leaving=later)
     for agent in agents:
         for _done in erasing.erase_agent(agent, who=WHO, why=WHY):
             pass
-    if found or agents:
-        say(f"Erased again, as it was after the backup: {len(found):,} sessions, {len(agents):,} agents.")
+    if sessions or agents:
+        say(f"Erased again, as it was after the backup: {len(sessions):,} sessions, {len(agents):,} agents.")
         say("\n".join(erasing.finish()))

@@ -36,7 +36,8 @@ def problems_of_database() -> Iterator[str]:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA quick_check(20)")
-            yield from (f"the database file is damaged: {said}" for (said,) in cursor.fetchall() if said != "ok")
+            problems = [problem for (problem,) in cursor.fetchall() if problem != "ok"]
+            yield from (f"the database file is damaged: {problem}" for problem in problems)
             cursor.execute("PRAGMA foreign_key_check")
             for table, row, other, _ in cursor.fetchmany(20):
                 yield f"row {row} of {table} refers to a row of {other} that is not there"
@@ -82,9 +83,9 @@ def counts() -> dict[str, int]:
 # --- a backup
 
 
-def problems_of_backup(backup: Path, held: Manifest, step: Step = lambda _done: None) -> Iterator[str]:
+def problems_of_backup(backup: Path, contents: Manifest, step: Step = lambda _done: None) -> Iterator[str]:
     """What is wrong with a backup, in words: files that are missing or others than when it was made."""
-    if not (backup / SUMS).is_file() or checksum(backup / SUMS) != held.sums:
+    if not (backup / SUMS).is_file() or checksum(backup / SUMS) != contents.sums:
         yield f"{SUMS} is missing or is not what it was"
         return
     files = 0
@@ -96,8 +97,8 @@ def problems_of_backup(backup: Path, held: Manifest, step: Step = lambda _done: 
                 step(1)
                 files += 1
                 yield from problem_of_file(folder / name, own)
-    if files != held.files:
-        yield f"expected {held.files:,} files, found {files:,}"
+    if files != contents.files:
+        yield f"expected {contents.files:,} files, found {files:,}"
 
 
 def problem_of_file(path: Path, digest: str) -> Iterator[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from django.db.models import prefetch_related_objects
 
-from grading import judging, review
+from grading import review
 from grading.evidence import ownership
+from grading.judging import enqueuing
 from grading.models import Artifact, Session, Settlement
 from grading.reward import rewards, sources
 from grading.reward.sources import NOTHING_PARSED, ParsedFiles
@@ -43,11 +44,11 @@ def assess(
     prefetch_related_objects([session], "evidence", "artifacts", "parts")
     copies = sources.grade(session, parsed)
     if enqueue:
-        judging.enqueue(session, is_new=is_new)
+        enqueuing.enqueue(session, is_new=is_new)
     prefetch_related_objects([session], "grades", "flags")  # no more grades are added; flags only by the rules
     settlement = rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
-    if enqueue and judging.read_again(session) is not None:
+    if enqueue and enqueuing.read_again(session) is not None:
         settlement = rewards.settle(session)  # the reward depends on whether a further reading may come
     elif flagged:  # `recheck` settled the session again
         settlement = rewards.live(session) or settlement

@@ -15,9 +15,10 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
-from grading import judging, review
+from grading import review
 from grading.evidence import ownership
 from grading.intake.assessment import assess
+from grading.judging import enqueuing, recomputing
 from grading.models import Session, Settlement
 from grading.reward import rewards, sources
 from grading.vocabulary import NO_REWARD, Source
@@ -83,11 +84,11 @@ def regrade(session: Session) -> Regraded:
         last_entry: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
-        judging.recompute(locked)
-        is_enqueued = had_none and locked.outcome not in NO_REWARD and judging.enqueue(locked) is not None
+        recomputing.recompute(locked)
+        is_enqueued = had_none and locked.outcome not in NO_REWARD and enqueuing.enqueue(locked) is not None
         rewards.settle(locked, renew=True)
         review.recheck(locked)
-        if judging.read_again(locked) is not None:
+        if enqueuing.read_again(locked) is not None:
             is_enqueued = True
             rewards.settle(locked)
         for other in others.values():

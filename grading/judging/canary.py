@@ -1,8 +1,7 @@
-"""Two sessions whose worth is known are judged once a day: if their grades change, so has what grades them.
+"""Judges two known logs once a day: if their grades change, the grading has changed.
 
-They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are
-logs of the site's own and no sessions: only `CanaryRun` and the call's cost are stored, so that no list of sessions, no
-figure of grades and no bandit contains them.
+They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are no
+sessions: only `CanaryRun` and the call's cost are stored, so that no list, figure or bandit contains them.
 """
 
 import datetime as dt
@@ -35,7 +34,7 @@ LOGS = Path(__file__).parent / "canaries"
 
 
 def run_due(now: dt.datetime) -> list[CanaryRun]:
-    """Judge both canaries, unless that was done today, there is no judge that can be asked, or the budget is spent."""
+    """Judge both canaries, unless that was done today, no judge is available, or the budget is spent."""
     judge = judges.first()
     rubric = Rubric.objects.active(WorkKind.PRODUCTION)
     if not settings.CANARY or judge is None or rubric is None:
@@ -46,7 +45,7 @@ def run_due(now: dt.datetime) -> list[CanaryRun]:
 
 
 def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> CanaryRun | None:
-    """Judge one canary; None if somebody else did so today, or if the day's budget doesn't bear the call."""
+    """Judge one canary; None if that was done today, or if the day's budget does not allow the call."""
     data = (LOGS / f"{which}.jsonl").read_bytes()
     signals = extract(formats.read(BytesIO(data)))
     production = collect(signals)
@@ -79,7 +78,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
         return None
     call = row.call = key_tests.begin(judge)
     row.save()  # before the call, so that it is known for what it was
-    outcome = client.ask(judge, prompt, rubric)
+    outcome = client.send(judge, prompt, rubric)
     row.model, row.route = outcome.model or judge.model, judge.route
     if isinstance(outcome.result, Graded):
         scored = results.computed(outcome.result, rubric)

@@ -1,4 +1,4 @@
-"""One call to a judge through the SDK: no retries of its own, a deadline, a typed answer whatever comes."""
+"""One call to a judge through the SDK: no retries, a deadline, and a typed outcome whatever happens."""
 
 import atexit
 import logging
@@ -20,7 +20,7 @@ from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 from grading.vocabulary import Reason
 
-# Half of what it takes to load the site would be the SDK: a process loads it when it asks for the first time.
+# Importing the SDK would double the time to load the site: a process imports it for its first call.
 if TYPE_CHECKING:
     import anthropic
     from anthropic.types import Message
@@ -32,26 +32,25 @@ MAX_OUTPUT_TOKENS, GREETING_TOKENS = 4096, 8
 # A host that takes longer (seconds) to accept a connection is away.
 CONNECT_SECONDS = 10
 LARGEST_COUNT = 2**31 - 1
-# Answers in 4xx come before any work.
-TURNED_AWAY = range(400, 500)
+# A 4xx answer comes before any work is done.
+REJECTED = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """What came of a call. `row` are the attempt's other columns, without token counts that the reply did not give.
+    """The outcome of a call. `row`: the attempt's other columns, with token counts as far as the reply has them.
 
-    `limits` are what the headers of a reply, good or bad, say; None where no reply came.
+    `limits`: the rate limits in the headers of the reply, None without one. `route`: if not the judge's own address.
     """
 
     result: Result
     model: str = ""
     row: dict[str, Any] = field(default_factory=dict)
     limits: RateLimits | None = None
-    # Where it came from, if not from the judge's own address.
     route: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it, for `recalled` to read; what was heard of limits is not in it."""
+        """As JSON, for `from_dict`; without the limits."""
         return {"result": verdict.packed(self.result), "model": self.model, "row": self.row, "route": self.route}
 
     @property
@@ -60,12 +59,10 @@ class CallOutcome:
         return cost
 
     def used(self, expected: CallCost, *, characters: int) -> CallCost | None:
-        """What the call, with a prompt of this many characters, took of the allowance.
-
-        What the reply counted; else as `expected`; None where the call was turned away.
+        """What a call with a prompt of this many characters used of the rate limits: the reply's counts, or `expected`
+        without them. None if the call was rejected.
         """
-        status = self.row.get("http_status")
-        if status in TURNED_AWAY:
+        if self.row.get("http_status") in REJECTED:
             return None
         read, written = self.row.get("input_tokens"), self.row.get("output_tokens")
         if read is None or written is None:
@@ -74,13 +71,13 @@ class CallOutcome:
         return CallCost(input_tokens=read, output_tokens=written, characters=characters)
 
 
-def recalled(said: Mapping[str, Any]) -> CallOutcome:
-    """The answer that `CallOutcome.as_dict` wrote."""
-    return CallOutcome(**{**said, "result": verdict.unpacked(said["result"])})
+def from_dict(stored: Mapping[str, Any]) -> CallOutcome:
+    """The outcome that `CallOutcome.as_dict` wrote."""
+    return CallOutcome(**{**stored, "result": verdict.unpacked(stored["result"])})
 
 
-def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
-    """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: what went wrong is in the answer."""
+def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
+    """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: errors are in the outcome."""
     import httpx2
 
     from grading.judging import deadline
@@ -89,30 +86,21 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
     limits = None
     try:
-        call = sdk(judge).messages.with_raw_response  # loading it is not the judge's time
+        call = sdk(judge).messages.with_raw_response  # importing it is not part of the deadline
         with deadline.within(seconds):
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
-        said, request_id = response.parse(), response.request_id or ""
-        answer = read(said, rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
+        request_id = response.request_id or ""
+        answer = read(response.parse(), rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
         return replace(answer, limits=limits)
-    except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
+    except Exception as error:  # noqa: BLE001 - classified and recorded, and logged if unexpected
         return failed(error, limits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Greeting:
-    """What came of `greet`: what went wrong, or None; the model that answered, and the counts as in `CallOutcome`."""
+def greet(judge: Judge, *, seconds: float) -> tuple[Deferred | None, str, dict[str, Any]]:
+    """Make the smallest possible call, with a timeout in seconds, to test the key, model and address.
 
-    trouble: Deferred | None
-    model: str = ""
-    row: dict[str, Any] = field(default_factory=dict)
-
-
-def greet(judge: Judge, *, seconds: float) -> Greeting:
-    """The smallest call there is, with a timeout in seconds, to learn whether key, model and address are right.
-
-    Whatever the model replies will do. Never raises: what went wrong is in the answer.
+    Returns the error, if any, the model that answered, and the reply's token counts and cost. Never raises.
     """
     import httpx2
 
@@ -128,11 +116,11 @@ def greet(judge: Judge, *, seconds: float) -> Greeting:
                 messages=[{"role": "user", "content": "Reply with OK."}],
                 timeout=timeout,
             )
-    except Exception as error:  # noqa: BLE001 - classified, and told to whoever asked
-        return Greeting(trouble=api_errors.classify(error, clock.now()))
-    if (strange := _no_message(reply)) is not None:
-        return Greeting(trouble=strange)
-    return Greeting(trouble=None, model=visible(str(reply.model))[:120], row=_counts(reply))
+    except Exception as error:  # noqa: BLE001 - classified and returned
+        return api_errors.classify(error, clock.now()), "", {}
+    if (not_a_message := _check_message(reply)) is not None:
+        return not_a_message, "", {}
+    return None, visible(str(reply.model))[:120], _counts(reply)
 
 
 def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> "MessageCreateParamsNonStreaming":
@@ -150,31 +138,31 @@ def _dimensions(rubric: Rubric) -> list[str]:
     return [dimension["name"] for dimension in rubric.dimensions]
 
 
-# --- the clients: one for each key and address, whose connections are used again -------------------------------------
+# --- the clients: one for each key and address, so that connections are reused ---------------------------------------
 
 _clients: dict[tuple[str, str], "anthropic.Anthropic"] = {}
 _lock = threading.Lock()
 
 
 def sdk(judge: Judge) -> "anthropic.Anthropic":
-    """The process's client for a judge's key and address: retries off; `deadline.within` bounds what it does."""
+    """The process's client for a judge's key and address, without retries; `deadline.within` limits its calls."""
     import anthropic
     import httpx2
 
     from grading.judging import deadline
 
     with _lock:
-        who = (judge.api_key, judge.base_url)
-        if who not in _clients:
+        key = (judge.api_key, judge.base_url)
+        if key not in _clients:
             # An idle connection is given up before any server or gateway drops it, so that no call finds a dead one.
             pool = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=3)
-            _clients[who] = anthropic.Anthropic(
+            _clients[key] = anthropic.Anthropic(
                 api_key=judge.api_key,
                 base_url=judge.base_url or f"https://{DEFAULT_HOST}",
                 max_retries=0,
                 http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=pool)),
             )
-        return _clients[who]
+        return _clients[key]
 
 
 @atexit.register
@@ -185,7 +173,7 @@ def close() -> None:
             _clients.popitem()[1].close()
 
 
-# --- reading what came -----------------------------------------------------------------------------------------------
+# --- reading replies -------------------------------------------------------------------------------------------------
 
 
 def read(
@@ -197,12 +185,12 @@ def read(
     request_id: str = "",
     batch: bool = False,
 ) -> CallOutcome:
-    """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price).
+    """The outcome in a reply to a prompt with `citable` events; `batch`: at a batch's price.
 
-    `evidence` is what the judge was given to read, where that is still at hand.
+    `evidence`: what the judge read, to detect a rationale that is copied from it.
     """
-    if (strange := _no_message(message)) is not None:
-        return CallOutcome(result=strange, row={"http_status": 200})
+    if (not_a_message := _check_message(message)) is not None:
+        return CallOutcome(result=not_a_message, row={"http_status": 200})
     reply = cast("Message", message)
     return CallOutcome(
         result=verdict.read_reply(reply, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
@@ -211,24 +199,24 @@ def read(
     )
 
 
-def _no_message(said: object) -> Deferred | None:
-    """What it means that a reply is no message; None where it is one."""
+def _check_message(reply: object) -> Deferred | None:
+    """None if a reply is a message; else the error."""
     from anthropic.types import Message
 
-    if isinstance(said, Message) and isinstance(said.content, list):
+    if isinstance(reply, Message) and isinstance(reply.content, list):
         return None
     detail = "The service answered something that is not a message; is its base URL right?"
     return Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail)
 
 
 def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
-    """The tokens of a reply, None where they cannot be read, and its price where they can."""
-    used = message.usage
+    """The token counts of a reply, None if they are unreadable, and its cost."""
+    usage = message.usage
     row: dict[str, Any] = {
-        "input_tokens": _count(used, "input_tokens"),
-        "output_tokens": _count(used, "output_tokens"),
-        "cache_write_tokens": _count(used, "cache_creation_input_tokens"),
-        "cache_read_tokens": _count(used, "cache_read_input_tokens"),
+        "input_tokens": _count(usage, "input_tokens"),
+        "output_tokens": _count(usage, "output_tokens"),
+        "cache_write_tokens": _count(usage, "cache_creation_input_tokens"),
+        "cache_read_tokens": _count(usage, "cache_read_input_tokens"),
     }
     cost = None
     if row["input_tokens"] is not None and row["output_tokens"] is not None:
@@ -237,21 +225,20 @@ def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
     return {**row, "cost_usd": cost}
 
 
-def _count(said: object, name: str) -> int | None:
-    value = getattr(said, name, None)
+def _count(usage: object, name: str) -> int | None:
+    value = getattr(usage, name, None)
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
 def failed(error: Exception, limits: RateLimits | None = None) -> CallOutcome:
-    """What an exception of a call means; `limits` are what was heard before it."""
+    """The outcome of a call that raised; `limits` as its headers said before that."""
     import anthropic
 
-    found = api_errors.identity(error)
     result = api_errors.classify(error, clock.now())
     if result.reason is Reason.NEEDS_ATTENTION:
         logger.error("the judge's answer needs attention: %s", result.detail, exc_info=error)
     return CallOutcome(
         result=result,
-        row={"http_status": found.http_status, "error_type": found.error_type, "request_id": found.request_id},
+        row=api_errors.identity(error),
         limits=ratelimits.parse(error.response.headers) if isinstance(error, anthropic.APIStatusError) else limits,
     )

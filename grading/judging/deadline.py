@@ -1,7 +1,7 @@
-"""A deadline for a whole call. HTTP clients bound each read; a server that trickles could hold a worker for hours.
+"""A deadline for a whole call. HTTP clients limit each read; a server that trickles could block a worker for hours.
 
-Every connection of a client that went through `bound` gives each read and write only what is left of the deadline that
-`within` set in the calling thread. The lookup of a host's name is the system's and is not bound.
+Every connection of a client that went through `bound` limits each read and write to the time remaining until the
+deadline that `within` set in the calling thread. The DNS lookup is not limited.
 """
 
 import ssl
@@ -37,12 +37,12 @@ def bound(client: httpx2.Client) -> httpx2.Client:
     return client
 
 
-def _left(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
-    """The seconds that one step may take; None for ever."""
-    left = _deadline.get() - time.monotonic()
-    if left <= 0:
+def _remaining(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
+    """The seconds that one step may take; None means no limit."""
+    remaining = _deadline.get() - time.monotonic()
+    if remaining <= 0:
         raise late("the deadline of the whole call has passed")
-    least = min(left, float("inf") if timeout is None else timeout)
+    least = min(remaining, float("inf") if timeout is None else timeout)
     return None if least == float("inf") else least
 
 
@@ -51,11 +51,11 @@ class _Stream(httpcore2.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout, httpcore2.ReadTimeout))
+        return self._stream.read(max_bytes, _remaining(timeout, httpcore2.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), PIECE):
-            self._stream.write(buffer[start : start + PIECE], _left(timeout, httpcore2.WriteTimeout))
+            self._stream.write(buffer[start : start + PIECE], _remaining(timeout, httpcore2.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -63,8 +63,8 @@ class _Stream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        left = _left(timeout, httpcore2.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
+        remaining = _remaining(timeout, httpcore2.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, remaining))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -79,5 +79,5 @@ class _Backend(httpcore2.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        left = _left(timeout, httpcore2.ConnectTimeout)
-        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))
+        remaining = _remaining(timeout, httpcore2.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, remaining, local_address, socket_options))

@@ -1,4 +1,4 @@
-"""What one session gives the judge to read: its own evidence, found by its id, and never another source's grade."""
+"""What the judge reads of a session: its own evidence, never another source's grade."""
 
 import hashlib
 from typing import Any
@@ -18,22 +18,21 @@ from grading.vocabulary import WorkKind
 TEXT_LIMIT = 200_000
 
 
-def inputs_sha256(held: dict[str, str]) -> str:
-    """One hash for what was read: the same evidence gives the same one."""
-    lines = "\n".join(f"{kind} {held[kind]}" for kind in sorted(held))
+def inputs_sha256(hashes: dict[str, str]) -> str:
+    """One hash for all of a session's evidence, given the hash of each kind."""
+    lines = "\n".join(f"{kind} {hashes[kind]}" for kind in sorted(hashes))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def shown(session: Session) -> dict[str, Any]:
-    """What the session's evidence shows now, as `Shown` writes it; empty where that is not known."""
+def evidence_read(session: Session) -> dict[str, Any]:
+    """What the session's evidence shows now, as JSON of `Shown`; empty if no grade says it."""
     latest = rewards.latest_evidence(session.grades.all())
     return {} if latest is None else latest.as_dict()
 
 
 def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:
-    """What the judge is asked; `about` a session that is itself an example, it is asked without it (independence)."""
-    own = None if about is None else about.pk
-    examples = [each for each in rubric.examples if own is None or each.get("session") != own]
+    """The rubric as the judge reads it, without an example that is the session it is `about`."""
+    examples = [each for each in rubric.examples if about is None or each.get("session") != about.pk]
     return RubricText(
         sha256=rubric.sha256,
         text=rubric.text,
@@ -54,7 +53,7 @@ def build(
 ) -> Prompt:
     """The prompt for a session under a rubric: at most `budget` tokens in all, at `chars_per_token` characters each.
 
-    It is made in a process of its own (`reader`). Raises what reading evidence raises, and ReaderLost.
+    It is built in a separate process (`reader`). Raises ReaderLost, and whatever reading evidence raises.
     """
     rows = material.graded_logs(session)
     order = PromptOrder(
@@ -77,11 +76,11 @@ def _log(row: Evidence, *, is_last: bool) -> LogBytes:
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:
-    """What there is to judge of a session, with its events (which can be read once) or without."""
-    seen = sources.load_input(session)
+    """What there is to judge of a session, with its events (an iterator) or without."""
+    grading_input = sources.load_input(session)
     failed: list[str] = []
     others: list[str] = []
-    for row in counted_facts(session, seen.material.transcript):
+    for row in counted_facts(session, grading_input.material.transcript):
         if row.kind == ArtifactKind.CHECK_FAILED:
             failed.append(f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else ""))
         else:
@@ -101,8 +100,8 @@ def case(session: Session, *, with_events: bool = True) -> Case:
     return Case(
         metadata={name: value for name, value in metadata.items() if value},
         events=(material.session_events(session) if with_events else None) or (),
-        signals=seen.own_signals,
-        production=sources.production_of(seen),
+        signals=grading_input.own_signals,
+        production=sources.production_of(grading_input),
         facts=[*failed, *others],  # failed checks first, as the prompt shows no more than it has room for
         journal=store.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=store.text(session, EvidenceKind.PATCH, TEXT_LIMIT),

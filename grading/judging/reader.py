@@ -1,7 +1,7 @@
-"""The process that reads evidence and makes prompts of it: one for each worker, with bounded memory and time.
+"""The process that reads evidence and builds prompts: one for each worker, with limited memory and time.
 
-Evidence is hostile. What kills its reader, or keeps it busy for ever, costs that one process, which is replaced: not
-the worker, nor the calls that the worker is waiting for. It imports the pure core alone and holds no key.
+Evidence is untrusted. If it kills or blocks its reader, only that process is replaced; the worker and its calls go on.
+The process imports only the pure core and has no key.
 """
 
 import atexit
@@ -23,12 +23,12 @@ from grading.judging.reading_process import receive, send
 logger = logging.getLogger(__name__)
 
 SECONDS, LEAST_SECONDS, MEMORY = 60.0, 10.0, 2**30
-# What it knows of the site: where Python and its modules are. No key.
+# The environment that the process gets: where Python and its modules are, and no key.
 PASSED = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR")
 
 
 class ReaderLost(Exception):
-    """The process that read a session's evidence died over it, or had to be ended. Look at the evidence."""
+    """The process that read a session's evidence died, or was killed for taking too long. Look at the evidence."""
 
 
 class EvidenceReader:
@@ -43,24 +43,24 @@ class EvidenceReader:
         self._lock = threading.Lock()
 
     def fill(self, order: PromptOrder) -> Prompt:
-        """The prompt that was ordered. Raises ReaderLost; ValueError, which says why, where it cannot be read."""
-        asked = pickle.dumps(order)
+        """Build a prompt. Raises ReaderLost, or ValueError if the evidence cannot be read."""
+        request = pickle.dumps(order)
         with self._lock:
-            running = self._running()
+            process = self._running_process()
             is_late = threading.Event()
 
             def end() -> None:
                 is_late.set()
-                running.kill()
+                process.kill()
 
             timer = threading.Timer(self.seconds, end)
             timer.daemon = True
             timer.start()
             try:
-                assert running.stdin is not None  # noqa: S101 - both are pipes
-                assert running.stdout is not None  # noqa: S101
-                send(running.stdin, asked)
-                answer = receive(running.stdout)
+                assert process.stdin is not None  # noqa: S101 - both are pipes
+                assert process.stdout is not None  # noqa: S101
+                send(process.stdin, request)
+                answer = receive(process.stdout)
             except (OSError, EOFError) as error:
                 status = self._end()
                 why = f"took longer than {self.seconds:g} s" if is_late.is_set() else f"ended with status {status}"
@@ -74,7 +74,7 @@ class EvidenceReader:
         with self._lock:
             self._end()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
             self._end()
             command = [sys.executable, "-m", "grading.judging.reading_process", str(self.memory), str(self.seconds)]
@@ -98,16 +98,16 @@ class EvidenceReader:
 
 @cache
 def of_process(_pid: int) -> EvidenceReader:
-    """The reader of the process with that id: one that was forked has its own."""
-    made = EvidenceReader()
-    atexit.register(made.close)
-    return made
+    """The reader of the process with that id: a forked process has its own."""
+    reader = EvidenceReader()
+    atexit.register(reader.close)
+    return reader
 
 
 def shared() -> EvidenceReader:
-    """The running process's reader. An order takes a third of a lease, where that is not too short to start it."""
-    mine, seconds = of_process(os.getpid()), min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
-    if mine.seconds != seconds:  # it was started with another deadline
-        mine.close()
-        mine.seconds = seconds
-    return mine
+    """The running process's reader. An order may take a third of a lease, but LEAST_SECONDS to start the process."""
+    reader, seconds = of_process(os.getpid()), min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
+    if reader.seconds != seconds:  # it was started with another deadline
+        reader.close()
+        reader.seconds = seconds
+    return reader

@@ -1,6 +1,6 @@
-"""`python -m grading.judging.reading_process MEMORY SECONDS`: makes prompts of what comes on its standard input.
+"""`python -m grading.judging.reading_process MEMORY SECONDS`: builds the prompts that are ordered on standard input.
 
-It ends with its input, and by itself where an order takes longer than SECONDS and whoever gave it is gone.
+It ends with its input, or if an order takes longer than SECONDS and its parent has not killed it.
 """
 
 import pickle
@@ -12,19 +12,19 @@ from typing import IO
 from grading.judging.core.order import fill, packed, refused
 
 LENGTH = 8
-# What it has more time than whoever waits for it, who then says so.
+# How much longer it may take than its parent waits, which reports the timeout.
 GRACE = 5.0
 
 
 def send(stream: IO[bytes], data: bytes) -> None:
-    """One message: its length, then itself."""
+    """Write one message: its length, then the data."""
     stream.write(len(data).to_bytes(LENGTH))
     stream.write(data)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> bytes:
-    """One message. Raises EOFError where the other side is gone."""
+    """Read one message. Raises EOFError if the other side is gone."""
     head = stream.read(LENGTH)
     length = int.from_bytes(head)
     data = stream.read(length)
@@ -37,7 +37,7 @@ def main() -> None:
     memory, seconds = int(sys.argv[1]), float(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are the worker's to heed
+    for number in (signal.SIGINT, signal.SIGTERM):  # the worker handles them
         signal.signal(number, signal.SIG_IGN)
     orders, prompts = sys.stdin.buffer, sys.stdout.buffer
     while True:
@@ -49,8 +49,8 @@ def main() -> None:
         try:
             answer = packed(fill(pickle.loads(order)))  # noqa: S301 - from the process that started this one
         except MemoryError:
-            raise  # what is left of a process without memory is not used again
-        except Exception as error:  # noqa: BLE001 - whoever asked records it
+            raise  # end this process
+        except Exception as error:  # noqa: BLE001 - the caller records it
             answer = refused(f"{type(error).__name__}: {error}")
         signal.setitimer(signal.ITIMER_REAL, 0)
         send(prompts, answer)

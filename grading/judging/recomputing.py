@@ -1,4 +1,4 @@
-"""Computing anew what a stored verdict is worth, from the dimensions that the judge gave. No judge is asked."""
+"""Recomputes the score of stored verdicts from their dimensions, without calling the judge."""
 
 from grading.judging import results
 from grading.judging.core.verdict import Graded, Reached
@@ -7,65 +7,63 @@ from grading.models import Grade, Rubric, Session
 
 
 def recompute(session: Session) -> Grade | None:
-    """A new row of the session's verdict, with the score that its dimensions come to; the old row stays. What the judge
-    said when it read the session again follows it, as new rows too.
+    """Add a row for the session's verdict with its recomputed score, and rows for its further readings after it.
 
-    None where that is how it was computed, or it cannot be: it has no dimensions, or its rubric is not on record. The
-    row's version says by which rules; model, route and rubric are still those that the judge was asked by.
+    None if the verdict has that score already, or it cannot be computed: it has no dimensions, or its rubric is not on
+    record. The new row's version names the scoring rules; model, route and rubric stay those of the call.
     """
-    held = session.grades.chain().verdicts().first_readings().order_by("-pk").first()
-    if held is None or _scored(held) is None:
+    verdict = session.grades.chain().verdicts().first_readings().order_by("-pk").first()
+    if verdict is None or _scored(verdict) is None:
         return None
-    first = _anew(held, None)
-    for reading in held.read_again.order_by("pk"):
-        _anew(reading, first)
+    first = _copy(verdict, None)
+    for reading in verdict.read_again.order_by("pk"):
+        _copy(reading, first)
     return first
 
 
-def _anew(held: Grade, first: Grade | None) -> Grade:
-    """The row of a reading with its score computed anew; with the one that it has, where that is how it was."""
-    score = _scored(held)
-    terms, said = {}, held.detail
-    if score is not None:
-        graded, scored = score
-        terms, said = results.terms(graded.score, scored), f"{held.detail}. Computed anew from its dimensions"
+def _copy(verdict: Grade, first: Grade | None) -> Grade:
+    """A new row of a reading, with its recomputed score if it needs one."""
+    scored = _scored(verdict)
+    value, terms, detail, version = verdict.value, {}, verdict.detail, verdict.version
+    if scored is not None:
+        graded, score = scored
+        value, terms = score.value, results.terms(graded.score, score)
+        detail, version = f"{detail}. Computed anew from its dimensions", f"{version} {SCORING}".strip()
     identity = {
-        "version": held.version if score is None else f"{held.version} {SCORING}".strip(),
-        "model": held.model,
-        "route": held.route,
-        "rubric": held.rubric,
-        "inputs_sha256": held.inputs_sha256,
-        "sample": held.sample,
+        "version": version,
+        "model": verdict.model,
+        "route": verdict.route,
+        "rubric": verdict.rubric,
+        "inputs_sha256": verdict.inputs_sha256,
+        "sample": verdict.sample,
     }
     return Grade.objects.create(
-        session=held.session,
-        source=held.source,
-        status=held.status,
-        value=held.value if score is None else score[1].value,
-        detail=said.lstrip(". "),
-        evidence={**held.evidence, **terms, "recomputed_from": held.pk},
-        replicate=held.session.grades.verdicts().filter(**identity).count(),
+        session=verdict.session,
+        source=verdict.source,
+        status=verdict.status,
+        value=value,
+        detail=detail.lstrip(". "),
+        evidence={**verdict.evidence, **terms, "recomputed_from": verdict.pk},
+        replicate=verdict.session.grades.verdicts().filter(**identity).count(),
         sample_of=first,
         **identity,
     )
 
 
-def _scored(held: Grade) -> tuple[Graded, VerdictScore] | None:
-    """A verdict as the judge gave it and what its dimensions come to; None where that is how it was computed, or it
-    cannot be.
-    """
-    rubric = None if SCORING in held.version.split() else Rubric.objects.filter(sha256=held.rubric).first()
-    dimensions, reached = held.evidence.get("dimensions"), held.evidence.get("reached")
-    if rubric is None or held.value is None or not isinstance(dimensions, dict):
+def _scored(verdict: Grade) -> tuple[Graded, VerdictScore] | None:
+    """A verdict as the judge gave it and its score; None if it has that score already, or it cannot be computed."""
+    rubric = None if SCORING in verdict.version.split() else Rubric.objects.filter(sha256=verdict.rubric).first()
+    dimensions, reached = verdict.evidence.get("dimensions"), verdict.evidence.get("reached")
+    if rubric is None or verdict.value is None or not isinstance(dimensions, dict):
         return None
     if not all(isinstance(value, int | float) and 0 <= value <= 1 for value in dimensions.values()):
         return None
     graded = Graded(
-        score=held.value,
+        score=verdict.value,
         dimensions=dimensions,
-        rationale=str(held.evidence.get("rationale", "")),
+        rationale=str(verdict.evidence.get("rationale", "")),
         citations=(),
         reached=Reached(reached) if reached in set(Reached) else None,
     )
-    scored = results.computed(graded, rubric)
-    return None if scored is None else (graded, scored)
+    score = results.computed(graded, rubric)
+    return None if score is None else (graded, score)

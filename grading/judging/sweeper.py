@@ -1,4 +1,4 @@
-"""The sweep: every few seconds it puts right what was lost, says what waits and why, and wakes workers for the rest."""
+"""The sweep: every few seconds it recovers lost jobs, records why jobs wait, and wakes workers for those due."""
 
 import datetime as dt
 import logging
@@ -6,6 +6,7 @@ import time
 from random import Random, SystemRandom
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
@@ -16,26 +17,27 @@ from grading.judging import client, enqueuing, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.retry import PARKED_FOR, PARKED_TRIES, READERS_LOST
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.lanes import one_by_one
+from grading.judging.ordering import one_by_one
 from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.monitoring import operation
 from grading.reward.grade import unscored
 from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 
-# What one sweep does at most; the next one comes in seconds.
-RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
-# The most time it spends on reporting what waits before it wakes the workers.
-NOTED_SECONDS = 4.0
+# The most that one sweep does; the next one comes in seconds.
+WAKEUPS_PER_SWEEP, CHANGES_PER_SWEEP = 16, 100
+# The most time it spends on recording why jobs wait before it wakes the workers.
+NOTE_SECONDS = 4.0
 LOSSES_COUNTED = 5
-# What jobs wait for that may be over before they are due, and how soon they then are.
+# Reasons to wait that may be over before the jobs are due; they are then due within SOON.
 CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
-# The longest wait is for the midnight after next, where the clock is put back in that night.
+# The longest wait is until midnight, in a night when the clock is put back.
 LONGEST_WAIT = dt.timedelta(hours=26)
 SOON = dt.timedelta(minutes=1)
-# What keeps all jobs waiting, and is over for all of them at once.
+# Reasons for which all jobs wait, and which end for all of them at once.
 PASSING_REASONS = (
     Reason.QUOTA_EXHAUSTED,
     Reason.BUDGET_SPENT,
@@ -46,34 +48,37 @@ PASSING_REASONS = (
 
 
 def sweep(*, rng: Random | None = None) -> list[int]:
-    """Put right what was lost, say what waits and why, and return the jobs that are next, to wake workers for."""
+    """Recover lost jobs, record why jobs wait, and return the jobs that are next, to wake workers for."""
     now, rng = clock.now(), rng or SystemRandom()
-    believe_no_other_clock(now)
+    reset_impossible_times(now)
     complete(now, rng)
     release_lost(now, rng)
-    take_up(now, rng)
-    # Every waiting session says why it waits, or that it no longer waits for that; some at a time.
+    retry_early(now, rng)
+    # Record on every waiting session why it waits, or that it no longer waits for that; some at a time.
     obstacle = quota.obstacle()
     waiting = JudgeJob.objects.queued().filter(purpose=Purpose.VERDICT).select_related("session")
-    # Those whose token has used its quota wait for midnight, whatever else holds up the others.
+    # Jobs whose token has used its quota keep that reason.
     waiting = waiting.exclude(reason=Reason.BUDGET_SPENT, next_attempt_at=tomorrow(now))
     if obstacle is None:
         waiting = waiting.filter(reason__in=PASSING_REASONS)
-        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
+        grade = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
     else:
         waiting = waiting.exclude(reason=obstacle.reason)
-        said = enqueuing.held_up(obstacle)
-    enough = time.monotonic() + NOTED_SECONDS
-    for job in waiting[:NOTED_PER_SWEEP]:
-        results.note(job, said)
-        if time.monotonic() > enough:
+        grade = enqueuing.obstacle_grade(obstacle)
+    deadline = time.monotonic() + NOTE_SECONDS
+    for job in waiting[:CHANGES_PER_SWEEP]:
+        results.note(job, grade)
+        if time.monotonic() > deadline:
             break
-    look_again(now)
+    # Let the review rules check sessions that have waited too long: nothing else may ever happen to them.
+    for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
+        with transaction.atomic():
+            review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
     monitoring.watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)
-    # Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's end.
+    # Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's are abandoned.
     configured = judges.configured()
     queued = JudgeJob.objects.filter(state__in=[JobState.QUEUED, JobState.PARKED])
     if JudgeRole.FALLBACK not in configured:
@@ -89,21 +94,19 @@ def next_jobs(now: dt.datetime) -> list[int]:
     jobs: list[int] = []
     for role, judge in ready(now).items():
         probes = quota.current(judge).state in quota.PROBED
-        jobs += one_by_one(now, [role]).values_list("pk", flat=True)[: 1 if probes else RUNG_PER_SWEEP]
+        jobs += one_by_one(now, [role]).values_list("pk", flat=True)[: 1 if probes else WAKEUPS_PER_SWEEP]
     return jobs
 
 
-def believe_no_other_clock(now: dt.datetime) -> int:
-    """A wait that is longer than any, or a lease that ends later than it could, was written by a clock that was wrong:
-    it is over. How many.
-    """
+def reset_impossible_times(now: dt.datetime) -> int:
+    """End waits and leases that are longer than any can be: they were written by a clock that was wrong. How many."""
     jobs = JudgeJob.objects
     lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
     waits = jobs.queued().filter(next_attempt_at__gt=now + LONGEST_WAIT)
     parked = jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON)
     leased = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
     over = waits.update(next_attempt_at=now) + parked.update(next_attempt_at=now)
-    # Nor does a job wait as long as this that was never tried, or of which a try began or ended later than now.
+    # The same for longer waits than a job can have that was never tried, or that has an attempt in the future.
     queued = jobs.queued().exclude(reason=Reason.BUDGET_SPENT)
     over += queued.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON).update(next_attempt_at=now)
     tried = JudgeAttempt.objects.filter(job=OuterRef("pk"))
@@ -113,30 +116,31 @@ def believe_no_other_clock(now: dt.datetime) -> int:
 
 
 def complete(now: dt.datetime, rng: Random) -> int:
-    """Do what was to follow an answer that is on record, where its worker did not come back; how many."""
+    """Apply stored answers whose worker did not come back; how many."""
     configured, count = judges.configured(), 0
     answered = JudgeAttempt.objects.filter(answer__isnull=False, job__state=JobState.LEASED, job__leased_until__lte=now)
-    for attempt in answered.filter(job__lease_token=F("lease_token")).select_related("job__rubric")[:NOTED_PER_SWEEP]:
+    for attempt in answered.filter(job__lease_token=F("lease_token")).select_related("job__rubric")[:CHANGES_PER_SWEEP]:
         judge = configured.get(JudgeRole(attempt.judge))
         judge = judge if judge is not None and judge.model == attempt.model else None
         try:
-            answer = client.recalled(attempt.answer or {})
+            answer = client.from_dict(attempt.answer or {})
             results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
             count += 1
-        except Exception:  # it stays on record, and the next sweep tries again
+        except Exception:  # the answer stays stored, and the next sweep tries again
             logger.exception("the answer of attempt %s cannot be applied", attempt.pk)
     return count
 
 
 def release_lost(now: dt.datetime, rng: Random) -> int:
-    """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer, and a job over
-    whose evidence one process after the other is lost is parked, so that the others go on.
+    """Queue the jobs again whose worker did not come back in time; how many.
+
+    Repeated losses wait longer, and a job whose evidence keeps killing its readers is parked, so that the others go on.
     """
     released, base = 0, dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
     answered = JudgeAttempt.objects.filter(lease_token=OuterRef("lease_token"), answer__isnull=False)
     expired = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
     for job in expired.exclude(Exists(answered)):
-        # Workers that die are rarely the job's fault: it waits longer each time, and never for long.
+        # Workers rarely die because of the job: it waits longer each time, but never for long.
         wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
         with transaction.atomic():
             session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
@@ -153,34 +157,38 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
             )
             if at_reading and results.readers_lost(job.attempt_rows.all()) >= READERS_LOST:
                 detail = f"{READERS_LOST} processes were lost one after the other while they read its evidence"
-                said = unscored(Source.JUDGE, Reason.UNREADABLE, version=VERSION, detail=detail, status=Status.FAILED)
-                results.park(job, session, said, now)
+                grade = unscored(Source.JUDGE, Reason.UNREADABLE, version=VERSION, detail=detail, status=Status.FAILED)
+                results.park(job, session, grade, now)
     return released
 
 
-def take_up(now: dt.datetime, rng: Random) -> int:
-    """What stood still goes on: parked jobs have their daily try, for a week; and those that wait for a cause that is
-    gone are due within a minute. How many.
+def retry_early(now: dt.datetime, rng: Random) -> int:
+    """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause for which they
+    wait is gone; how many.
     """
     daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
     count = daily.queue_again()
     late = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
     for judge, reason in late.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
-        # The cause is gone where the latest that is known of it is that it did not come up.
+        # The cause is gone if an attempt has succeeded since it last occurred.
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
         failed = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()
         is_read = reason == Reason.UNREADABLE
-        fine = ended.exclude(prompt_sha256="") if is_read else ended.filter(outcome=AttemptOutcome.GRADED)
-        if failed is None or not fine.filter(finished_at__gt=failed.finished_at).exists():
+        succeeded = ended.exclude(prompt_sha256="") if is_read else ended.filter(outcome=AttemptOutcome.GRADED)
+        if failed is None or not succeeded.filter(finished_at__gt=failed.finished_at).exists():
             continue
-        for job in late.filter(judge=judge, reason=reason)[:NOTED_PER_SWEEP]:
+        for job in late.filter(judge=judge, reason=reason)[:CHANGES_PER_SWEEP]:
             mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED)
             count += mine.update(next_attempt_at=now + SOON * rng.random())
     return count
 
 
-def look_again(now: dt.datetime) -> None:
-    """Let the rules look again at sessions whose work has waited too long: nothing else may ever happen to them."""
-    for key in monitoring.overdue(now).values_list("pk", flat=True)[:NOTED_PER_SWEEP]:
-        with transaction.atomic():
-            review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
+def try_now(*, by: User | None) -> int:
+    """Make every job that is stalled due at once, on a person's request; how many. What fails again waits again."""
+    stalled = (operation.held_back(), operation.parked(), operation.quarantined())
+    keys = [key for jobs in stalled for key in jobs.values_list("pk", flat=True)]
+    waiting = JudgeJob.objects.filter(pk__in=keys, state__in=operation.WAITING)
+    count = waiting.queue_again(next_attempt_at=clock.now())
+    logger.info("%s had %d stalled judge jobs tried now", by or "a program", count)
+    enqueuing.wake_workers()
+    return count

@@ -176,8 +176,8 @@ class JudgeJob(models.Model):
     """One verdict to be obtained. A worker claims a job by a conditional UPDATE that sets `lease_token`. The token
     fences off a worker whose lease has ended.
 
-    The order: stale verdicts, reserved jobs (as many as `judging.lanes` allows), new sessions, backlog. Within the last
-    two the agents take turns, each with the job of the highest `worth` first; further readings come last.
+    The order: stale verdicts, reserved jobs (as many as `judging.ordering` allows), new sessions, backlog. Within the
+    last two the agents take turns, each with the job of the highest `worth` first; further readings come last.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="judge_jobs")

@@ -1,7 +1,6 @@
-"""A fake judge: a local HTTP server that speaks the Messages API, in good and in bad moods.
+"""A fake judge: a local HTTP server that answers the Messages API with verdicts, errors, limits and batches.
 
-In: the SDK's requests, over a real socket. Out: verdicts, errors, limits and batches as the provider would give them.
-Start with `simulator`; `replies` has the moods.
+Start with `simulator`; `replies` has the modes.
 """
 
 from grading.simulator.limits import Limits

@@ -1,71 +1,136 @@
-"""Message Batches: requests taken in together, done after some polls, their results in no reliable order."""
+"""Message Batches: requests accepted together, done after some polls, with their results in no reliable order."""
 
 import datetime as dt
 import json
 import re
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grading.simulator.batch import Batch
-from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, step, trouble
+from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, reply, step, trouble
 
 MOST_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# Neither a result nor an error: there is no line in a file for them.
+# Neither a result nor an error: a results file has no line for them.
 _NO_RESULT = frozenset({Mode.HANG, Mode.DROP, Mode.NOT_JSON})
+RESULTS = ("succeeded", "errored", "canceled", "expired")
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """One batch. `planned` is the outcome of a request: a mode with options, "expired", or "canceled"."""
+
+    id: str
+    api_key: str
+    created_at: dt.datetime
+    requests: dict[str, MessagesRequest]
+    planned: Mapping[str, Step]
+    polls_left: int
+    canceled_at: dt.datetime | None = None
+    ended_at: dt.datetime | None = None
+
+    @property
+    def status(self) -> str:
+        if self.ended_at is not None:
+            return "ended"
+        return "in_progress" if self.canceled_at is None else "canceling"
+
+    def poll(self, now: dt.datetime) -> None:
+        """Each poll counts as the passing of time; a canceled batch ends at once."""
+        if self.ended_at is None and (self.polls_left <= 0 or self.canceled_at is not None):
+            self.ended_at = now
+        self.polls_left -= 1
+
+    def cancel(self, now: dt.datetime) -> None:
+        if self.ended_at is None and self.canceled_at is None:
+            self.canceled_at = now
+
+    def result(self, custom_id: str) -> dict[str, Any]:
+        """The outcome of one request. Canceling does not change planned outcomes."""
+        unplanned: Step = {"mode": Mode.VERDICT if self.canceled_at is None else "canceled"}
+        planned = self.planned.get(custom_id, unplanned)
+        if planned["mode"] in RESULTS:
+            return {"type": planned["mode"]}
+        answer = reply(planned["mode"], self.requests[custom_id], planned, f"req_{self.id[9:]}_{custom_id}")
+        if planned["mode"] in TROUBLES:
+            return {"type": "errored", "error": json.loads(answer.body)}
+        return {"type": "succeeded", "message": json.loads(answer.body)}
+
+    def results(self) -> list[dict[str, Any]]:
+        """Last first, so that clients do not rely on the order."""
+        return [{"custom_id": name, "result": self.result(name)} for name in reversed(self.requests)]
+
+    def described(self, url: str) -> dict[str, Any]:
+        """As the service describes it. Requests count as processing until all of the batch has ended."""
+        ended = self.ended_at is not None
+        counts = Counter(line["result"]["type"] for line in self.results()) if ended else Counter()
+        return {
+            "id": self.id,
+            "type": "message_batch",
+            "processing_status": self.status,
+            "request_counts": {
+                **{name: counts[name] for name in RESULTS},
+                "processing": len(self.requests) - counts.total(),
+            },
+            "created_at": self.created_at.isoformat(),
+            "expires_at": (self.created_at + dt.timedelta(hours=24)).isoformat(),
+            "cancel_initiated_at": None if self.canceled_at is None else self.canceled_at.isoformat(),
+            "ended_at": self.ended_at.isoformat() if self.ended_at else None,
+            "archived_at": None,
+            "results_url": f"{url}/v1/messages/batches/{self.id}/results" if ended else None,
+        }
 
 
 @dataclass(slots=True)
 class Batches:
-    """All batches of a simulator, and what was planned for them.
+    """All batches of a simulator, and the outcomes planned for them.
 
-    `polls` is how often a new batch answers that it is in progress. `mode` is what calls to these endpoints meet when
-    nothing is scripted; a batch is not taken in either while single messages meet an error.
+    `polls` is how often a new batch answers that it is in progress. `mode` answers calls to these endpoints when
+    nothing is scripted; a batch is not accepted either while single messages get an error.
     """
 
     polls: int = 0
     mode: Mode | str = Mode.VERDICT
     calls: list[str] = field(default_factory=list)
-    held: dict[str, Batch] = field(default_factory=dict)
+    by_id: dict[str, Batch] = field(default_factory=dict)
     _outcomes: deque[Step] = field(default_factory=deque)
     _queue: deque[Step] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def script(self, *outcomes: str | Mapping[str, Any]) -> None:
-        """What becomes of the next requests that come in batches, in the order they are submitted.
+        """Plan the outcomes of the next requests in batches, in the order they are submitted.
 
         A mode, {"mode": ..., options}, "expired" or "canceled"; "verdict" once these are used up. Raises ValueError.
         """
         for item in outcomes:
-            asked = item if isinstance(item, str) else item.get("mode", "")
-            planned = {"mode": asked} if asked in {"expired", "canceled"} else step(item)
+            mode = item if isinstance(item, str) else item.get("mode", "")
+            planned = {"mode": mode} if mode in {"expired", "canceled"} else step(item)
             if planned["mode"] in _NO_RESULT:
-                raise ValueError(f"{asked!r} is no result of a request in a batch")
+                raise ValueError(f"{mode!r} is no result of a request in a batch")
             self._outcomes.append(planned)
 
     def script_calls(self, *items: str | Mapping[str, Any]) -> None:
-        """What the next calls to these endpoints meet; "verdict" lets one through. Raises ValueError."""
+        """Script the next calls to these endpoints; "verdict" lets one through. Raises ValueError."""
         self._queue.extend(step(item) for item in items)
 
     def apply(self, order: Mapping[str, Any]) -> None:
         """The "batches" of an order from `/_script`: polls, mode, outcomes, queue, reset. Raises ValueError."""
         if order.get("reset"):
-            for kept in (self.calls, self.held, self._outcomes, self._queue):
-                kept.clear()
+            for collection in (self.calls, self.by_id, self._outcomes, self._queue):
+                collection.clear()
         self.polls = int(order.get("polls", self.polls))
         self.mode = Mode(order.get("mode", self.mode))
         self.script(*order.get("outcomes", ()))
         self.script_calls(*order.get("queue", ()))
 
     def state(self) -> dict[str, Any]:
-        batches = [{"id": b.id, "status": b.status, "requests": len(b.requests)} for b in self.held.values()]
+        batches = [{"id": b.id, "status": b.status, "requests": len(b.requests)} for b in self.by_id.values()]
         return {"calls": len(self.calls), "batches": batches}
 
     def take(self, call: str, otherwise: Mode) -> Step:
-        """Note a call ("POST /v1/messages/batches") and say what it meets. `otherwise` is what single messages meet."""
+        """Record a call ("POST /v1/messages/batches") and return its step. `otherwise`: the mode of single messages."""
         with self._lock:
             self.calls.append(call)
             if self._queue:
@@ -88,19 +153,19 @@ class Batches:
             return trouble(400, "invalid_request_error", f"requests: {problem}")
         with self._lock:
             batch = Batch(
-                id=f"msgbatch_sim{len(self.held) + 1:06d}",
+                id=f"msgbatch_sim{len(self.by_id) + 1:06d}",
                 api_key=api_key,
                 created_at=dt.datetime.now(dt.UTC),
                 requests=dict(requests),
                 planned={name: self._outcomes.popleft() for name in names if self._outcomes},
                 polls_left=self.polls,
             )
-            self.held[batch.id] = batch
+            self.by_id[batch.id] = batch
         return _json(batch.described(url))
 
     def listed(self, api_key: str, query: Mapping[str, str], url: str) -> Reply:
         """The key's batches, newest first, `limit` a page (20), after or before an id."""
-        mine = [batch for batch in reversed(self.held.values()) if batch.api_key == api_key]
+        mine = [batch for batch in reversed(self.by_id.values()) if batch.api_key == api_key]
         ids = [batch.id for batch in mine]
         limit = int(query.get("limit", 20))
         if query.get("before_id") in ids:
@@ -114,7 +179,7 @@ class Batches:
 
     def one(self, batch_id: str, verb: str, api_key: str, url: str) -> Reply:
         """One batch: `verb` is GET, "GET results" or "POST cancel"."""
-        batch = self.held.get(batch_id)
+        batch = self.by_id.get(batch_id)
         if batch is None or batch.api_key != api_key:
             return trouble(404, "not_found_error", f"no batch {batch_id}")
         now = dt.datetime.now(dt.UTC)

@@ -1,12 +1,15 @@
-"""Limits a minute, kept as the service keeps them: buckets that refill all the time, a set for each key and model."""
+"""Rate limits like the service's: token buckets for each key and model, and counts of the calls let through."""
 
 import datetime as dt
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 MINUTE = 60
-# The service rounds the tokens that it says are left.
+# The service rounds the remaining tokens.
 ROUNDED_TO = 1000
 
 
@@ -26,7 +29,7 @@ class Limits:
 
 @dataclass(slots=True)
 class TokenBucket:
-    """`level` may be below zero: what was written is owed. Times are seconds of one clock."""
+    """`level` may be below zero after output of unknown length. Times are seconds of one clock."""
 
     limit: int
     at: float
@@ -43,14 +46,14 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a call is not let in: the dimension that lacks the most, its limit, and whole seconds to wait, at least 1."""
+    """Why a call is refused: the dimension with the longest wait, its limit, and whole seconds to wait, at least 1."""
 
     dimension: str
     limit: int
     retry_after: int
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         return (
             f"This request would exceed your organization's rate limit of {self.limit:,} "
             f"{self.dimension.replace('-', ' ')} per minute."
@@ -58,7 +61,7 @@ class Refusal:
 
 
 class Meter:
-    """The three buckets of one key and model. Where they are not enforced, they only count, down to zero.
+    """The three buckets of one key and model. If not enforced, they only count, down to zero.
 
     `filled` in [0, 1] is the share of a minute's allowance that they hold at first.
     """
@@ -72,7 +75,7 @@ class Meter:
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 
     def admit(self, input_tokens: int, now: float) -> Refusal | None:
-        """Let a call in and take what it brings, or say why not and take nothing. Of output, some must be left."""
+        """Take a call's input from the buckets, or return why it is refused. Some output must remain too."""
         self._refill(now)
         needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         lacking = [name for name, need in needs.items() if self.buckets[name].level < need]
@@ -86,7 +89,7 @@ class Meter:
         return None
 
     def write(self, output_tokens: int, now: float) -> None:
-        """Take what a reply has come to: known only once it is written."""
+        """Take a reply's output, once its length is known."""
         self._refill(now)
         self._take(self.output, output_tokens)
 
@@ -94,10 +97,10 @@ class Meter:
         """`anthropic-ratelimit-*` at `now`, which on the calendar is `today`. "tokens" is input and output together."""
         self._refill(now)
         both = (self.input, self.output)
-        said = {name: _described([bucket], name, today) for name, bucket in self.buckets.items()}
-        said["tokens"] = _described(both, "tokens", today)
+        limits = {name: _described([bucket], name, today) for name, bucket in self.buckets.items()}
+        limits["tokens"] = _described(both, "tokens", today)
         return {
-            f"anthropic-ratelimit-{name}-{end}": value for name, ends in said.items() for end, value in ends.items()
+            f"anthropic-ratelimit-{name}-{end}": value for name, ends in limits.items() for end, value in ends.items()
         }
 
     def _refill(self, now: float) -> None:
@@ -111,8 +114,99 @@ class Meter:
 
 
 def _described(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
-    limit, left = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
+    limit, remaining = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
-        left = min(limit, ROUNDED_TO * round(left / ROUNDED_TO))
+        remaining = min(limit, ROUNDED_TO * round(remaining / ROUNDED_TO))
     full = today + dt.timedelta(seconds=math.ceil(max(bucket.wait(bucket.limit) for bucket in buckets)))
-    return {"limit": str(limit), "remaining": str(int(left)), "reset": full.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {"limit": str(limit), "remaining": str(int(remaining)), "reset": full.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since `start` (monotonic seconds). Tokens in count when a call is let in, tokens out when it is answered.
+
+    `seconds` maps whole seconds since `start` to counts of: calls, requests (let in), served,
+    answered_429, input-tokens, output-tokens.
+    """
+
+    start: float
+    answered_429: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, now: float, **counts: int) -> None:
+        """Add counts (`input_tokens=900` counts as "input-tokens") to the second of `now`."""
+        self.seconds[int(now - self.start)].update(
+            {name.replace("_tokens", "-tokens"): n for name, n in counts.items()}
+        )
+
+    def refuse(self, now: float, dimension: str) -> None:
+        self.add(now, answered_429=1)
+        self.answered_429[dimension] += 1
+
+    def state(self) -> dict[str, Any]:
+        total = sum(self.seconds.values(), Counter())
+        return {
+            "served": total["served"],
+            "answered_429": dict(self.answered_429),
+            "tokens": {name: total[f"{name}-tokens"] for name in ("input", "output")},
+            "seconds": {str(second): dict(counts) for second, counts in sorted(self.seconds.items())},
+        }
+
+
+# The limits in headers if none are enforced: those of a large customer, so that clients do not slow down.
+GENEROUS = Limits(requests=4000, input_tokens=4_000_000, output_tokens=800_000)
+
+
+@dataclass(slots=True)
+class Gate:
+    """Enforces `limits` for each key and model. None enforces none, and the headers have generous ones.
+
+    `filled` in [0, 1]: how full the buckets are at first; below 1 as if the key had been used before.
+    """
+
+    limits: Limits | None = None
+    filled: float = 1.0
+    counters: Counters = field(default_factory=lambda: Counters(time.monotonic()))
+    _meters: dict[tuple[str, str], Meter] = field(default_factory=dict)
+
+    def limit(self, limits: Limits | None) -> None:
+        """Other limits from now on, with full buckets."""
+        self.limits = limits
+        self._meters.clear()
+
+    def reset(self) -> None:
+        self._meters.clear()
+        self.counters = Counters(time.monotonic())
+
+    def admit(self, key: str, model: str, input_tokens: int) -> Refusal | None:
+        now = time.monotonic()
+        refusal = self._meter(key, model, now).admit(input_tokens, now)
+        if refusal is None:
+            self.counters.add(now, requests=1, input_tokens=input_tokens)
+        else:
+            self.counters.refuse(now, refusal.dimension)
+        return refusal
+
+    def write(self, key: str, model: str, output_tokens: int) -> None:
+        now = time.monotonic()
+        self._meter(key, model, now).write(output_tokens, now)
+        self.counters.add(now, served=1, output_tokens=output_tokens)
+
+    def headers(self, key: str, model: str) -> dict[str, str]:
+        now = time.monotonic()
+        return self._meter(key, model, now).headers(now, dt.datetime.now(dt.UTC))
+
+    def _meter(self, key: str, model: str, now: float) -> Meter:
+        if (key, model) not in self._meters:
+            self._meters[key, model] = Meter(
+                self.limits or GENEROUS, now, enforced=self.limits is not None, filled=self.filled
+            )
+        return self._meters[key, model]
+
+
+def limits_from(order: Mapping[str, Any] | None) -> Limits | None:
+    """Limits as `/_script` names them. Raises ValueError for an unknown name or a number that is not positive."""
+    try:
+        return None if order is None else Limits(**order)
+    except TypeError as error:
+        raise ValueError(f"expected requests, input_tokens and output_tokens; {error}") from error

@@ -1,4 +1,4 @@
-"""Every mood of the Messages API as one table: what it answers, and how."""
+"""Every mode of the simulated Messages API, and its replies."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -48,8 +48,8 @@ Step = Mapping[str, Any]
 
 def step(item: str | Mapping[str, Any]) -> Step:
     """A mode, or a mapping with one, as a step. Raises ValueError for an unknown mode."""
-    given = {"mode": item} if isinstance(item, str) else item
-    return {**given, "mode": Mode(given.get("mode", Mode.VERDICT))}
+    options = {"mode": item} if isinstance(item, str) else item
+    return {**options, "mode": Mode(options.get("mode", Mode.VERDICT))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """An error reply: HTTP status, error type and code, and the words, which may use `{options}`."""
+    """An error reply: HTTP status, error type and code, and a message, which may use `{options}`."""
 
     status: int
     kind: str
-    words: str
+    message: str
     code: str = ""
     retry_after: str = ""
 
@@ -86,70 +86,70 @@ TROUBLES: Mapping[Mode, Trouble] = {
     Mode.RATE_LIMIT: Trouble(
         status=429,
         kind="rate_limit_error",
-        words="This request would exceed your organization's rate limit of 50 requests per minute.",
+        message="This request would exceed your organization's rate limit of 50 requests per minute.",
         retry_after="2",
     ),
     Mode.RAMP_LIMIT: Trouble(
         status=429,
         kind="rate_limit_error",
         code="ramp_limit_exceeded",
-        words="Your usage is increasing too quickly. Scale up your traffic more gradually.",
+        message="Your usage is increasing too quickly. Scale up your traffic more gradually.",
         retry_after="2",
     ),
     Mode.LONG_CONTEXT: Trouble(
-        status=429, kind="rate_limit_error", words="Extra usage is required for long context requests."
+        status=429, kind="rate_limit_error", message="Extra usage is required for long context requests."
     ),
     Mode.SPEND_LIMIT: Trouble(
         status=429,
         kind="rate_limit_error",
         code="enforced_spend_limit_reached",
-        words="Your organization has reached its monthly spend limit.",
+        message="Your organization has reached its monthly spend limit.",
     ),
     Mode.CONTRACT_LIMIT: Trouble(
         status=429,
         kind="rate_limit_error",
         code="contract_spend_limit_reached",
-        words="Your organization has reached its contract's spend limit.",
+        message="Your organization has reached its contract's spend limit.",
     ),
     Mode.USAGE_LIMITS: Trouble(
         status=400,
         kind="invalid_request_error",
-        words="You have reached your specified API usage limits. You will regain access on {regain} UTC.",
+        message="You have reached your specified API usage limits. You will regain access on {regain} UTC.",
     ),
     Mode.NO_CREDIT: Trouble(
         status=400,
         kind="invalid_request_error",
-        words="Your credit balance is too low to access the API. Please go to Plans & Billing to purchase credits.",
+        message="Your credit balance is too low to access the API. Please go to Plans & Billing to purchase credits.",
     ),
-    Mode.BILLING: Trouble(status=402, kind="billing_error", words="There is an issue with your billing details."),
-    Mode.OVERLOADED: Trouble(status=529, kind="overloaded_error", words="Overloaded"),
-    Mode.SERVER_ERROR: Trouble(status=500, kind="api_error", words="Internal server error"),
-    Mode.AUTH: Trouble(status=401, kind="authentication_error", words="invalid x-api-key"),
+    Mode.BILLING: Trouble(status=402, kind="billing_error", message="There is an issue with your billing details."),
+    Mode.OVERLOADED: Trouble(status=529, kind="overloaded_error", message="Overloaded"),
+    Mode.SERVER_ERROR: Trouble(status=500, kind="api_error", message="Internal server error"),
+    Mode.AUTH: Trouble(status=401, kind="authentication_error", message="invalid x-api-key"),
     Mode.FORBIDDEN: Trouble(
         status=403,
         kind="permission_error",
-        words="Your API key does not have permission to use this resource.",
+        message="Your API key does not have permission to use this resource.",
     ),
-    Mode.UNKNOWN_MODEL: Trouble(status=404, kind="not_found_error", words="model: {model}"),
-    Mode.TOO_LARGE: Trouble(status=413, kind="request_too_large", words="Request exceeds the maximum size"),
+    Mode.UNKNOWN_MODEL: Trouble(status=404, kind="not_found_error", message="model: {model}"),
+    Mode.TOO_LARGE: Trouble(status=413, kind="request_too_large", message="Request exceeds the maximum size"),
     Mode.BAD_REQUEST: Trouble(
-        status=400, kind="invalid_request_error", words="messages.0.content: something this client never heard of"
+        status=400, kind="invalid_request_error", message="messages.0.content: something this client never heard of"
     ),
 }
 
 
 def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) -> Reply:
-    """What goes over the wire.
+    """The reply to a request.
 
     `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict; with a score alone
     the rest of the verdict follows from that.
     """
     if mode in TROUBLES:
-        known = TROUBLES[mode]
-        words = known.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
-        details = {"error_code": known.code} if known.code else {}
-        answer = trouble(known.status, known.kind, options.get("message", words), request_id, **details)
-        retry_after = str(options.get("retry_after", known.retry_after))
+        error = TROUBLES[mode]
+        message = error.message.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
+        details = {"error_code": error.code} if error.code else {}
+        answer = trouble(error.status, error.kind, options.get("message", message), request_id, **details)
+        retry_after = str(options.get("retry_after", error.retry_after))
         return replace(answer, headers={"retry-after": retry_after} if retry_after else {})
     if mode is Mode.NOT_JSON:
         return Reply(status=200, body=b"<html>gateway says hello</html>", headers={"content-type": "text/html"})
@@ -174,7 +174,7 @@ def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) 
 
 
 def trouble(status: int, kind: str, message: str, request_id: str = "", **details: str) -> Reply:
-    """An error reply as the service words it."""
+    """An error reply in the service's format."""
     error = {"type": kind, "message": message, **({"details": details} if details else {})}
     return Reply(
         status=status, body=json.dumps({"type": "error", "error": error, "request_id": request_id or None}).encode()

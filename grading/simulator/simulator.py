@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from grading.simulator.batches import Batches
-from grading.simulator.gate import Gate, limits_from
-from grading.simulator.limits import Limits
+from grading.simulator.limits import Gate, Limits, limits_from
 from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, step
 from grading.simulator.verdicts import luck
 from grading.simulator.wire import Server
@@ -28,7 +27,7 @@ from grading.simulator.wire import Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedCall:
-    """One call that came in: when (monotonic seconds), where, and which mood met it. `refused_for`: a limit of ours."""
+    """One received call: when (monotonic seconds), where, and its mode. `refused_for`: the limit that refused it."""
 
     at: float
     path: str
@@ -132,7 +131,7 @@ class Simulator:
                     input_tokens = request.input_tokens - int(met.get("cache_read_tokens", 0))
                     refusal = self.gate.admit(api_key, request.model, input_tokens)
             if refusal is not None:
-                met = {"mode": Mode.RATE_LIMIT, "message": refusal.words, "retry_after": refusal.retry_after}
+                met = {"mode": Mode.RATE_LIMIT, "message": refusal.message, "retry_after": refusal.retry_after}
             elif self._queue:
                 self._queue.popleft()
             call = ReceivedCall(
@@ -161,7 +160,7 @@ class Simulator:
 
     @property
     def released(self) -> threading.Event:
-        """What a call hangs on. Have it before the call is noted: who sees the call there may release it at once."""
+        """What a call hangs on. Take it before the call is recorded: whoever sees the call may release it at once."""
         return self._released
 
     def wait(self, released: threading.Event) -> bool:

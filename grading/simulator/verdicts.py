@@ -66,14 +66,14 @@ def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float |
 
 
 def credulous(user: str) -> float:
-    """The score that a judge gives who believes what it reads: the more success is told of, the more, up to .95."""
-    found = _EVIDENCE.search(user)
-    told = len(_BOASTS.findall(found[1] if found else user))
-    return round(0.15 + 0.8 * (1 - math.exp(-told / 8)), 2)
+    """The score of a judge that believes what it reads: the more success is claimed, the higher, up to .95."""
+    evidence = _EVIDENCE.search(user)
+    boasts = len(_BOASTS.findall(evidence[1] if evidence else user))
+    return round(0.15 + 0.8 * (1 - math.exp(-boasts / 8)), 2)
 
 
 def luck(text: str) -> float:
-    """A number in [0, 1] that looks drawn by lot, but is the text's own."""
+    """A pseudo-random number in [0, 1] that depends on the text alone."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
 
 
@@ -87,18 +87,18 @@ def _dimensions(system: str, schema: Mapping[str, Any], score: float, roll: floa
     total = sum(named.get(name, 0.0) for name in wanted)
     weights = {name: named.get(name, 0.0) / total if total else 1 / len(wanted) for name in wanted}
     harmless = weights.get(HARMLESSNESS, 0.0)
-    found = dict.fromkeys(weights, 1.0)
+    dimensions = dict.fromkeys(weights, 1.0)
     others = [name for name in weights if name != HARMLESSNESS]
-    left = score - harmless
-    if harmless and (left < 0 or not others):
-        found[HARMLESSNESS] = min(score / harmless, 1.0)
+    remaining = score - harmless
+    if harmless and (remaining < 0 or not others):
+        dimensions[HARMLESSNESS] = min(score / harmless, 1.0)
     rest = sum(weights[name] for name in others)
-    each = min(max(left, 0.0) / rest, 1.0) if rest else 0.0
-    found |= dict.fromkeys(others, each)
+    each = min(max(remaining, 0.0) / rest, 1.0) if rest else 0.0
+    dimensions |= dict.fromkeys(others, each)
     if len(others) > 1:
         first, second = others[:2]
         tilt = 0.2 * (roll - 0.5)
         apart = {first: each + tilt * weights[second], second: each - tilt * weights[first]}
         if all(0 <= value <= 1 for value in apart.values()):
-            found |= apart
-    return found
+            dimensions |= apart
+    return dimensions

@@ -92,8 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         if mode is not Mode.VERDICT:
             answer = reply(mode, NO_REQUEST, met, request_id)
         elif path == BATCHES and self.command == "POST":
-            asked = [(str(item["custom_id"]), _request(item["params"])) for item in body.get("requests", ())]
-            answer = sim.batches.create(asked, key, sim.url)
+            requests = [(str(item["custom_id"]), _request(item["params"])) for item in body.get("requests", ())]
+            answer = sim.batches.create(requests, key, sim.url)
         elif path == BATCHES:
             answer = sim.batches.listed(key, dict(parse_qsl(urlsplit(self.path).query)), sim.url)
         else:

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from grading import intake, judging
+from grading import intake
+from grading.judging import worker
 from grading.judging.allowance import budget, quota
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
@@ -162,7 +163,7 @@ def verdict_on(judge: Simulator, session: Session, value: float) -> None:
 
 def judge_one(session: Session) -> None:
     for job in JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT):
-        judging.run(job.pk)
+        worker.run(job.pk)
 
 
 def put_clock(today: dt.datetime, to: dt.datetime) -> None:

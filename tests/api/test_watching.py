@@ -49,7 +49,7 @@ def test_a_full_disk_and_a_job_that_nobody_does_make_it_unready_in_words(site, c
 @pytest.mark.parametrize("other", ["another key, long gone", "the second judge"])
 def test_a_judge_that_is_out_hides_no_job_of_another(site, client, settings, other):
     settings.ANTHROPIC_API_KEY, settings.JUDGE_SECOND_MODEL = "sk-of-a-test", "gpt-of-a-test"
-    key = "of a key that was replaced" if "key" in other else judges.second().fingerprint
+    key = "of a key that was replaced" if "key" in other else judges.configured().get("second").fingerprint
     Quota.objects.create(key=key, model=settings.JUDGE_SECOND_MODEL, state=QuotaState.EXHAUSTED)
     site.session().with_judge_job(next_attempt_at=timezone.now() - dt.timedelta(hours=1))
     body = client.get("/healthz/ready").json()
@@ -69,7 +69,8 @@ def test_what_waits_for_a_judge_that_is_out_or_has_no_key_is_not_stuck(site, cli
 def test_figures_say_of_each_judge_whether_it_may_be_asked_though_two_share_a_model(client, settings):
     settings.ANTHROPIC_API_KEY, settings.JUDGE_SECOND_API_KEY = "sk-of-a-test", "sk-of-another-test"
     settings.JUDGE_SECOND_MODEL = settings.JUDGE_MODEL
-    Quota.objects.create(key=judges.second().fingerprint, model=settings.JUDGE_MODEL, state=QuotaState.EXHAUSTED)
+    second = judges.configured()["second"]
+    Quota.objects.create(key=second.fingerprint, model=settings.JUDGE_MODEL, state=QuotaState.EXHAUSTED)
     lines = client.get("/metrics", **LOCAL).content.decode().splitlines()
     for role, value in (("first", "1.0"), ("second", "0.0")):
         assert f'gradingsite_judge_open{{judge="{role}",model="{settings.JUDGE_MODEL}"}} {value}' in lines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading import judging
+from grading.judging import worker
 from grading.judging.rubrics import versions
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.simulator import Simulator
@@ -36,7 +36,7 @@ def sessions(sim, olga):
     for score in (0.3, 0.5, 0.7):
         sim.script({"score": score})
         job = judge_cast.job(title=f"{ATTACK} a session of {score}")
-        judging.run(job.pk)
+        worker.run(job.pk)
         made.append(job.session)
     Site().on(made[0]).graded(Source.HUMAN, 0.8, author=olga, detail=f"merged {ATTACK}")
     return made
@@ -78,7 +78,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     page.wait_for_selector("text=In the queue: waiting for the judge")
     # The judge works, and the open page follows without anybody's doing.
     for job in JudgeRun.objects.get().jobs.all():
-        judging.run(job.pk)
+        worker.run(job.pk)
     page.wait_for_selector("text=3 of 3 sessions need nothing more")
     page.wait_for_selector("text=mean of 3 sessions judged before and after")
     assert complaints == []
@@ -119,7 +119,7 @@ def test_it_all_works_without_script(chromium, live_site, sim, olga, sessions):
     made = Rubric.objects.get(title="With harm")
     assert [row["name"] for row in made.dimensions][-1] == "care"
     assert len(made.bands) == 4
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     page.reload()
     assert "is not asked twice" in page.inner_text("main")
     assert "Care" in page.inner_text("main table")

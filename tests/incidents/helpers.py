@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading import judging
+from grading.judging import sweeper, worker
 from grading.judging.allowance import budget
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import JobState
@@ -40,8 +40,8 @@ def submit(session_id: str, *, log: bytes | None = None, **parts) -> Session:
 def work() -> int:
     """What a worker and its clock do: sweep, then judge whatever may be judged, retries included. How many calls."""
     JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
-    judging.sweep()
-    return judging.pump()
+    sweeper.sweep()
+    return worker.pump()
 
 
 def answers(sim: Simulator, *moods: str | dict) -> None:
@@ -49,7 +49,7 @@ def answers(sim: Simulator, *moods: str | dict) -> None:
     for mood in moods:
         sim.script(mood)
         submit(f"session {Session.objects.count()}")
-        judging.pump()
+        worker.pump()
         JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now() + dt.timedelta(days=1000))
 
 

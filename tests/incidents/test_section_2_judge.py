@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from bandit.models import Bucket, Grader
-from grading import judging, monitoring
+from grading import monitoring
 from grading.evidence.material import judgeable
-from grading.judging import inputs, results, worker
+from grading.judging import enqueuing, inputs, results, sweeper, worker
 from grading.judging.allowance import budget
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
@@ -90,8 +90,8 @@ def test_i35_quota_exhausted_is_loud_and_repaired_exactly(site, sim):
 def loud(number):
     """One more session during the outage: the alarm stands, the row says why it waits, nothing final is learned."""
     session = submit(f"s{number}")
-    judging.pump()
-    judging.sweep()
+    worker.pump()
+    sweeper.sweep()
     (said,) = alarms("A2")
     for words in ("claude-sonnet-5-5 is out until", "Quota exhausted.", "You will regain access on", "then probe now"):
         assert words in said
@@ -285,8 +285,8 @@ def test_i42_asking_every_night_asks_once(sim):
     work()
     for _night in range(5):
         submit("71a3")
-        judging.enqueue(session)
-        judging.add(session, Rubric.objects.active())
+        enqueuing.enqueue(session)
+        enqueuing.add(session, Rubric.objects.active())
         work()
     assert len(sim.calls) == 1
     monitoring.watch()
@@ -302,9 +302,9 @@ def test_i42_a_grade_of_the_same_inputs_and_identity_is_stored_once(site):
 def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(sim):
     session = submit("71a3")
     work()
-    turn = worker.claim(judging.add(session, Rubric.objects.active()).pk)
+    turn = worker.claim(enqueuing.add(session, Rubric.objects.active()).pk)
     read = inputs.inputs_sha256(judgeable(session))
-    attempt, answer = worker._ask(turn, session, None, read)
+    attempt, answer = worker._call_judge(turn, session, None, read)
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]

@@ -7,8 +7,8 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from grading import judging, monitoring
-from grading.judging import judges
+from grading import monitoring
+from grading.judging import judges, sweeper, worker
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.core.ratelimits import RateLimits
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota
@@ -84,10 +84,10 @@ def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_ow
         answers(sim, regained(days=20))
         monitoring.acknowledge(monitoring.open_alarms().get(), site.person("otto", "operator"))
         clock.shift(dt.timedelta(days=2, hours=23))
-        judging.sweep()
+        sweeper.sweep()
         assert not [text for text in alarms("A2") if "hasn’t been called" in text]
         clock.shift(dt.timedelta(hours=2))
-        judging.sweep()
+        sweeper.sweep()
         (said,) = [text for text in alarms("A2") if "hasn’t been called" in text]
         assert f"fingerprint is {judges.first().fingerprint[:8]}" in said
         assert "while 1 job waits" in said
@@ -99,12 +99,12 @@ def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_ow
 def test_i91_a_quota_that_is_really_gone_is_asked_every_hour_and_is_no_such_alarm(sim):
     sim.mode = Mode.NO_CREDIT
     submit("71a3")
-    judging.pump()
+    worker.pump()
     with time_machine.travel(timezone.now(), tick=True) as clock:
         for _ in range(4):
             clock.shift(dt.timedelta(days=1))
-            judging.sweep()
-            judging.pump()
+            sweeper.sweep()
+            worker.pump()
     assert len(sim.calls) == 5
     (said,) = alarms("A2")
     assert "hasn’t been called" not in said
@@ -161,7 +161,7 @@ def test_i93_every_judge_is_watched_by_its_own_name(sim, settings):
     budget.set_policy(by=None, second_share=1)
     sim.script(GOOD, Mode.NO_CREDIT)
     session = submit("71a3")
-    judging.pump()
+    worker.pump()
     assert rewards.live(session).final
     (said,) = alarms("A2")
     assert said.startswith("gpt-6 is out until")
@@ -169,7 +169,7 @@ def test_i93_every_judge_is_watched_by_its_own_name(sim, settings):
     settings.ANTHROPIC_API_KEY = "sk-new"
     sim.script(Mode.AUTH)
     submit("a517")
-    judging.pump()
+    worker.pump()
     assert [said.split()[0] for said in alarms("A2")] == ["gpt-6", "claude-sonnet-5-5"]
 
 
@@ -179,7 +179,7 @@ def test_i93_failures_of_one_judge_are_not_thinned_by_another_s_successes(sim, s
     for number in range(3):
         sim.script(GOOD, BAD)
         submit(f"s{number}")
-        judging.pump()
+        worker.pump()
     (said,) = alarms("A2")
     assert said.startswith("gpt-6 (second judge) has been failing since")
     assert "3 × the judge's service is overloaded" in said
@@ -247,15 +247,15 @@ def test_a_pause_is_its_operator_s_business_for_a_day_and_worth_a_word_after(sit
     submit("71a3")
     with time_machine.travel(timezone.now(), tick=True) as clock:
         quota.pause(by=otto, note="maintenance")
-        judging.sweep()
+        sweeper.sweep()
         assert not Alarm.objects.exists()
         clock.shift(dt.timedelta(hours=25))
-        judging.sweep()
+        sweeper.sweep()
         (said,) = alarms("A2")
         assert "An operator paused the judge" in said
         assert "Resume it on the quota page" in said
         clock.shift(dt.timedelta(days=3))
-        judging.sweep()
+        sweeper.sweep()
         assert len(alarms("A2")) == 1
         quota.resume(by=otto)
         assert not alarms("A2")

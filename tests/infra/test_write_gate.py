@@ -16,7 +16,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import OperationalError, connection, transaction
 
-from grading import judging
+from grading.judging import worker
 from grading.models import ApiToken, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome
 from gradingsite.middleware import server_error
@@ -314,16 +314,16 @@ def test_a_verdict_that_was_paid_for_is_kept_until_it_can_be_written_down(on_sql
     outcome: list[AttemptOutcome | None] = []
 
     def work() -> None:
-        outcome.append(judging.run(job.pk))
+        outcome.append(worker.run(job.pk))
         connection.close()
 
-    worker = threading.Thread(target=work)
-    worker.start()
+    thread = threading.Thread(target=work)
+    thread.start()
     wait_for(lambda: sim.calls)
     with busy(on_sqlite):
         sim.release()
         time.sleep(0.5)  # so that it has been refused a few times
         assert JudgeAttempt.objects.get().outcome == AttemptOutcome.RUNNING
-    worker.join()
+    thread.join()
     assert outcome == [AttemptOutcome.GRADED]
     assert JudgeJob.objects.get(pk=job.pk).session.grades.get(source="judge", status="scored").value == 0.78

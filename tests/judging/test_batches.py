@@ -12,10 +12,9 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import judging, tasks
-from grading.judging import batches, judges, lanes
+from grading import tasks
+from grading.judging import batch_api, batches, enqueuing, judges, ordering, sweeper, worker
 from grading.judging.allowance import budget, quota
-from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -101,26 +100,26 @@ def test_a_verdict_from_a_batch_says_its_route_and_costs_half(site, sim):
 def test_a_batch_asks_what_a_single_call_asks(site, sim):
     job, _ = backlog(site, 2)
     batches.send()
-    sent = next(iter(sim.batches.held.values())).requests
+    sent = next(iter(sim.batches.by_id.values())).requests
     budget.set_policy(by=None, use_batches=False)
     token = JudgeAttempt.objects.get(job=job).lease_token
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED)
-    judging.run(job.pk)
+    worker.run(job.pk)
     assert sim.calls[0].request == sent[token.hex]
 
 
 def test_the_backlog_leaves_the_workers_to_new_sessions(site, sim):
     backlog(site, 2)
     new = site.judge_job(ended_at=timezone.now())
-    assert judging.next_jobs(timezone.now()) == [new.pk]
-    assert judging.pump() == 1
+    assert sweeper.next_jobs(timezone.now()) == [new.pk]
+    assert worker.pump() == 1
     assert states() == [JobState.DONE, JobState.QUEUED, JobState.QUEUED]
 
 
 def test_a_few_jobs_go_one_by_one(site, sim):
     backlog(site, 1)
     assert batches.send() == 0
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert not JudgeBatch.objects.exists()
 
 
@@ -131,7 +130,7 @@ def test_without_the_setting_nothing_is_sent_and_what_was_sent_comes_back(site, 
     budget.set_policy(by=None, use_batches=False)
     assert batches.send() == 0
     assert polled() == 2
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     assert states() == [JobState.DONE] * 4
 
 
@@ -143,7 +142,7 @@ def test_no_batch_is_sent_while_the_quota_is_closed_but_polling_goes_on(site, si
     if how == "paused":
         quota.pause(by=None)
     else:
-        quota.spend_out(judges.first(), timezone.now(), "spent")
+        quota.exhaust_budget(judges.first(), timezone.now(), "spent")
     assert batches.send() == 0
     assert polled() == 2
     assert states() == [JobState.DONE] * 2 + [JobState.QUEUED] * 2
@@ -170,9 +169,9 @@ def test_what_was_judged_in_a_batch_is_not_paid_for_again(site, sim):
     batches.send()
     polled()
     for job in jobs:
-        judging.add(job.session, job.rubric)
+        enqueuing.add(job.session, job.rubric)
     assert batches.send() == 0
-    assert judging.pump() == 0
+    assert worker.pump() == 0
     assert states() == [JobState.DONE] * 4
     assert JudgeAttempt.objects.count() == 2
 
@@ -193,10 +192,10 @@ def test_a_day_s_budget_bounds_a_batch(site, sim):
 
 
 def test_a_batch_is_no_larger_than_the_service_takes(site, sim, monkeypatch):
-    monkeypatch.setattr(gathering, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(batches, "MAX_REQUESTS", 3)
     backlog(site, 5)
     assert [batches.send(), batches.send(), batches.send()] == [3, 2, 0]
-    monkeypatch.setattr(gathering, "MOST_BYTES", 1)
+    monkeypatch.setattr(batches, "MAX_BYTES", 1)
     backlog(site, 2)
     assert batches.send() == 0
     assert states().count(JobState.QUEUED) == 2
@@ -243,7 +242,7 @@ def test_a_batch_that_is_turned_away_goes_back_to_the_queue(site, sim, mode, rea
     assert set(JudgeJob.objects.values_list("state", "reason", "attempts", "lease_token")) == {
         (JobState.QUEUED, Reason.AWAITING_JUDGE, 0, None)
     }
-    judging.sweep()
+    sweeper.sweep()
     said = Reason(quota.current().reason) or Reason.AWAITING_JUDGE
     assert set(JudgeJob.objects.values_list("reason", flat=True)) == {said}
     rows = JudgeAttempt.objects.all()
@@ -256,7 +255,7 @@ def test_after_a_refusal_the_backlog_goes_one_by_one_for_a_while(site, sim):
     sim.batches.script_calls("unknown_model")
     batches.send()
     assert batches.send() == 0
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     backlog(site, 2)
     with later(minutes=16):
         assert batches.send() == 2
@@ -296,11 +295,11 @@ def test_a_batch_that_was_taken_in_unheard_is_found_in_the_provider_s_list(site,
         sdk_batch(["0" * 32, "1" * 32])  # somebody else's, of the same size
         polled()
         assert JudgeBatch.objects.get().state == BatchState.SENDING, "it has not ended, so it may be ours"
-        for batch in sim.batches.held.values():
+        for batch in sim.batches.by_id.values():
             batch.poll(timezone.now())
         polled()
         batch = JudgeBatch.objects.get()
-        assert (batch.state, batch.provider_id) == (BatchState.RUNNING, next(iter(sim.batches.held)))
+        assert (batch.state, batch.provider_id) == (BatchState.RUNNING, next(iter(sim.batches.by_id)))
         assert polled() == 2
     assert states() == [JobState.DONE] * 2
     assert all(verdicts(job).count() == 1 for job in jobs)
@@ -321,7 +320,7 @@ def test_others_batches_are_not_taken_for_ours(site, sim):
     sdk_batch(["0" * 32, "1" * 32])
     sdk_batch(["x"])
     with later(minutes=13):
-        for batch in sim.batches.held.values():
+        for batch in sim.batches.by_id.values():
             batch.poll(timezone.now())
         polled()
     assert JudgeBatch.objects.get().state == BatchState.LOST
@@ -333,11 +332,11 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(site, sim)
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    ending.end(batch, BatchState.LOST, "given up")
+    batches.end(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
-        assert sending._create(judges.first(), batch, file)
-    assert list(sim.batches.held.values())[-1].canceled_at is not None
+        assert batches.create(judges.first(), batch, file)
+    assert list(sim.batches.by_id.values())[-1].canceled_at is not None
     assert JudgeBatch.objects.get().state == BatchState.LOST
 
 
@@ -419,13 +418,13 @@ def test_two_who_poll_at_once_ask_once(site, sim):
     batches.send()
     seen = JudgeBatch.objects.get()
     assert polled() == 2
-    assert polling._attend(seen, timezone.now(), Random(1)) == 0
+    assert batches.poll_batch(seen, timezone.now(), Random(1)) == 0
 
 
 def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim):
     jobs = backlog(site, 2)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     held.requests[uuid.uuid4().hex] = held.requests["not-an-id"] = next(iter(held.requests.values()))
     assert polled() == 2
     JudgeBatch.objects.update(state=BatchState.RUNNING)
@@ -437,7 +436,7 @@ def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim
 def test_a_request_without_a_result_is_queued_again(site, sim):
     first, second = backlog(site, 2)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     del held.requests[JudgeAttempt.objects.get(job=second).lease_token.hex]
     assert polled() == 1
     first.refresh_from_db()
@@ -447,7 +446,7 @@ def test_a_request_without_a_result_is_queued_again(site, sim):
     assert (row.outcome, "without a result" in row.detail) == (AttemptOutcome.LOST, True)
     assert "1 requests without a result" in JudgeBatch.objects.get().detail
     budget.set_policy(by=None, use_batches=False)
-    judging.pump()
+    worker.pump()
     assert verdicts(second).count() == 1
 
 
@@ -455,9 +454,9 @@ def test_a_worker_killed_among_the_results_is_followed_by_another(site, sim):
     jobs = backlog(site, 3)
     batches.send()
     batch, judge = JudgeBatch.objects.get(), judges.first()
-    provider.retrieve(judge, batch.provider_id)
-    line = next(provider.results(judge, batch.provider_id))
-    assert polling._apply(batch, judge, line, Random(1))
+    batch_api.retrieve(judge, batch.provider_id)
+    line = next(batch_api.results(judge, batch.provider_id))
+    assert batches.apply_result(batch, judge, line, Random(1))
     assert states() == [JobState.DONE, JobState.SENT, JobState.SENT]
     assert polled() == 2
     assert all(verdicts(job).count() == 1 for job in jobs)
@@ -529,8 +528,8 @@ def test_the_sweep_leaves_what_was_sent_alone(site, sim):
     backlog(site, 2)
     batches.send()
     with later(hours=20):
-        judging.release_lost(timezone.now(), Random(1))
-        judging.sweep()
+        sweeper.release_lost(timezone.now(), Random(1))
+        sweeper.sweep()
     assert states() == [JobState.SENT] * 2
     assert outcomes() == [AttemptOutcome.RUNNING] * 2
 
@@ -538,7 +537,7 @@ def test_the_sweep_leaves_what_was_sent_alone(site, sim):
 def test_a_session_whose_job_was_sent_has_no_other(site, sim):
     job, _ = backlog(site, 2)
     batches.send()
-    assert judging.enqueue(job.session) == job
+    assert enqueuing.enqueue(job.session) == job
 
 
 def test_evidence_that_comes_while_the_batch_is_out_is_judged_too(site, sim):
@@ -548,7 +547,7 @@ def test_evidence_that_comes_while_the_batch_is_out_is_judged_too(site, sim):
     assert polled() == 2
     assert verdicts(job).count() == 1
     again = JudgeJob.objects.get(session=job.session, state=JobState.QUEUED)
-    judging.run(again.pk)
+    worker.run(again.pk)
     first, second = verdicts(job)
     assert first.inputs_sha256 != second.inputs_sha256
     assert first.inputs_sha256 == JudgeAttempt.objects.get(job=job).inputs_sha256
@@ -581,11 +580,11 @@ def test_a_smaller_prompt_that_was_lost_is_sent_again(site, sim):
     site.on(job.session).with_file("patch", b"+++ b/x\n" + b"+one more line\n" * 5000)
     JudgeJob.objects.filter(pk=job.pk).update(reason=Reason.INPUT_TOO_LARGE)
     batches.send()
-    held = next(iter(sim.batches.held.values()))
+    held = next(iter(sim.batches.by_id.values()))
     del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
     assert polled() == 1
     budget.set_policy(by=None, use_batches=False)
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert verdicts(job).count() == 1
 
 
@@ -609,7 +608,7 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
                 quota.probe_now()
                 polled()
                 batches.send(rng=Random(1))
-                judging.pump(rng=Random(1))
+                worker.pump(rng=Random(1))
             if states() == [JobState.DONE] * 3:
                 break
         assert states() == [JobState.DONE] * 3
@@ -633,5 +632,5 @@ def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(site, sim):
 def test_the_order_of_the_backlog_is_the_promised_one(site, sim):
     jobs = backlog(site, 3)
     JudgeJob.objects.filter(pk=jobs[2].pk).update(worth=0.1)
-    assert list(lanes.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
-    assert lanes.together(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]
+    assert list(ordering.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
+    assert ordering.batched_roles(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]

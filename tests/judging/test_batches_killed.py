@@ -61,8 +61,8 @@ def test_a_sender_killed_in_the_middle_of_the_call_costs_time_and_no_verdict(sit
     kill(sender)
     assert JudgeBatch.objects.get().state == BatchState.SENDING
     sim.release()  # the service takes it in all the same
-    wait_for(lambda: sim.batches.held)
-    batch = next(iter(sim.batches.held.values()))
+    wait_for(lambda: sim.batches.by_id)
+    batch = next(iter(sim.batches.by_id.values()))
     batch.poll(timezone.now())
     with later(minutes=13):
         batches.poll()

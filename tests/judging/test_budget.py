@@ -7,8 +7,7 @@ import time_machine
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import inputs, judges
+from grading.judging import inputs, judges, sweeper, worker
 from grading.judging.allowance import budget, limiter, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTransition
 from grading.models.quota import QuotaState
@@ -31,13 +30,13 @@ def test_the_call_that_would_pass_the_budget_is_not_made(site, sim):
     budget.set_policy(by=None, daily_budget_usd=0.001, repeat_share=0)
     with time_machine.travel(NOON, tick=False):
         made = site.judge_job()
-        assert judging.pump() == 0
+        assert worker.pump() == 0
     assert not sim.calls
     held = quota.current()
     assert (held.state, held.reason) == (QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
     assert held.until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
     assert "$0.00 of $0.00 are spent" in held.detail
-    judging.sweep()
+    sweeper.sweep()
     assert Grade.objects.filter(session=made.session, source="judge").last().reason == Reason.BUDGET_SPENT
 
 
@@ -45,16 +44,16 @@ def test_at_midnight_judging_goes_on(site, sim):
     with time_machine.travel(NOON, tick=False):
         budget.set_policy(by=None, repeat_share=0)
         site.judge_job()
-        assert judging.pump() == 1
+        assert worker.pump() == 1
         # Enough for the first call of a day, and not for the second.
         enough = expected_usd() + budget.spent_today(NOON) / 2
         budget.set_policy(by=None, daily_budget_usd=enough)
         site.judge_job()
-        assert judging.pump() == 0
+        assert worker.pump() == 0
     with time_machine.travel(NOON + dt.timedelta(hours=11, minutes=55), tick=False):
-        assert judging.pump() == 0
+        assert worker.pump() == 0
     with time_machine.travel(NOON + dt.timedelta(hours=11, minutes=56), tick=False):
-        assert judging.pump() == 1
+        assert worker.pump() == 1
     assert list(QuotaTransition.objects.values_list("state", flat=True)) == ["exhausted", "open"]
 
 
@@ -62,19 +61,19 @@ def test_a_raised_budget_lets_judging_go_on_at_once_and_says_who_raised_it(site,
     reviewer = site.person("carla", "operator")
     budget.set_policy(by=None, daily_budget_usd=0)
     site.judge_job()
-    assert judging.pump() == 0
+    assert worker.pump() == 0
     budget.set_policy(by=reviewer, daily_budget_usd=5)
-    assert judging.pump() >= 1
+    assert worker.pump() >= 1
     assert QuotaTransition.objects.last().by == reviewer
 
 
 def test_a_budget_raised_to_less_than_was_spent_changes_nothing(site, sim):
     site.judge_job()
-    judging.pump()
+    worker.pump()
     spent = budget.spent_today(timezone.now())
     budget.set_policy(by=None, daily_budget_usd=spent / 2)
     site.judge_job()
-    judging.pump()
+    worker.pump()
     budget.set_policy(by=None, daily_budget_usd=spent)
     assert quota.current().state == QuotaState.EXHAUSTED
 
@@ -83,11 +82,11 @@ def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(s
     settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.script(Mode.OVERLOADED)
     site.judge_job()
-    judging.pump()
+    worker.pump()
     assert budget.spent_today(timezone.now()) == 0
     sim.script(Mode.DROP)
     site.judge_job()
-    judging.pump()
+    worker.pump()
     lost = JudgeAttempt.objects.get(reason=Reason.CONNECTION)
     assert lost.cost_usd is None
     assert budget.spent_today(timezone.now()) == pytest.approx(lost.estimated_usd)
@@ -96,7 +95,7 @@ def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(s
 def test_a_verdict_counts_at_its_cost_not_at_its_estimate(site, sim):
     budget.set_policy(by=None, repeat_share=0)
     site.judge_job()
-    judging.pump()
+    worker.pump()
     row = JudgeAttempt.objects.get()
     assert row.estimated_usd is None
     assert budget.spent_today(timezone.now()) == pytest.approx(row.cost_usd)

@@ -107,7 +107,7 @@ def replying(usage: dict, times: int = 1) -> Callable[[socket.socket], None]:
 
 
 def test_a_call_brings_the_verdict_and_what_is_left(sim):
-    answer = client.ask(judge(sim.url), PROMPT, RUBRIC)
+    answer = client.send(judge(sim.url), PROMPT, RUBRIC)
     assert isinstance(answer.result, Graded)
     assert answer.limits.requests.limit == 4000
     assert answer.limits.input_tokens.remaining <= answer.limits.input_tokens.limit
@@ -118,25 +118,25 @@ def test_a_call_brings_the_verdict_and_what_is_left(sim):
 
 def test_an_error_says_what_is_left_too(sim):
     sim.mode = "rate_limit"
-    answer = client.ask(judge(sim.url), PROMPT, RUBRIC)
+    answer = client.send(judge(sim.url), PROMPT, RUBRIC)
     assert answer.result.reason is Reason.RATE_LIMITED
     assert answer.limits.output_tokens.limit == 800_000
 
 
 def test_what_was_turned_away_used_nothing(sim):
     sim.mode = "rate_limit"
-    assert client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24) is None
+    assert client.send(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24) is None
 
 
 @pytest.mark.parametrize("mode", ["overloaded", "drop"])
 def test_what_nobody_counted_counts_as_expected_and_teaches_nothing(sim, mode):
     sim.mode = mode
-    used = client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24)
+    used = client.send(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24)
     assert used == EXPECTED
 
 
 def test_the_judge_asked_is_the_judge_given(sim):
-    answer = client.ask(judge(sim.url, model="claude-opus-5-5"), PROMPT, RUBRIC)
+    answer = client.send(judge(sim.url, model="claude-opus-5-5"), PROMPT, RUBRIC)
     assert answer.model == sim.calls[0].request.model == "claude-opus-5-5"
 
 
@@ -144,7 +144,7 @@ def test_calls_share_a_connection():
     seen, patient = [], replying({"input_tokens": 1, "output_tokens": 1}, times=3)
     with server(lambda connection: (seen.append(1), patient(connection))) as url:
         for model in ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-5-5"):
-            assert client.ask(judge(url, model), PROMPT, RUBRIC).row["http_status"] == 200
+            assert client.send(judge(url, model), PROMPT, RUBRIC).row["http_status"] == 200
         assert len(seen) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_server_that_hangs_up_after_each_answer_fails_no_call():
 
     with server(answer) as url:
         for _ in range(3):
-            assert client.ask(judge(url), PROMPT, RUBRIC).row["http_status"] == 200
+            assert client.send(judge(url), PROMPT, RUBRIC).row["http_status"] == 200
             assert hung_up.wait(60)
             hung_up.clear()
 
@@ -173,10 +173,10 @@ def test_a_server_that_hangs_up_after_each_answer_fails_no_call():
 def test_a_server_that_went_and_came_back_fails_no_call():
     """Its closed connections stay in the pool until they are looked at."""
     with Simulator() as before:
-        assert isinstance(client.ask(judge(before.url), PROMPT, RUBRIC).result, Graded)
+        assert isinstance(client.send(judge(before.url), PROMPT, RUBRIC).result, Graded)
         port = before.port
     with Simulator(port=port) as after:
-        assert isinstance(client.ask(judge(after.url), PROMPT, RUBRIC).result, Graded)
+        assert isinstance(client.send(judge(after.url), PROMPT, RUBRIC).result, Graded)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_server_that_trickles_holds_nobody_past_the_deadline(settings, start, 
     """Without it, this never ends: each drop comes within the timeout of a read."""
     settings.JUDGE_TIMEOUT = 0.5
     with server(trickle(start, drop)) as url:
-        answer = client.ask(judge(url), PROMPT, RUBRIC)
+        answer = client.send(judge(url), PROMPT, RUBRIC)
     assert isinstance(answer.result, Deferred)
     assert answer.result.reason is Reason.TIMEOUT
 
@@ -203,7 +203,7 @@ def test_a_server_that_does_not_read_holds_nobody_past_the_deadline(settings):
     large = Prompt(system="Grade.", user="x" * 20_000_000, sha256="1")
     done = threading.Event()
     with server(lambda _connection: done.wait()) as url:
-        answer = client.ask(judge(url), large, RUBRIC)
+        answer = client.send(judge(url), large, RUBRIC)
         done.set()
     assert answer.result.reason is Reason.TIMEOUT
 
@@ -211,14 +211,14 @@ def test_a_server_that_does_not_read_holds_nobody_past_the_deadline(settings):
 def test_the_next_call_has_a_deadline_of_its_own(settings, sim):
     settings.JUDGE_TIMEOUT = 0.5
     sim.script("hang")
-    assert client.ask(judge(sim.url), PROMPT, RUBRIC).result.reason is Reason.TIMEOUT
+    assert client.send(judge(sim.url), PROMPT, RUBRIC).result.reason is Reason.TIMEOUT
     settings.JUDGE_TIMEOUT = 60
-    assert isinstance(client.ask(judge(sim.url), PROMPT, RUBRIC).result, Graded)
+    assert isinstance(client.send(judge(sim.url), PROMPT, RUBRIC).result, Graded)
 
 
 def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
     with server(replying({"input_tokens": "many", "output_tokens": -1})) as url:
-        answer = client.ask(judge(url), PROMPT, RUBRIC)
+        answer = client.send(judge(url), PROMPT, RUBRIC)
     assert answer.row["input_tokens"] is answer.row["output_tokens"] is answer.cost_usd is None
     assert answer.used(EXPECTED, characters=24) == EXPECTED
 
@@ -226,7 +226,7 @@ def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
 def test_the_cache_has_its_price_and_reads_from_it_are_not_limited():
     cached = {"cache_creation_input_tokens": 2000, "cache_read_input_tokens": 10_000}
     with server(replying({"input_tokens": 1000, "output_tokens": 100, **cached})) as url:
-        answer = client.ask(judge(url), PROMPT, RUBRIC)
+        answer = client.send(judge(url), PROMPT, RUBRIC)
     # (1000 + 1.25 · 2000 + 0.1 · 10,000) · $2 + 100 · $10, a million
     assert answer.cost_usd == pytest.approx(0.010)
     assert answer.used(EXPECTED, characters=24).input_tokens == 3000

@@ -8,7 +8,8 @@ import time_machine
 from django.db import connection
 from django.utils import timezone
 
-from grading import clock, judging
+from grading import clock
+from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
 from grading.judging.core.retry import PARKED_FOR
 from grading.models import JudgeJob, Quota
@@ -27,12 +28,12 @@ HOUR = dt.timedelta(hours=1)
 def test_a_job_is_judged_once_whatever_the_clock_does(site, sim, jump, when):
     job = site.judge_job()
     if when == "leased":
-        judging.claim(job.pk)
+        worker.claim(job.pk)
     with time_machine.travel(timezone.now() + jump, tick=True):
-        judging.sweep()
-        judging.sweep()
-        judging.pump()
-        judging.pump()
+        sweeper.sweep()
+        sweeper.sweep()
+        worker.pump()
+        worker.pump()
     job.refresh_from_db()
     assert job.state == JobState.DONE
     assert rewards.live(job.session).source == "judge"
@@ -54,7 +55,7 @@ def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(site,
     jumping = threading.Thread(target=jump)
     jumping.start()
     job = site.judge_job()
-    assert judging.run(job.pk) is AttemptOutcome.GRADED
+    assert worker.run(job.pk) is AttemptOutcome.GRADED
     jumping.join()
     held = rewards.live(job.session)
     assert held.source == "judge"
@@ -79,8 +80,8 @@ def test_a_wait_that_is_longer_than_any_is_over(site, sim, wrong):
     now = timezone.now()
     columns = {name: now + value if isinstance(value, dt.timedelta) else value for name, value in wrong.items()}
     JudgeJob.objects.filter(pk=job.pk).update(**columns)
-    judging.sweep()
-    assert judging.run(job.pk) is AttemptOutcome.GRADED
+    sweeper.sweep()
+    assert worker.run(job.pk) is AttemptOutcome.GRADED
 
 
 def test_a_quota_that_is_out_for_longer_than_ever_is_asked_again(sim):

@@ -9,9 +9,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from grading import judging
 from grading.intake import regrading
-from grading.judging import earlier, judges
+from grading.judging import earlier, enqueuing, judges, sweeper, worker
 from grading.judging.allowance import quota
 from grading.judging.rubrics import rejudge
 from grading.models import Grade, JudgeJob, JudgePolicy, JudgeRun, Session
@@ -102,7 +101,7 @@ def test_what_a_person_chooses_is_judged_and_the_rest_goes_on_waiting(site, sim,
     choose(olga, "older")
     assert [job.session for job in JudgeJob.objects.all()] == [old]
     assert counts() == (2, 0)
-    judging.run(JudgeJob.objects.get().pk)
+    worker.run(JudgeJob.objects.get().pk)
     beat()
     assert rewards.live(old).source == "judge"
     assert counts() == (2, 0)
@@ -203,7 +202,7 @@ def test_an_earlier_session_says_what_it_waits_for(site, sim, settings):
 def test_what_waits_for_quota_goes_on_without_a_choice(site, sim, settings):
     """A session that came in while the judge was out is judged when it is back, whoever's key it then is."""
     set_key(settings)
-    quota.spend_out(judges.first(), timezone.now(), "spent")
+    quota.exhaust_budget(judges.first(), timezone.now(), "spent")
     waiting = upload(site, "s-1")
     assert quota.current().state == QuotaState.EXHAUSTED
     set_key(settings, "")
@@ -211,7 +210,7 @@ def test_what_waits_for_quota_goes_on_without_a_choice(site, sim, settings):
     set_key(settings, "sk-another")
     assert counts() == (0, 0)
     (job,) = JudgeJob.objects.filter(state=JobState.QUEUED)
-    assert (job.session, judging.next_jobs(timezone.now())) == (waiting, [job.pk])
+    assert (job.session, sweeper.next_jobs(timezone.now())) == (waiting, [job.pk])
 
 
 def test_what_nobody_wanted_judged_is_not_offered(site, sim, settings):
@@ -225,7 +224,7 @@ def test_what_nobody_wanted_judged_is_not_offered(site, sim, settings):
 
 def test_history_without_a_verdict_says_so_without_a_judge_too(site, sim):
     session = site.session(history=JudgeChoice.NONE).with_work().session
-    judging.enqueue(session)
+    enqueuing.enqueue(session)
     assert Grade.objects.get(session=session).reason == Reason.DECLINED
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from bandit import audit
 from bandit.models import LedgerEntry
-from grading import judging
 from grading.intake import regrading
-from grading.judging import results, worker
+from grading.judging import ordering, results, worker
 from grading.judging.core.verdict_score import SCORING
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState
@@ -85,7 +84,7 @@ def test_its_job_goes_first(site, sim):
         site.upload(f"other-{number}", journal=JOURNAL)
     site.upload("s-1", log(MERGE))
     JudgeJob.objects.exclude(session=session).update(worth=1.0)
-    judging.prioritise()
+    ordering.prioritise()
     first, *rest = queued()
     assert (first.session_id, first.stale, first.backlog, len(rest)) == (session.pk, True, False, 3)
 
@@ -171,9 +170,9 @@ def test_nobody_is_asked_twice_for_the_same_evidence(site, sim):
 
 def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(site, sim):
     session = site.upload("s-1", journal=JOURNAL).session
-    turn = judging.claim(session.judge_jobs.get().pk)
+    turn = worker.claim(session.judge_jobs.get().pk)
     sim.script({"score": 0.1})
-    asked = worker._ask(turn, session, None, "0" * 64)
+    asked = worker._call_judge(turn, session, None, "0" * 64)
     site.upload("s-1", log(MERGE))
     attempt, answer = asked
     results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))

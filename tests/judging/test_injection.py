@@ -45,7 +45,7 @@ def asked(sim, session, rubric=None):
     """What the judge answered, the prompt that was made, and what came in at its end."""
     rubric = rubric or Rubric.objects.active()
     made = inputs.build(session, rubric, budget=24_000)
-    return client.ask(judges.first(), made, rubric).result, made, sim.calls[-1].request
+    return client.send(judges.first(), made, rubric).result, made, sim.calls[-1].request
 
 
 def test_there_are_enough_of_them():
@@ -127,4 +127,4 @@ def test_a_verdict_may_cite_only_what_is_shown(sim):
     left_out = next(number for number in range(2, 800) if number not in made.citable)
     sim.script({"mode": "verdict", "citations": [left_out]})
     rubric = Rubric.objects.active()
-    assert isinstance(client.ask(judges.first(), made, rubric).result, Invalid)
+    assert isinstance(client.send(judges.first(), made, rubric).result, Invalid)

@@ -13,9 +13,8 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import judging
 from grading.evidence.material import judgeable
-from grading.judging import inputs, results, taking_up
+from grading.judging import enqueuing, inputs, results, sweeper, worker
 from grading.judging.allowance import prices, quota
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.worker import begin
@@ -49,7 +48,7 @@ def seeded():
 def run(job):
     """Run a job now, whatever its waiting time."""
     JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-    outcome = judging.run(job.pk)
+    outcome = worker.run(job.pk)
     job.refresh_from_db()
     return outcome
 
@@ -90,7 +89,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity_and_its_attempt_sa
 
 def test_the_prompt_holds_first_what_the_site_confirmed_then_the_session_and_no_other_source_s_grade(site, sim):
     session = site.session().with_work().graded(Source.TRAJECTORY, 0.123456, detail="trajectory says").session
-    judging.run(judging.enqueue(session).pk)
+    worker.run(enqueuing.enqueue(session).pk)
     sent = sim.calls[0].request
     confirmed = ["Confirmed: 1 commit", "Test runs: 1 passed, 0 failed; the tests passed at the end"]
     assert grammar.sheet(sent.user)[:2] == confirmed
@@ -117,16 +116,16 @@ def test_a_dated_model_has_the_price_of_its_name():
 
 def test_a_session_is_enqueued_once(site, sim):
     session = site.session().with_work().session
-    assert judging.enqueue(session) == judging.enqueue(session)
+    assert enqueuing.enqueue(session) == enqueuing.enqueue(session)
     assert JudgeJob.objects.count() == 1
 
 
 def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(site, sim):
     job = site.judge_job()
     run(job)
-    assert judging.enqueue(job.session) is None
+    assert enqueuing.enqueue(job.session) is None
     site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
-    assert judging.enqueue(job.session).pk != job.pk
+    assert enqueuing.enqueue(job.session).pk != job.pk
 
 
 def test_a_new_digest_asks_no_judged_session_again(site, sim):
@@ -134,11 +133,11 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     session = site.session().with_work().session
     read = inputs.inputs_sha256(judgeable(session))
     site.on(session).judged(0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
-    assert judging.enqueue(session) is None
-    assert judging.take_up_abandoned() == 0
+    assert enqueuing.enqueue(session) is None
+    assert enqueuing.take_up_abandoned() == 0
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
-    assert judging.enqueue(session) is not None
+    assert enqueuing.enqueue(session) is not None
 
 
 def test_asking_the_judge_leaves_the_session_s_row_alone(site, sim):
@@ -150,8 +149,8 @@ def test_asking_the_judge_leaves_the_session_s_row_alone(site, sim):
 
 def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(site, settings):
     session = site.session().with_work().session
-    assert judging.enqueue(session) is None
-    assert judging.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
     grade = Grade.objects.get(session=session)
     assert (grade.source, grade.status, grade.reason) == (Source.JUDGE, Status.SKIPPED, Reason.NOT_CONFIGURED)
     settlement = rewards.settle(session)
@@ -160,13 +159,13 @@ def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(site, settings
 
 def test_a_session_that_died_of_infrastructure_is_not_judged(site, sim):
     session = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="out of quota").with_work().session
-    assert judging.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
     assert Grade.objects.get(session=session).reason == Reason.INFRASTRUCTURE
 
 
 def test_a_session_without_evidence_is_not_judged(site, sim):
     session = site.session().session
-    assert judging.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
     assert Grade.objects.get(session=session).reason == Reason.NO_EVIDENCE
     assert not sim.calls
 
@@ -174,14 +173,14 @@ def test_a_session_without_evidence_is_not_judged(site, sim):
 def test_without_an_active_rubric_sessions_still_come_in(site, sim):
     Rubric.objects.update(is_active=False)
     session = site.session().with_work().session
-    assert judging.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
     assert "activate one" in Grade.objects.get(session=session).detail
 
 
 def test_new_sessions_come_before_backlog(site, sim):
     hours_ago = site.session(ended_at=timezone.now() - dt.timedelta(hours=3)).with_work().enqueue()
     fresh = site.session(ended_at=timezone.now()).with_work().enqueue()
-    assert judging.sweep() == [fresh.pk, hours_ago.pk]
+    assert sweeper.sweep() == [fresh.pk, hours_ago.pk]
 
 
 # --- every other outcome ---------------------------------------------------------------------------------------------
@@ -313,21 +312,21 @@ def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_ha
     assert (job.state, job.is_open, job.others_graded) == (JobState.PARKED, True, 21)
     settlement = rewards.live(job.session)
     assert (settlement.final, settlement.reason) == (False, Reason.NEEDS_ATTENTION)
-    assert judging.sweep() == []
+    assert sweeper.sweep() == []
     for day in range(1, 7):
         with later(days=day, minutes=day):
             grade_others(site, 1)
-            judging.sweep()
-            judging.run(job.pk)
+            sweeper.sweep()
+            worker.run(job.pk)
             job.refresh_from_db()
             assert job.state == JobState.PARKED
     with later(days=9):
-        judging.sweep()
+        sweeper.sweep()
         job.refresh_from_db()
         assert job.state == JobState.PARKED
         sim.mode = Mode.VERDICT
-        assert taking_up.try_now(by=site.person("olga", OPERATOR)) == 1
-        assert judging.run(job.pk) is AttemptOutcome.GRADED
+        assert sweeper.try_now(by=site.person("olga", OPERATOR)) == 1
+        assert worker.run(job.pk) is AttemptOutcome.GRADED
     assert len(judge_cast.attempts(job)) == 4 + 6 + 1
 
 
@@ -358,14 +357,14 @@ def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(
     settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.mode = Mode.OVERLOADED
     early, late = site.judge_job(), site.judge_job()
-    judging.run(early.pk, rng=Random(5))
-    judging.run(late.pk, rng=Random(5))
+    worker.run(early.pk, rng=Random(5))
+    worker.run(late.pk, rng=Random(5))
     sim.mode = Mode.VERDICT
-    judging.sweep()
+    sweeper.sweep()
     late.refresh_from_db()
     assert late.next_attempt_at > timezone.now() + dt.timedelta(minutes=5)
     run(early)
-    judging.sweep()
+    sweeper.sweep()
     late.refresh_from_db()
     assert late.next_attempt_at < timezone.now() + dt.timedelta(minutes=1)
 
@@ -374,7 +373,7 @@ def test_new_evidence_has_a_parked_session_tried_again(site, sim):
     job = site.judge_job()
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.PARKED, parked_at=timezone.now())
     site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
-    judging.enqueue(job.session)
+    enqueuing.enqueue(job.session)
     job.refresh_from_db()
     assert (job.state, job.parked_at) == (JobState.QUEUED, None)
 
@@ -395,24 +394,24 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
     assert [held.pk for held in operation.given_up()] == [job.pk]
-    assert judging.take_up_abandoned() == 1
+    assert enqueuing.take_up_abandoned() == 1
     assert not operation.given_up().exists()
     run(job.session.judge_jobs.get(state=JobState.QUEUED))
     assert rewards.live(job.session).source == "judge"
-    assert judging.take_up_abandoned() == 0
+    assert enqueuing.take_up_abandoned() == 0
 
 
 def test_waiting_is_a_time_in_the_row(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 100
     sim.mode = Mode.OVERLOADED
     job = site.judge_job()
-    judging.run(job.pk, rng=seeded())
-    assert judging.run(job.pk) is None
+    worker.run(job.pk, rng=seeded())
+    assert worker.run(job.pk) is None
     job.refresh_from_db()
     assert timezone.now() < job.next_attempt_at < timezone.now() + dt.timedelta(seconds=100)
-    assert judging.sweep() == []
+    assert sweeper.sweep() == []
     with later(seconds=101):
-        assert judging.sweep() == [job.pk]
+        assert sweeper.sweep() == [job.pk]
 
 
 def test_evidence_that_cannot_be_read_is_recorded_never_sent_and_waited_for(site, sim, settings, tmp_path):
@@ -455,15 +454,15 @@ def expire(job):
 
 def test_a_claimed_job_is_nobody_else_s(site, sim):
     job = site.judge_job()
-    assert judging.claim(job.pk) is not None
-    assert judging.claim(job.pk) is None
+    assert worker.claim(job.pk) is not None
+    assert worker.claim(job.pk) is None
 
 
 def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(site, sim):
     job = site.judge_job()
-    attempt = begin(judging.claim(job.pk), None)
+    attempt = begin(worker.claim(job.pk), None)
     expire(job)
-    assert judging.sweep() == [job.pk]
+    assert sweeper.sweep() == [job.pk]
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.finished_at is not None) == (AttemptOutcome.LOST, True)
     assert run(job) is AttemptOutcome.GRADED
@@ -475,16 +474,16 @@ def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_o
     poison, other = site.judge_job(), site.judge_job()
     for _ in range(3):
         JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=timezone.now())
-        attempt = begin(judging.claim(poison.pk), None)
+        attempt = begin(worker.claim(poison.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
         expire(poison)
-        judging.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now(), seeded())
     poison.refresh_from_db()
     assert (poison.state, poison.reason, poison.losses) == (JobState.PARKED, Reason.UNREADABLE, 3)
     assert [attempt.outcome for attempt in judge_cast.attempts(poison)] == [AttemptOutcome.LOST] * 3
     assert "processes were lost" in judge_grades(poison).get().detail
     assert not rewards.live(poison.session).final
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert rewards.live(other.session).source == "judge"
 
 
@@ -492,10 +491,10 @@ def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_a
     job = site.judge_job()
     for error_type in [results.READING] * 3 + [""]:
         JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED, next_attempt_at=timezone.now())
-        attempt = begin(judging.claim(job.pk), None)
+        attempt = begin(worker.claim(job.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=error_type)
         expire(job)
-        judging.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now(), seeded())
     job.refresh_from_db()
     assert (job.state, job.losses) == (JobState.QUEUED, 4)
 
@@ -504,9 +503,9 @@ def test_workers_that_die_over_another_session_put_this_one_not_aside(site, sim)
     job = site.judge_job()
     for _ in range(4):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-        begin(judging.claim(job.pk), None)
+        begin(worker.claim(job.pk), None)
         expire(job)
-        judging.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now(), seeded())
     job.refresh_from_db()
     assert job.state == JobState.QUEUED
 
@@ -520,8 +519,8 @@ def test_a_paid_answer_is_kept_whatever_breaks_after_it_and_completed_once(site,
     assert (attempt.outcome, attempt.http_status, attempt.cost_usd > 0) == (AttemptOutcome.RUNNING, 200, True)
     assert not rewards.live(job.session)
     expire(job)
-    judging.sweep()
-    judging.sweep()
+    sweeper.sweep()
+    sweeper.sweep()
     (attempt,) = judge_cast.attempts(job)
     assert (attempt.outcome, attempt.answer) == (AttemptOutcome.GRADED, None)
     assert judge_grades(job).count() == 1
@@ -535,12 +534,12 @@ def test_an_answer_that_cannot_be_made_a_grade_of_is_not_asked_for_again(site, s
         with pytest.raises(DatabaseError):
             run(job)
         expire(job)
-        judging.sweep()
+        sweeper.sweep()
     job.refresh_from_db()
     assert job.state == JobState.LEASED
     with later(minutes=6):
         assert operation.unapplied(timezone.now()).count() == 1
-        judging.sweep()
+        sweeper.sweep()
     assert (rewards.live(job.session).source, len(sim.calls)) == ("judge", 1)
 
 
@@ -566,12 +565,12 @@ def refused(table):
 def test_a_job_that_is_lost_again_and_again_waits_longer(site, sim, settings):
     settings.JUDGE_BACKOFF_SECONDS = 1000
     job = site.judge_job()
-    judging.claim(job.pk)
+    worker.claim(job.pk)
     expire(job)
-    assert judging.sweep(rng=seeded()) == [job.pk]
-    judging.claim(job.pk)
+    assert sweeper.sweep(rng=seeded()) == [job.pk]
+    worker.claim(job.pk)
     expire(job)
-    assert judging.sweep(rng=seeded()) == []
+    assert sweeper.sweep(rng=seeded()) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -579,11 +578,11 @@ def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(site, sim):
     """The first worker hangs, its lease ends, a second one gets the verdict; then the first one's answer arrives."""
     sim.script({"mode": "hang", "score": 0.9}, {"mode": "verdict", "score": 0.3})
     job = site.judge_job()
-    first = in_thread(judging.run, job.pk)
+    first = in_thread(worker.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     expire(job)
-    assert judging.sweep() == [job.pk]
-    assert judging.run(job.pk) is AttemptOutcome.GRADED
+    assert sweeper.sweep() == [job.pk]
+    assert worker.run(job.pk) is AttemptOutcome.GRADED
     sim.release()
     assert first() is AttemptOutcome.LOST
     lost, graded = judge_cast.attempts(job)
@@ -598,7 +597,7 @@ def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(site, sim):
 def test_the_attempt_is_on_record_before_the_call(site, sim):
     sim.mode = Mode.HANG
     job = site.judge_job()
-    finish = in_thread(judging.run, job.pk)
+    finish = in_thread(worker.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     (attempt,) = judge_cast.attempts(job)
     assert (attempt.outcome, len(attempt.prompt_sha256)) == (AttemptOutcome.RUNNING, 64)
@@ -613,7 +612,7 @@ def test_of_many_racers_one_gets_the_job(site, sim):
 
     def race():
         start.wait(5)
-        return judging.run(job.pk)
+        return worker.run(job.pk)
 
     outcomes = [finish() for finish in [in_thread(race) for _ in range(4)]]
     assert sorted(outcome is not None for outcome in outcomes) == [False, False, False, True]
@@ -626,7 +625,7 @@ def test_no_transaction_is_open_while_the_judge_is_asked(site, sim):
     """A database that others can write to during a call is the proof."""
     sim.mode = Mode.HANG
     job = site.judge_job()
-    finish = in_thread(judging.run, job.pk)
+    finish = in_thread(worker.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     site.session()
     sim.release()
@@ -637,13 +636,13 @@ def test_no_transaction_is_open_while_the_judge_is_asked(site, sim):
 def test_evidence_that_comes_while_the_judge_reads_is_judged_too(site, sim):
     sim.script("hang")
     job = site.judge_job()
-    finish = in_thread(judging.run, job.pk)
+    finish = in_thread(worker.run, job.pk)
     wait_for(lambda: len(sim.calls) == 1)
     site.on(job.session).with_file("patch", b"+++ b/x\n+new\n")
     sim.release()
     assert finish() is AttemptOutcome.GRADED
     again = job.session.judge_jobs.get(state=JobState.QUEUED)
-    assert judging.run(again.pk) is AttemptOutcome.GRADED
+    assert worker.run(again.pk) is AttemptOutcome.GRADED
     assert judge_grades(job).count() == 2
 
 

@@ -304,20 +304,20 @@ def test_a_lower_limit_takes_hold_at_once(opened):
 
 
 def test_nobody_goes_before_a_hold_ends(opened):
-    opened.hold(NAME, timezone.now() + dt.timedelta(seconds=30))
-    opened.hold(NAME, timezone.now() + dt.timedelta(seconds=10))
-    opened.hold(NAME, timezone.now() - dt.timedelta(seconds=10))
+    opened.block(NAME, timezone.now() + dt.timedelta(seconds=30))
+    opened.block(NAME, timezone.now() + dt.timedelta(seconds=10))
+    opened.block(NAME, timezone.now() - dt.timedelta(seconds=10))
     slot = ask(opened)
     assert not slot.granted
     assert 10 < slot.wait <= 30
-    assert opened.state(NAME).held_until is not None
+    assert opened.state(NAME).blocked_until is not None
     later(opened, 30)
     assert ask(opened).wait == 0
-    assert opened.state(NAME).held_until is None
+    assert opened.state(NAME).blocked_until is None
 
 
 def test_no_hold_lasts_longer_than_an_hour(opened):
-    opened.hold(NAME, timezone.now() + dt.timedelta(days=30))
+    opened.block(NAME, timezone.now() + dt.timedelta(days=30))
     assert ask(opened).wait <= 3600
 
 
@@ -401,7 +401,7 @@ def own(tmp_path, monkeypatch) -> broker.Broker:
 def test_without_redis_a_few_go_and_no_error_comes(own, caplog):
     away = Limiter(own.url)
     assert len(granted(away)) == int(BURST * FIRST)
-    away.hold(NAME, timezone.now())
+    away.block(NAME, timezone.now())
     away.ramp(NAME)
     assert not away.state(NAME).is_shared
     assert away.estimate(NAME, 1000).input_tokens == 300
@@ -410,16 +410,16 @@ def test_without_redis_a_few_go_and_no_error_comes(own, caplog):
 
 def test_without_redis_a_small_share_of_the_last_known_limits_is_kept(own):
     away = Limiter(own.url)
-    away.remember(NAME, said().said())
+    away.remember(NAME, said().as_dict())
     # 0.85 of 25, and two seconds of 25 a minute ahead
     assert len(granted(away)) == 22
-    away.hold(NAME, timezone.now() + dt.timedelta(seconds=30))
+    away.block(NAME, timezone.now() + dt.timedelta(seconds=30))
     assert away.reserve(NAME, CALL).wait > 20
 
 
 def test_without_redis_nothing_is_stuck(own):
     away = Limiter(own.url)
-    away.remember(NAME, said().said())
+    away.remember(NAME, said().as_dict())
     assert away.reserve(NAME, CallCost(input_tokens=10**6, output_tokens=1)).granted
     # A minute's debt, and its own room.
     assert away.reserve(NAME, CALL).wait < 70

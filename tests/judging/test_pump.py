@@ -6,8 +6,7 @@ import pytest
 import redis
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import judges
+from grading.judging import enqueuing, judges, sweeper, worker
 from grading.judging.allowance import limiter, quota
 from grading.judging.allowance.limiter import LONGEST_WAIT
 from grading.models import Grade, JudgeAttempt, JudgeJob
@@ -42,7 +41,7 @@ def test_new_sessions_go_first_then_valuable_ones_then_older_ones(site, sim):
     job(site, "new, routine")
     job(site, "new, valuable", worth=0.1)
     job(site, "new, routine, later")
-    assert judging.pump() == 5
+    assert worker.pump() == 5
     assert asked(sim) == ["new, valuable", "new, routine", "new, routine, later", "old, valuable", "old, routine"]
 
 
@@ -52,19 +51,19 @@ def test_a_pump_makes_way_for_other_messages_and_rings_for_the_rest(site, sim, r
     job(site, "second")
     with redis.Redis.from_url(redis_url) as client:
         client.delete("celery")
-        assert judging.pump(seconds=0) == 1
+        assert worker.pump(seconds=0) == 1
         assert client.llen("celery") == 1
 
 
 def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(site, sim):
     first = job(site, "first")
-    limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(minutes=1))
-    assert judging.pump() == 0
+    limiter.shared().block(judges.first().name, timezone.now() + dt.timedelta(minutes=1))
+    assert worker.pump() == 0
     first.refresh_from_db()
     assert (first.state, first.attempts, first.lease_token) == (JobState.QUEUED, 0, None)
     assert first.input_tokens > 0
     assert not JudgeAttempt.objects.exists()
-    assert judging.next_jobs(timezone.now()) == [first.pk]
+    assert sweeper.next_jobs(timezone.now()) == [first.pk]
 
 
 def test_a_judge_without_room_does_not_keep_another_judge_waiting(site, sim, settings):
@@ -72,8 +71,8 @@ def test_a_judge_without_room_does_not_keep_another_judge_waiting(site, sim, set
     waiting = job(site, "first judge's")
     other = site.judge_job(title="second judge's")
     JudgeJob.objects.filter(pk=other.pk).update(judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
-    limiter.shared().hold(judges.first().name, timezone.now() + dt.timedelta(seconds=LONGEST_WAIT + 60))
-    assert judging.pump() == 1
+    limiter.shared().block(judges.first().name, timezone.now() + dt.timedelta(seconds=LONGEST_WAIT + 60))
+    assert worker.pump() == 1
     waiting.refresh_from_db()
     assert waiting.state == JobState.QUEUED
     assert [call.request.model for call in sim.calls] == ["other-1"]
@@ -81,15 +80,15 @@ def test_a_judge_without_room_does_not_keep_another_judge_waiting(site, sim, set
 
 def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(site, sim):
     made = job(site, "once")
-    judging.pump()
-    again = judging.add(made.session, made.rubric)
-    assert judging.pump() == 0
+    worker.pump()
+    again = enqueuing.add(made.session, made.rubric)
+    assert worker.pump() == 0
     again.refresh_from_db()
     assert (again.state, len(sim.calls)) == (JobState.DONE, 1)
 
 
 def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
-    turn = judging.claim(job(site, "late").pk)
+    turn = worker.claim(job(site, "late").pk)
     quota.pause(by=None)
     from grading.judging.worker import HoldReason, take_turn
 
@@ -111,7 +110,7 @@ def test_the_other_model_takes_turns_once_the_service_failed_often_enough(site, 
     job(site, "in trouble")
     for _ in range(5):
         now_due()
-        judging.pump()
+        worker.pump()
     first, other = settings.JUDGE_MODEL, "claude-haiku-5-5"
     assert [call.request.model for call in sim.calls] == [first, first, other, first, other]
     grade = Grade.objects.chain().verdicts().get()
@@ -125,7 +124,7 @@ def test_without_a_fallback_the_first_judge_is_waited_for(site, sim, settings):
     job(site, "in trouble")
     for _ in range(3):
         now_due()
-        judging.pump()
+        worker.pump()
     assert {call.request.model for call in sim.calls} == {settings.JUDGE_MODEL}
     assert Grade.objects.chain().verdicts().exists()
 
@@ -133,8 +132,8 @@ def test_without_a_fallback_the_first_judge_is_waited_for(site, sim, settings):
 def test_a_fallback_that_is_not_configured_any_more_leaves_nobody_waiting(site, sim):
     made = job(site, "left over")
     JudgeJob.objects.filter(pk=made.pk).update(judge=JudgeRole.FALLBACK)
-    assert judging.sweep() == [made.pk]
-    assert judging.pump() == 1
+    assert sweeper.sweep() == [made.pk]
+    assert worker.pump() == 1
 
 
 # --- beside the chain ------------------------------------------------------------------------------------------------
@@ -150,13 +149,13 @@ def test_a_repeat_is_stored_beside_the_verdict_and_changes_no_reward(site, sim):
     shares(repeat_share=1)
     sim.script({"score": 0.7}, {"score": 0.4})
     made = job(site, "twice")
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     assert [(grade.value, grade.parallel, grade.replicate) for grade in Grade.objects.verdicts()] == [
         (0.7, False, 0),
         (0.4, True, 1),
     ]
     assert made.session.settlements.last().value == 0.7
-    assert judging.pump() == 0
+    assert worker.pump() == 0
 
 
 def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity(site, sim, settings):
@@ -165,7 +164,7 @@ def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity
     shares(second_share=1)
     sim.script({"score": 0.7}, {"score": 0.2})
     made = job(site, "two families")
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     other = Grade.objects.verdicts().get(parallel=True)
     assert (other.model, other.value, other.evidence["purpose"]) == ("other-1", 0.2, "second")
     assert sim.calls[1].api_key == "sk-other"
@@ -177,7 +176,7 @@ def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(site, sim, settin
     shares(second_share=0.25)
     for number in range(16):
         site.judge_job(external_id=f"s{number}")
-    judging.pump(seconds=600)
+    worker.pump(seconds=600)
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
     names = [f"s{number}" for number in range(16)]
     assert chosen == {name for name in names if review_shares.number("second", "bob", name) < 0.25}
@@ -189,9 +188,9 @@ def test_a_second_judge_in_trouble_says_so_beside_the_chain_only(site, sim, sett
     shares(second_share=1)
     sim.script(Mode.VERDICT, Mode.REFUSAL, Mode.REFUSAL)
     made = job(site, "refused")
-    judging.pump()
+    worker.pump()
     now_due()
-    judging.pump()
+    worker.pump()
     assert [attempt.outcome for attempt in JudgeAttempt.objects.all()] == ["graded", "refused", "refused"]
     assert made.session.settlements.last().source == "judge"
     assert Grade.objects.get(parallel=True).reason == Reason.REFUSED
@@ -202,16 +201,16 @@ def test_a_second_judge_that_is_out_leaves_the_first_one_s_state_alone(site, sim
     shares(second_share=1)
     sim.script(Mode.VERDICT, Mode.NO_CREDIT)
     job(site, "one")
-    judging.pump()
+    worker.pump()
     assert quota.current(judges.first()).state == QuotaState.OPEN
-    assert quota.current(judges.second()).state == QuotaState.EXHAUSTED
+    assert quota.current(judges.configured().get("second")).state == QuotaState.EXHAUSTED
     assert quota.obstacle() is None
 
 
 def test_a_second_judge_that_is_not_configured_any_more_ends_its_jobs(site, sim):
     made = job(site, "left over")
     JudgeJob.objects.filter(pk=made.pk).update(judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
-    assert judging.sweep() == []
+    assert sweeper.sweep() == []
     made.refresh_from_db()
     assert (made.state, made.reason) == (JobState.ABANDONED, Reason.NOT_CONFIGURED)
 
@@ -219,17 +218,17 @@ def test_a_second_judge_that_is_not_configured_any_more_ends_its_jobs(site, sim)
 def test_nothing_is_asked_while_paused_and_everything_after(site, sim):
     quota.pause(by=None, note="maintenance")
     made = job(site, "paused")
-    assert judging.pump() == 0
+    assert worker.pump() == 0
     assert Grade.objects.get(session=made.session, source="judge").reason == Reason.PAUSED
     quota.resume(by=None)
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert [attempt.outcome for attempt in JudgeAttempt.objects.all()] == [AttemptOutcome.GRADED]
 
 
 def test_a_pause_keeps_an_outage_that_is_not_over(site, sim):
     sim.script({"mode": "usage_limits", "regain": f"{timezone.now() + dt.timedelta(days=2):%F} at 00:00"})
     job(site, "one")
-    judging.pump()
+    worker.pump()
     until = quota.current().until
     quota.pause(by=None)
     quota.resume(by=None)
@@ -237,7 +236,7 @@ def test_a_pause_keeps_an_outage_that_is_not_over(site, sim):
 
 
 def test_an_answer_during_a_pause_does_not_end_it(site, sim):
-    turn = judging.claim(job(site, "under way").pk)
+    turn = worker.claim(job(site, "under way").pk)
     from grading.judging.worker import begin
 
     attempt = begin(turn, None)

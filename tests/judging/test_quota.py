@@ -8,8 +8,7 @@ import redis
 import time_machine
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import judges, sweeper
+from grading.judging import judges, sweeper, worker
 from grading.judging.allowance import quota
 from grading.judging.worker import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
@@ -32,7 +31,7 @@ def at(moment=NOON, **later):
 
 def ask(job):
     """Try a job as a worker would: only if it is due and the quota lets it."""
-    return judging.run(job.pk)
+    return worker.run(job.pk)
 
 
 def forget_the_hold(redis_url):
@@ -52,14 +51,14 @@ def test_the_reset_that_the_api_names_is_waited_for_and_nothing_is_sent(site, si
         ask(first)
         assert quota.current().until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
     with at(hours=11):
-        assert judging.sweep() == []
+        assert sweeper.sweep() == []
         assert ask(first) is None
         assert ask(second) is None
         assert len(sim.calls) == 1
     with at(hours=12):
-        assert judging.sweep() == [first.pk]
+        assert sweeper.sweep() == [first.pk]
         assert ask(first) is AttemptOutcome.GRADED
-        assert judging.sweep() == [second.pk]
+        assert sweeper.sweep() == [second.pk]
         assert ask(second) is AttemptOutcome.GRADED
     assert states() == [QuotaState.EXHAUSTED, QuotaState.OPEN]
 
@@ -80,9 +79,9 @@ def test_without_a_named_reset_one_probe_goes_at_growing_gaps(site, sim):
     for gap in (1, 2, 4, 8, 16, 32, 60, 60):
         minutes += gap
         with at(minutes=minutes, seconds=-1):
-            assert judging.sweep() == []
+            assert sweeper.sweep() == []
         with at(minutes=minutes):
-            assert len(judging.sweep()) == 1
+            assert len(sweeper.sweep()) == 1
             outcomes = [ask(job) for job in jobs]
             probes.append(sum(outcome is not None for outcome in outcomes))
     assert probes == [1] * 8
@@ -97,11 +96,11 @@ def test_a_probe_whose_worker_died_is_followed_by_another(site, sim, settings):
         first, second = site.judge_job(), site.judge_job()
         ask(first)
     with at(minutes=1):
-        assert judging.claim(first.pk) is not None
-        assert judging.claim(second.pk) is None
+        assert worker.claim(first.pk) is not None
+        assert worker.claim(second.pk) is None
     with at(minutes=7):
-        judging.sweep()
-        assert judging.claim(second.pk) is not None
+        sweeper.sweep()
+        assert worker.claim(second.pk) is not None
 
 
 def test_every_waiting_session_says_why_in_words(site, sim):
@@ -109,7 +108,7 @@ def test_every_waiting_session_says_why_in_words(site, sim):
     with at():
         before = [site.judge_job() for _ in range(3)]
         ask(before[0])
-        judging.sweep()
+        sweeper.sweep()
         after = site.judge_job()
         for job in (*before, after):
             rewards.settle(job.session)
@@ -119,7 +118,7 @@ def test_every_waiting_session_says_why_in_words(site, sim):
             assert (grade.value, grade.reason) == (None, Reason.QUOTA_EXHAUSTED)
             assert "Quota exhausted, asks again 1 Apr 00:00 UTC" in grade.detail
             assert rewards.live(job.session).reason == Reason.QUOTA_EXHAUSTED
-        judging.sweep()
+        sweeper.sweep()
     assert Grade.objects.filter(source=Source.JUDGE).count() == 4
 
 
@@ -128,10 +127,10 @@ def test_once_the_quota_is_back_nobody_says_it_is_exhausted(site, sim):
     with at():
         first, second = site.judge_job(), site.judge_job()
         ask(first)
-        judging.sweep()
+        sweeper.sweep()
     with at(hours=12):
         ask(first)
-        judging.sweep()
+        sweeper.sweep()
         settlement = rewards.live(second.session)
         assert (settlement.final, settlement.reason) == (False, Reason.AWAITING_JUDGE)
         assert ask(second) is AttemptOutcome.GRADED
@@ -142,13 +141,13 @@ def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_
     with at():
         jobs = [site.judge_job() for _ in range(4)]
         ask(jobs[0])
-        judging.sweep()
-    monkeypatch.setattr(sweeper, "NOTED_SECONDS", -1)
+        sweeper.sweep()
+    monkeypatch.setattr(sweeper, "NOTE_SECONDS", -1)
     sim.mode = Mode.VERDICT
     with at(hours=12):
         ask(jobs[0])
         for still in (2, 1, 0):
-            assert len(judging.sweep()) == 3
+            assert len(sweeper.sweep()) == 3
             assert JudgeJob.objects.filter(reason=Reason.QUOTA_EXHAUSTED).count() == still
 
 
@@ -171,10 +170,10 @@ def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(site, sim, redi
         ask(first)
         assert ask(second) is None
     with at(seconds=19):
-        assert judging.sweep() == []
+        assert sweeper.sweep() == []
     with at(seconds=20):
         forget_the_hold(redis_url)
-        assert judging.sweep() == [first.pk, second.pk]
+        assert sweeper.sweep() == [first.pk, second.pk]
         assert ask(first) is ask(second) is AttemptOutcome.GRADED
     first.refresh_from_db()
     assert first.attempts == 0
@@ -191,11 +190,11 @@ def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(site, sim, se
     minutes = 0
     for gap in (1, 2, 4, 8, 15, 15):
         with at(minutes=minutes + gap - 0.1):
-            assert judging.sweep() == []
+            assert sweeper.sweep() == []
             assert ask(job) is None
         minutes += gap
         with at(minutes=minutes):
-            assert len(judging.sweep()) == 1
+            assert len(sweeper.sweep()) == 1
             assert ask(job) is AttemptOutcome.DEFERRED
             assert ask(other) is None
     sim.mode = Mode.VERDICT
@@ -211,9 +210,9 @@ def test_another_key_is_asked_at_once(site, sim, settings, mode):
     with at():
         job = site.judge_job()
         ask(job)
-        assert judging.sweep() == []
+        assert sweeper.sweep() == []
         settings.ANTHROPIC_API_KEY = "another"
-        assert judging.sweep() == [job.pk]
+        assert sweeper.sweep() == [job.pk]
         assert ask(job) is AttemptOutcome.GRADED
     assert not Quota.objects.out().exists()
     assert not Alarm.objects.filter(resolved_at=None).exists()
@@ -231,9 +230,9 @@ def test_a_person_can_have_it_asked_now(site, sim):
     sim.script(Mode.AUTH)
     job = site.judge_job()
     ask(job)
-    assert judging.sweep() == []
+    assert sweeper.sweep() == []
     quota.probe_now()
-    assert judging.sweep() == [job.pk]
+    assert sweeper.sweep() == [job.pk]
     assert ask(job) is AttemptOutcome.GRADED
     assert quota.current().state == QuotaState.OPEN
 
@@ -242,7 +241,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(site, sim):
     sim.script(Mode.VERDICT)
     with at():
         early, late = site.judge_job(), site.judge_job()
-        attempt = begin(judging.claim(early.pk), None)
+        attempt = begin(worker.claim(early.pk), None)
     with at(seconds=5):
         sim.mode = Mode.NO_CREDIT
         sim._queue.clear()
@@ -271,7 +270,7 @@ def test_the_row_names_the_key_without_giving_it_away(sim):
 def test_without_a_key_waiting_jobs_say_so(site, sim, settings):
     job = site.judge_job()
     settings.ANTHROPIC_API_KEY = ""
-    assert judging.sweep() == []
+    assert sweeper.sweep() == []
     assert Grade.objects.get(session=job.session).reason == Reason.NOT_CONFIGURED
     assert JudgeJob.objects.get(pk=job.pk).is_open
     assert not sim.calls

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grading import judging
-from grading.judging import inputs, reader
+from grading.judging import inputs, reader, worker
 from grading.judging.core.order import LogBytes, PromptOrder, fill
 from grading.judging.core.prompt import Case, Prompt, RubricText
 from grading.judging.reader import EvidenceReader, ReaderLost
@@ -97,14 +96,14 @@ def test_three_lost_readers_put_a_session_aside_and_the_worker_lives(site, sim, 
     for number in range(3):
         JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=poison.created_at)
         thread = killer(reader.shared())
-        outcome = judging.run(poison.pk)
+        outcome = worker.run(poison.pk)
         thread.join()
         assert outcome is AttemptOutcome.DEFERRED, number
     poison.refresh_from_db()
     assert poison.state == JobState.PARKED
     assert not sim.calls
     other = site.judge_job()
-    assert judging.run(other.pk) is AttemptOutcome.GRADED
+    assert worker.run(other.pk) is AttemptOutcome.GRADED
 
 
 def killer(held):

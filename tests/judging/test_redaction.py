@@ -46,7 +46,7 @@ def sent(site, sim, text: str) -> str:
     """All that came in at the judge's end, for a session and an example that have the text everywhere."""
     rubric = rubric_with(text)
     made = inputs.build(session_with(site, text), rubric, budget=60_000)
-    client.ask(judges.first(), made, rubric)
+    client.send(judges.first(), made, rubric)
     request = sim.calls[-1].request
     return f"{request.system}\n{request.user}"
 

@@ -5,8 +5,7 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import judges
+from grading.judging import judges, worker
 from grading.judging.outlook.estimates import CostEstimate, estimate, pace
 from grading.judging.rubrics import plans, progress, rejudge, versions
 from grading.judging.rubrics.plans import LeftOut
@@ -52,14 +51,14 @@ def planned(*sessions) -> plans.Plan:
 
 def start(olga, *sessions) -> JudgeRun:
     plan = planned(*sessions)
-    return rejudge.start(plan.ask, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
+    return rejudge.start(plan.session_ids, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
 
 
 def work() -> int:
     """Let a worker run every queued job, whatever the limiter of a new key says."""
     jobs = list(JudgeJob.objects.filter(state=JobState.QUEUED).order_by("pk"))
     for job in jobs:
-        judging.run(job.pk)
+        worker.run(job.pk)
     return len(jobs)
 
 
@@ -97,12 +96,12 @@ def test_each_part_of_the_identity_makes_it_a_new_question(site, sim, olga, sett
 
 def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
     under_way = site.judge_job()
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     nothing = site.session().session
     died = site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired").session
     queued = site.judge_job().session
     plan = planned(under_way.session, nothing, died, queued, site.judged_by(sim))
-    assert plan.ask == (queued.pk,)
+    assert plan.session_ids == (queued.pk,)
     assert plan.left_out == {
         LeftOut.JUDGING: 1, LeftOut.NO_EVIDENCE: 1, LeftOut.NO_REWARD: 1, LeftOut.UNCHANGED: 1,
     }  # fmt: skip
@@ -112,8 +111,8 @@ def test_a_plan_says_why_it_leaves_sessions_out(site, sim, olga):
 def test_the_estimate_is_what_the_last_verdicts_took(site, sim, olga):
     sim.script({"score": 0.5})
     first, second = site.judge_job(), site.judge_job()
-    judging.run(first.pk)
-    judging.run(second.pk)
+    worker.run(first.pk)
+    worker.run(second.pk)
     attempts = judge_cast.attempts(first) + judge_cast.attempts(second)
     found = estimate(10, Rubric.objects.active())
     # The same rubric adds and takes away the same length, so that the mean of what was read is left.
@@ -170,7 +169,7 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(site, sim, olga):
     assert found.spent > 0
     assert (changed.count, changed.new) == (3, 0)
     assert (changed.mean_before, changed.mean_after) == (pytest.approx(1.6 / 3), pytest.approx(1.7 / 3))
-    assert round(changed.largest[0].moved, 6) == 0.2
+    assert round(changed.largest[0].difference, 6) == 0.2
     assert not planned(*sessions).ask
 
 
@@ -188,7 +187,7 @@ def test_until_the_new_verdict_comes_the_old_one_holds(site, sim, olga):
 def test_a_queued_job_joins_the_run_and_one_under_way_is_left(site, sim, olga):
     queued, under_way = site.judge_job(), site.judge_job()
     sessions = [queued.session, under_way.session]
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     run = rejudge.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
     queued.refresh_from_db()
     assert queued.run == run
@@ -226,7 +225,7 @@ def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(site, sim, ol
     rejudge.enqueue()
     rejudge.enqueue()
     assert run_counts(run) == (8, {})
-    assert progress.progress(run).moved == 0
+    assert progress.progress(run).superseded == 0
 
 
 def test_a_crash_in_the_middle_makes_no_job_twice(site, sim, olga, monkeypatch):
@@ -272,7 +271,7 @@ def test_calling_off_ends_what_is_queued_and_nothing_else(site, sim, olga):
     new_rubric(olga)
     run = start(olga, *sessions)
     under_way = run.jobs.first()
-    judging.claim(under_way.pk)
+    worker.claim(under_way.pk)
     assert rejudge.cancel(run, by=olga) == 2
     found = progress.progress(run)
     assert (found.cancelled, found.judging, found.is_over) == (2, 1, False)
@@ -388,7 +387,7 @@ def test_a_run_page_shows_what_failed_by_reason_and_what_moved(site, sim, operat
     for _ in range(3):
         JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
         for job in JudgeJob.objects.filter(state=JobState.QUEUED, session=failed):
-            judging.run(job.pk)
+            worker.run(job.pk)
     work()
     page = flat(operator.get(f"/runs/{run.pk}/"))
     assert "Given up: the judge declined to grade this session" in page

@@ -3,8 +3,7 @@
 import pytest
 
 from bandit.models import Arm
-from grading import judging
-from grading.judging import inputs
+from grading.judging import inputs, worker
 from grading.judging.core import prompt, rubric
 from grading.judging.core.prompt import Case
 from grading.judging.rubrics import plans, rejudge, verdicts, versions
@@ -64,7 +63,7 @@ def test_a_new_site_has_one_in_force_for_each_kind():
 def test_a_session_is_judged_by_the_rubric_for_its_kind_of_work(site, sim, category, kind):
     job = site.judge_job(category=category)
     assert (job.session.work, job.rubric.title) == (kind, FIRST[kind].title)
-    judging.run(job.pk)
+    worker.run(job.pk)
     verdict = job.session.grades.verdicts().get()
     assert (verdict.rubric, set(verdict.evidence["dimensions"])) == (
         Rubric.objects.active(kind).sha256,
@@ -82,7 +81,7 @@ def test_one_whose_category_was_named_while_it_waited_is_judged_by_what_it_is_no
     job = site.judge_job(category=None)
     assert job.rubric.title == PRODUCTION.title
     Session.objects.filter(pk=job.session_id).update(category=Arm.objects.resolve("category", "triage"))
-    judging.run(job.pk)
+    worker.run(job.pk)
     job.refresh_from_db()
     assert job.rubric.title == LOOKING.title
     assert job.session.grades.verdicts().get().rubric == job.rubric.sha256
@@ -117,7 +116,7 @@ def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(site, sim, olga):
     judged = {}
     for category in CATEGORIES:
         job = site.judge_job(category=category)
-        judging.run(job.pk)
+        worker.run(job.pk)
         judged[category] = job.session
     versions.activate(edited(olga, WorkKind.LOOKING), by=olga)
     stale = verdicts.with_verdict(Session.objects.all()).filter(is_stale=True)
@@ -129,9 +128,13 @@ def test_a_verdict_is_stale_by_the_rubric_for_its_own_kind(site, sim, olga):
 def test_judging_again_asks_each_session_by_its_own(site, sim, olga):
     sessions = [site.session(category).with_work().session for category in ("code", "news", "news", "triage")]
     plan = plans.plan(Session.objects.all(), Rubric.objects.in_force())
-    assert {row.title: n for row, n in plan.asked.items()} == {READING.title: 2, PRODUCTION.title: 1, LOOKING.title: 1}
+    assert {row.title: n for row, n in plan.counts_by_rubric.items()} == {
+        READING.title: 2,
+        PRODUCTION.title: 1,
+        LOOKING.title: 1,
+    }
     assert plan.rubric.title == READING.title
-    run = rejudge.start(plan.ask, plan.rubric, by=olga, why="", estimated_usd=None)
+    run = rejudge.start(plan.session_ids, plan.rubric, by=olga, why="", estimated_usd=None)
     by_session = {job.session_id: job.rubric.kind for job in run.jobs.select_related("rubric")}
     assert by_session == {each.pk: each.work for each in sessions}
 

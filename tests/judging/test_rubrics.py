@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from django.utils import timezone
 
-from grading import judging
+from grading.judging import worker
 from grading.judging.rubrics import examples, trials, verdicts, versions
 from grading.migrations._first_rubrics import PRODUCTION
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
@@ -174,7 +174,7 @@ def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(site, si
     )
     made = version(olga, examples=[examples.make(graded)])
     for session in (graded.session, other):
-        judging.run(trials.try_on(session, made).pk)
+        worker.run(trials.try_on(session, made).pk)
     own, others = (call.request.system for call in sim.calls)
     assert "merged without a comment" not in own
     assert "merged without a comment" in others
@@ -244,7 +244,7 @@ def test_the_preview_is_byte_for_byte_what_is_sent(site, sim, operator, olga):
     assert Rubric.objects.count() == 4
     post(operator, text="Grade it strictly.")
     job = trials.try_on(session, Rubric.objects.get(parent=first()))
-    judging.run(job.pk)
+    worker.run(job.pk)
     (call,) = sim.calls
     assert (call.request.system, call.request.user) == (shown.system, shown.user)
     page = response.content.decode()
@@ -270,7 +270,7 @@ def test_a_trial_is_on_record_and_never_enters_the_chain(site, sim, operator, ol
     sim.script({"score": 0.9})
     operator.post(f"/rubrics/{draft.pk}/try/", {"session": session.external_id})
     job = JudgeJob.objects.get(purpose=Purpose.TRIAL)
-    judging.run(job.pk)
+    worker.run(job.pk)
     assert rewards.settle(session) == held
     answer = Grade.objects.get(rubric=draft.sha256)
     assert (answer.parallel, answer.value) == (True, 0.9)
@@ -286,20 +286,20 @@ def test_a_trial_of_a_session_without_a_verdict_leaves_it_without_one(site, sim,
     held = rewards.settle(session)
     assert "No verdict is coming" in held.sentence
     sim.mode = "refusal"
-    judging.run(job.pk)
+    worker.run(job.pk)
     assert not session.grades.chain().filter(source=Source.JUDGE, status=Status.SCORED).exists()
 
 
 def test_the_same_trial_is_not_paid_for_twice(site, sim, olga):
     session, draft = site.session().with_work().session, version(olga)
-    judging.run(trials.try_on(session, draft).pk)
+    worker.run(trials.try_on(session, draft).pk)
     assert trials.try_on(session, draft) is None
     assert len(sim.calls) == 1
 
 
 def test_a_changed_question_may_be_asked_again(site, sim, operator, olga):
     session, draft = site.session().with_work().session, version(olga)
-    judging.run(trials.try_on(session, draft).pk)
+    worker.run(trials.try_on(session, draft).pk)
     address = f"/rubrics/{draft.pk}/try/"
     assert "is not asked twice" in flat(operator.get(address, {"session": session.external_id}))
     site.on(session).with_file("patch", b"+++ b/x\n+one more line\n")
@@ -336,7 +336,7 @@ def test_a_viewer_sees_trials_and_asks_nobody(site, client, sim, olga):
 
 def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(site, operator, olga, sim):
     queued, leased = site.judge_job(), site.judge_job()
-    judging.claim(leased.pk)
+    worker.claim(leased.pk)
     draft = version(olga)
     trial = trials.try_on(site.session().with_work().session, first())
     page = flat(operator.get(f"/rubrics/{draft.pk}/activate/"))

@@ -5,8 +5,7 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading import judging
-from grading.judging import batches
+from grading.judging import batches, sweeper, worker
 from grading.judging.allowance import budget, quota
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeRun, Submission
 from grading.models.judging import JobState
@@ -41,7 +40,7 @@ def job(site, token=None):
 def spend(site, settings, token):
     """One verdict, and a quota of just that."""
     first = job(site, token)
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     settings.TOKEN_DAILY_JUDGE_USD = JudgeAttempt.objects.get(payer=token).cost_usd
     return first
 
@@ -49,7 +48,7 @@ def spend(site, settings, token):
 def test_a_session_over_its_tokens_quota_waits_and_says_so_while_others_are_judged(site, noon, settings, token):
     spend(site, settings, token)
     held, other, imported = job(site, token), job(site, ApiToken.objects.issue(site.agent("bob"))[0]), job(site)
-    assert judging.pump() == 2
+    assert worker.pump() == 2
     held.refresh_from_db()
     assert (held.state, held.reason, held.next_attempt_at) == (JobState.QUEUED, Reason.BUDGET_SPENT, MIDNIGHT)
     assert {made.session.grades.verdicts().count() for made in (other, imported)} == {1}
@@ -63,17 +62,17 @@ def test_a_session_over_its_tokens_quota_waits_and_says_so_while_others_are_judg
 def test_at_midnight_it_is_judged_and_no_sweep_says_otherwise_before(site, noon, settings, token):
     spend(site, settings, token)
     held = job(site, token)
-    judging.pump()
+    worker.pump()
     quota.pause(by=None, note="lunch")
-    judging.sweep()
+    sweeper.sweep()
     quota.resume(by=None)
-    judging.sweep()
+    sweeper.sweep()
     held.refresh_from_db()
     assert (held.reason, held.next_attempt_at) == (Reason.BUDGET_SPENT, MIDNIGHT)
     assert held.session.grades.filter(source=Source.JUDGE).count() == 1
-    assert judging.pump() == 0
+    assert worker.pump() == 0
     noon.move_to(MIDNIGHT)
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert held.session.grades.verdicts().count() == 1
 
 
@@ -81,14 +80,14 @@ def test_what_a_person_asked_for_is_on_nobodys_quota(site, noon, settings, token
     spend(site, settings, token)
     held = job(site, token)
     JudgeJob.objects.filter(pk=held.pk).update(run=JudgeRun.objects.create(rubric=held.rubric))
-    assert judging.pump() == 1
+    assert worker.pump() == 1
     assert JudgeAttempt.objects.latest("pk").payer is None
 
 
 def test_the_first_token_of_a_session_pays_for_it(site, noon, settings, token):
     made = job(site, token)
     Submission.objects.create(session=made.session, token=ApiToken.objects.issue(token.agent)[0], body_sha256="1" * 64)
-    judging.pump()
+    worker.pump()
     assert JudgeAttempt.objects.get().payer == token
 
 
@@ -96,7 +95,7 @@ def test_a_quota_of_nought_is_none(site, noon, settings, token):
     settings.TOKEN_DAILY_JUDGE_USD = 0
     for _ in range(3):
         job(site, token)
-    assert judging.pump() == 3
+    assert worker.pump() == 3
 
 
 def test_a_batch_holds_to_the_quota_too(site, noon, settings, token):

@@ -8,8 +8,9 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import judging, monitoring, review
+from grading import monitoring, review
 from grading.health.liveness import Liveness
+from grading.judging import sweeper
 from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Rubric, RuleRun, Session
 from grading.models.judging import Purpose
 from grading.models.review import Answer
@@ -108,11 +109,11 @@ def test_work_may_wait_a_day_and_a_half_for_its_judge(site, reason, values, sett
     session, now = waiting(site, reason=reason, **values), timezone.now()
     assert not Flag.objects.exists()
     with time_machine.travel(now + dt.timedelta(hours=35), tick=False):
-        judging.sweep()
+        sweeper.sweep()
         assert not Flag.objects.exists()
     with time_machine.travel(now + dt.timedelta(hours=36), tick=False):
         for _ in range(2):
-            judging.sweep()
+            sweeper.sweep()
             flag = monitoring.flagged_sessions().get()
             assert flag.session == session
             assert "has waited for its verdict since 31 Mar 12:00 UTC" in flag.detail
@@ -124,7 +125,7 @@ def test_what_came_in_late_may_wait_longer(site, settings):
     waiting(site, backlog=True)
     for days, count in ((13, 0), (14, 1)):
         with time_machine.travel(NOON + dt.timedelta(days=days), tick=False):
-            judging.sweep()
+            sweeper.sweep()
             assert Flag.objects.count() == count
 
 
@@ -133,7 +134,7 @@ def test_imported_history_that_waits_is_put_up_for_nobody(site, settings):
     session = waiting(site, backlog=True)
     type(session).objects.filter(pk=session.pk).update(ended_at=NOON - dt.timedelta(days=20))
     with time_machine.travel(NOON + dt.timedelta(days=15), tick=False):
-        judging.sweep()
+        sweeper.sweep()
         monitoring.inspect(Session.objects.get(pk=session.pk))
     assert not Flag.objects.exists()
 
@@ -147,7 +148,7 @@ def test_work_that_somebody_graded_meanwhile_waits_for_nothing(site, by, setting
     else:
         review.record_correction(session, site.person("rita", "reviewer"), value=0.8, reason="merged")
     with time_machine.travel(NOON + dt.timedelta(days=3), tick=False):
-        judging.sweep()
+        sweeper.sweep()
     assert not Flag.objects.exists()
 
 

@@ -7,8 +7,8 @@ import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import judging, monitoring
-from grading.judging import results
+from grading import monitoring
+from grading.judging import results, sweeper, worker
 from grading.judging.client import CallOutcome
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.worker import begin
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 def run(job):
     JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-    outcome = judging.run(job.pk)
+    outcome = worker.run(job.pk)
     job.refresh_from_db()
     return outcome
 
@@ -38,7 +38,7 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, setti
     settings.MEDIA_ROOT = tmp_path / "away"
     for job in jobs:
         run(job)
-    judging.sweep()
+    sweeper.sweep()
     (alarm,) = alarms("A44")
     assert "3 sessions have no verdict" in alarm.detail
     assert "3 × unreadable evidence" in alarm.detail
@@ -46,22 +46,22 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, setti
     for job in jobs:
         assert run(job) is AttemptOutcome.GRADED
     with time_machine.travel(timezone.now() + dt.timedelta(minutes=1)):
-        judging.sweep()
+        sweeper.sweep()
         assert not alarms("A44")
 
 
 def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
     job = site.judge_job()
-    judge = judging.worker.ready(timezone.now())["first"]
+    judge = worker.ready(timezone.now())["first"]
     why = Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.READER, detail="The reader was lost")
     for _ in range(3):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-        attempt = begin(judging.claim(job.pk), None)
+        attempt = begin(worker.claim(job.pk), None)
         answer = CallOutcome(result=why, row={"error_type": results.READER_LOST})
-        results.apply(attempt, answer, judge, inputs_sha256="", rng=judging.worker.SystemRandom())
+        results.apply(attempt, answer, judge, inputs_sha256="", rng=worker.SystemRandom())
     job.refresh_from_db()
     assert job.state == JobState.PARKED
-    judging.sweep()
+    sweeper.sweep()
     (alarm,) = alarms("A44")
     assert job.session.external_id in alarm.detail
 
@@ -114,7 +114,7 @@ def test_what_earlier_versions_gave_up_is_offered_with_its_price(site, sim, clie
     JudgeJob.objects.filter(pk=job.pk).update(
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
-    judging.sweep()
+    sweeper.sweep()
     (alarm,) = Alarm.objects.filter(rule="A44")
     assert "given up on by an earlier version" in alarm.detail
     client.force_login(site.person("olga", OPERATOR))

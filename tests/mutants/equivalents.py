@@ -39,13 +39,13 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "neither is a number",
         ),
         (
-            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:',
-            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
+            'def classify_batched(kind: str, message: str, now: dt.datetime, *, code: str = "") -> Deferred:',
+            'def classify_batched(kind: str, message: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
             "neither is the code of a spend limit",
         ),
         (
-            'return _classify(error.status_code, said, error.error_code or "", retry_at, now)',
-            'return _classify(error.status_code, said, error.error_code or "XXXX", retry_at, now)',
+            'return _classify(error.status_code, message, error.error_code or "", retry_at, now)',
+            'return _classify(error.status_code, message, error.error_code or "XXXX", retry_at, now)',
             "the same",
         ),
     ),
@@ -69,8 +69,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "no mean is above 1",
         ),
         (
-            "nearest = found.mean if overall > found.mean else found.value",
-            "nearest = found.mean if overall >= found.mean else found.value",
+            "nearest = scored.mean if overall > scored.mean else scored.value",
+            "nearest = scored.mean if overall >= scored.mean else scored.value",
             "at the mean it agrees, whatever it is held against",
         ),
         (
@@ -79,13 +79,13 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "both have six digits: what is behind the seventh is the noise of subtracting them",
         ),
         (
-            "if found.value <= overall <= found.mean or gap <= MOST_APART:",
-            "if found.value < overall <= found.mean or gap <= MOST_APART:",
+            "if scored.value <= overall <= scored.mean or gap <= MOST_APART:",
+            "if scored.value < overall <= scored.mean or gap <= MOST_APART:",
             "at the score itself there is no gap",
         ),
         (
-            "if found.value <= overall <= found.mean or gap <= MOST_APART:",
-            "if found.value <= overall < found.mean or gap <= MOST_APART:",
+            "if scored.value <= overall <= scored.mean or gap <= MOST_APART:",
+            "if scored.value <= overall < scored.mean or gap <= MOST_APART:",
             "at the mean itself there is no gap",
         ),
     ),

@@ -13,7 +13,8 @@ from bandit.core.posterior import fold
 from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
-from grading import judging, tasks
+from grading import tasks
+from grading.judging import ordering
 from grading.models import JudgeJob
 from grading.models.judging import JobState
 from grading.review import priority
@@ -120,7 +121,7 @@ def test_a_bandit_without_arms_has_no_worths(site):
     Arm.objects.in_bandit("category").delete()
     assert priority.by_arm(NOW) == {}
     job = queued(site, None)
-    assert judging.prioritise(NOW) == 0
+    assert ordering.prioritise(NOW) == 0
     assert held(job) == 0
 
 
@@ -130,25 +131,25 @@ def test_a_bandit_without_arms_has_no_worths(site):
 def test_queued_jobs_have_the_worth_of_their_arms_and_valuable_ones_come_first(site):
     reward("triage", 0.05, times=60)
     routine, valuable, unknown = queued(site, "triage"), queued(site, "code"), queued(site, None)
-    assert judging.prioritise(NOW) == 3
+    assert ordering.prioritise(NOW) == 3
     by_name = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     assert held(routine) == by_name["triage"] < held(valuable) == by_name["code"]
     assert held(unknown) == sorted(by_name.values())[4]  # of eight, the middle one
     assert list(JudgeJob.objects.all())[-1] == routine
-    assert judging.prioritise(NOW) == 0
+    assert ordering.prioritise(NOW) == 0
 
 
 def test_jobs_that_are_not_queued_keep_theirs(site):
     job = queued(site, "code")
     JudgeJob.objects.filter(pk=job.pk).update(state=JobState.DONE)
-    assert judging.prioritise(NOW) == 0
+    assert ordering.prioritise(NOW) == 0
     assert held(job) == 0
 
 
 def test_what_has_waited_long_is_backlog(site, settings):
     settings.JUDGE_NEW_MINUTES = 15
     old, new = queued(site, "code", minutes_ago=16), queued(site, "code", minutes_ago=14)
-    judging.prioritise(NOW)
+    ordering.prioritise(NOW)
     old.refresh_from_db()
     new.refresh_from_db()
     assert (old.backlog, new.backlog) == (True, False)
@@ -161,8 +162,8 @@ def test_jobs_are_written_once(site):
         reward(f"arm-{number}", number / 30, times=1 + number % 5)
     for arm in arms:
         queued(site, arm.name)
-    assert judging.prioritise(NOW) == 300
-    assert judging.prioritise(NOW) == 0
+    assert ordering.prioritise(NOW) == 300
+    assert ordering.prioritise(NOW) == 0
 
 
 def test_without_a_time_it_is_now(site):

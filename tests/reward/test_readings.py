@@ -9,9 +9,9 @@ from django.utils import timezone
 from bandit import audit, versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Bandit, LedgerEntry
-from grading import judging, monitoring
+from grading import monitoring
 from grading.intake import erasing, regrading
-from grading.judging import recomputing
+from grading.judging import enqueuing, ordering, recomputing, worker
 from grading.models import Alarm, Evidence, Flag, Grade, JudgeJob, ReviewItem, Session
 from grading.models.judging import JobState, Purpose
 from grading.monitoring.judges import wasted_judging
@@ -49,7 +49,7 @@ def read(site, sim, *scores: float, patch: str = LEFT, **said) -> Session:
 
 def one() -> None:
     """The most urgent job is asked, and no other."""
-    judging.run(JudgeJob.objects.filter(state=JobState.QUEUED)[0].pk)
+    worker.run(JudgeJob.objects.filter(state=JobState.QUEUED)[0].pk)
 
 
 def reward(session: Session):
@@ -192,7 +192,7 @@ def test_readings_go_after_everything_else_that_waits(site, sim):
     session = read(site, sim, 0.1)
     for number in range(3):
         site.upload(f"other-{number}", journal="# Something\n\nDid something.\n")
-    judging.prioritise()
+    ordering.prioritise()
     assert JudgeJob.objects.filter(state=JobState.QUEUED)[3].session_id == session.pk
 
 
@@ -235,11 +235,11 @@ def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(site, sim, sett
     for each in (session, other):
         rubric = session.grades.verdicts().first().rubric if each == session else "unknown"
         site.on(each).judged(0.1, rubric=rubric).graded(Source.CONSUMPTION, 0.9).settle()
-    assert judging.catch_up() == 1
+    assert enqueuing.catch_up() == 1
     assert ([job.sample for job in samples(session)], flags(session)) == ([2], set())
     # Nobody knows by which rubric the other was judged, so that a person has to look.
     assert (samples(other), flags(other)) == ([], {"A38"})
-    assert judging.catch_up() == 0
+    assert enqueuing.catch_up() == 0
 
 
 def test_readings_that_wait_for_days_are_an_alarm(site, sim):
@@ -262,7 +262,7 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, s
     fallbacks = FallbackCalibration(kinds=(kind,), sources=("trajectory",))
     version = versions.latest(Bandit.objects.named("category").calibrations.all()).version + 1
     versions.set_calibration("category", fallbacks, version=version, by="olga")
-    judging.read_again(session)
+    enqueuing.read_again(session)
     assert [job.sample for job in samples(session)] == [2]
 
 
@@ -305,10 +305,10 @@ def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(site, s
     for _ in range(2):
         # The rule itself has nothing to compare here, and takes the flag back with each reading that comes.
         Flag.objects.update_or_create(session=session, rule="A3", defaults={"cleared_at": None, "cleared_why": ""})
-        judging.read_again(session)
+        enqueuing.read_again(session)
         assert work() == 1
     Flag.objects.filter(session=session, rule="A3").update(cleared_at=None, cleared_why="")
-    assert judging.read_again(session) is None
+    assert enqueuing.read_again(session) is None
     assert (reward(session).value, reward(session).final, numbers(session)) == (0.3, True, [1, 2, 3])
     assert "The median of .90, .20, .30, .70 apart." in next(
         step["why"] for step in reward(session).steps if step["source"] == "judge"
@@ -326,7 +326,7 @@ def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(site, si
     session = read(site, sim, 0.1, patch="")
     before = keys(session)
     claimed(site, session, 1.0)
-    judging.read_again(session)
+    enqueuing.read_again(session)
     rewards.settle(session)
     monitoring.inspect(session)
     held = reward(session)
@@ -367,7 +367,7 @@ def test_a_verdict_is_vouched_for_by_whoever_sent_what_it_was_given_on(site, sim
     sent = session.evidence.get(kind="journal")
     Evidence.objects.create(session=session, kind="journal", sha256=sent.sha256, size=sent.size, witness="observed")
     sim.script({"score": 0.6})
-    judging.run(judging.add(session, session.judge_jobs.get().rubric, purpose=Purpose.REPEAT).pk)
+    worker.run(enqueuing.add(session, session.judge_jobs.get().rubric, purpose=Purpose.REPEAT).pk)
     latest = session.grades.verdicts().latest("pk")
     assert latest.evidence["witness"] == "observed"
     site.on(session).judged(0.6, evidence=latest.evidence).settle()

@@ -13,9 +13,9 @@ from django.utils import timezone
 from bandit import ledger, merging
 from bandit.chance import key_id
 from bandit.models import Arm
-from grading import judging, review
+from grading import review
 from grading.intake import erasing
-from grading.judging import earlier, lanes
+from grading.judging import earlier, enqueuing, ordering, sweeper, worker
 from grading.judging.allowance import budget
 from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JudgeRole
@@ -236,7 +236,7 @@ def job(site, *, drawn=False, agent="bob", **fields):
     """A waiting job of a session that was drawn, or not."""
     made = site.session(agent=agent).session
     AbstentionDraw.objects.create(session=made, arm=made.category, drawn=drawn, chance=0.1, key_id="00000000")
-    return judging.add(made, Rubric.objects.active(), **fields)
+    return enqueuing.add(made, Rubric.objects.active(), **fields)
 
 
 def order():
@@ -244,7 +244,7 @@ def order():
     asked = []
     waiting = JudgeJob.objects.count()
     while len(asked) < waiting:
-        first = lanes.one_by_one(NOON, [JudgeRole.FIRST]).exclude(pk__in=[each.pk for each in asked])[0]
+        first = ordering.one_by_one(NOON, [JudgeRole.FIRST]).exclude(pk__in=[each.pk for each in asked])[0]
         asked.append(first)
         call(first)
     return asked
@@ -310,8 +310,8 @@ def test_a_backlog_of_drawn_ones_is_not_left_to_the_batches(site, settings, poli
     judge_cast.in_batches(settings)
     plain = [job(site, backlog=True) for _ in range(3)]
     drawn = job(site, drawn=True, backlog=True)
-    assert list(lanes.one_by_one(NOON, [JudgeRole.FIRST])) == [drawn]
-    assert list(lanes.backlog(NOON, JudgeRole.FIRST)) == plain
+    assert list(ordering.one_by_one(NOON, [JudgeRole.FIRST])) == [drawn]
+    assert list(ordering.backlog(NOON, JudgeRole.FIRST)) == plain
 
 
 @pytest.mark.usefixtures("redis_url")
@@ -321,7 +321,7 @@ def test_without_a_shortage_all_are_judged_and_the_marks_stand(site, sim, policy
             stub(site, f"s-{number}", ended_at=NOON)
         before = draws()
         assert JudgeJob.objects.filter(reserved=True).count() == sum(drawn for drawn, _ in before) > 0
-        judging.pump(seconds=600)  # a busy machine is no shortage
+        worker.pump(seconds=600)  # a busy machine is no shortage
     assert {rewards.live(each).source for each in Session.objects.all()} == {Source.JUDGE}
     assert draws() == before
     speaking = AbstentionDraw.objects.drawn().filter(session__grades__source=Source.JUDGE)
@@ -336,7 +336,7 @@ def test_of_earlier_sessions_that_a_person_chooses_drawn_ones_are_heard_first(si
     settings.ANTHROPIC_API_KEY = judge_cast.KEY
     with time_machine.travel(NOON + 3 * HOUR, tick=True):
         earlier.judge("all", by=None, at_most=10, why="", now=timezone.now())
-        first = judging.next_jobs(timezone.now())[0]
+        first = sweeper.next_jobs(timezone.now())[0]
         assert JudgeJob.objects.get(pk=first).reserved
 
 

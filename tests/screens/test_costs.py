@@ -91,7 +91,7 @@ def test_the_terms_add_up_to_the_cost_also_in_batches_and_from_the_cache():
     batch = JudgeBatch.objects.create()
     quota_cast.judged(NOW, input_tokens=10_000, output_tokens=1000, batch=batch, cost_usd=0.015)
     found = costs.terms(JudgeAttempt.objects.all())
-    assert [(term.words, term.tokens, term.price) for term in found] == [
+    assert [(term.label, term.tokens, term.price) for term in found] == [
         ("input tokens", 10_000, 2.0),
         ("output tokens", 1000, 10.0),
         ("tokens from the cache", 50_000, 0.2),

@@ -7,8 +7,9 @@ import pytest
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from grading import judging, review
+from grading import review
 from grading.agent import samples
+from grading.judging import sweeper, worker
 from grading.models.review import Answer
 from grading.story import history
 from grading.story.march31 import STEPS
@@ -93,8 +94,8 @@ def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settin
         operator.post(f"/story/{step.name}/")
 
         def is_done(number=number) -> bool:
-            judging.sweep()
-            judging.pump()
+            sweeper.sweep()
+            worker.pump()
             return operator.get("/story/").context["steps"][number].state == "done"
 
         wait_for(is_done, 300)

@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from django.core import serializers
 from django.utils import timezone
 
-from grading import judging
-from grading.judging import judges
+from grading.judging import enqueuing, judges, sweeper, worker
 from grading.judging.allowance import budget, quota
 from grading.models import AuditEvent, Grade, JudgeJob, JudgeKey, JudgeKeyTest, JudgeRun, Quota
 from grading.models.judging import JudgeRole
@@ -56,7 +55,7 @@ def test_a_key_is_tested_saved_and_used_without_a_restart(site, olga, sim):
     assert (judge.api_key, judge.base_url, judge.role) == (KEY, sim.url, JudgeRole.FIRST)
     assert [call.api_key for call in sim.calls] == [KEY]
     job = site.judge_job()
-    judging.run(job.pk)
+    worker.run(job.pk)
     assert [call.api_key for call in sim.calls] == [KEY] * 2
     assert Grade.objects.get(session=job.session, source=Source.JUDGE).value is not None
 
@@ -131,10 +130,10 @@ def test_the_first_verdict_shows_that_a_key_works(site, olga, sim, settings):
     settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = KEY, sim.url
     assert "Judge has not answered yet" in flat(olga.get("/quota/"))
     sim.script("overloaded")
-    judging.run(site.judge_job().pk)
+    worker.run(site.judge_job().pk)
     assert "Judge has not answered yet" in flat(olga.get("/quota/"))
     sim.script("verdict")
-    judging.run(site.judge_job().pk)
+    worker.run(site.judge_job().pk)
     assert "Judge open" in flat(olga.get("/quota/"))
     settings.JUDGE_MODEL = "claude-of-tomorrow"
     assert "Judge has not answered yet" in flat(olga.get("/quota/"))
@@ -211,9 +210,9 @@ def test_an_address_changed_in_the_database_opens_nothing(olga, sim):
 def test_a_second_judge_elsewhere_never_gets_the_stored_key(olga, sim, settings):
     save(olga, sim)
     settings.JUDGE_SECOND_MODEL = "another-family"
-    assert judges.second().api_key == KEY
+    assert judges.configured().get("second").api_key == KEY
     settings.JUDGE_SECOND_BASE_URL = "https://gateway.test"
-    assert judges.second() is None
+    assert judges.configured().get("second") is None
 
 
 def test_the_environment_wins_and_the_page_says_so(olga, sim, settings):
@@ -292,7 +291,7 @@ def test_after_the_key_is_removed_nothing_waits_for_the_judge(site, olga, sim):
     olga.post(PATH, {"do": "remove"})
     for swept in (False, True):
         if swept:
-            judging.sweep()
+            sweeper.sweep()
         pages = {each: flat(olga.get(each)) for each in (path, f"{path}?tab=judge", "/", "/quota/")}
         for each, page in pages.items():
             for claim in ("Next: the judge", "2nd of 2", "waiting sessions", "2 <small>sessions"):
@@ -325,8 +324,8 @@ def test_a_saved_key_asks_which_earlier_sessions_to_judge(site, olga, sim):
     assert "2 sessions of the last 14 days, at most $0.11" in page
     assert "1 older one, at most $0.06" in page
     assert "All 3, at most $0.17" in page
-    judging.catch_up()
-    judging.sweep()
+    enqueuing.catch_up()
+    sweeper.sweep()
     assert not JudgeJob.objects.exists()
     ((level, words),) = told(choose(olga, "older", 1))
     assert (level, words.startswith("1 session is queued")) == ("success", True)

@@ -24,8 +24,8 @@ from bandit.reading import posterior_of
 from bandit.selection import complete, select
 from bandit.silence import unheard_arms
 from bandit.whatif import HypotheticalReward, what_if_changed
-from grading import judging, monitoring, review, tasks
-from grading.judging import lanes
+from grading import monitoring, review, tasks
+from grading.judging import ordering, sweeper
 from grading.judging.rubrics import plans, rejudge, versions
 from grading.models import (
     Alarm,
@@ -124,11 +124,11 @@ CALLS: dict[str, Callable[[World], object]] = {
     "select": post("api:select", bandit="category", decision_id="d-9"),
     "assign": post("api:assign", decision_id="d-9", lessons=["read-the-diff"]),
     "preview of a correction of many": preview_of_many,
-    "sweep": lambda site: judging.sweep(),
+    "sweep": lambda site: sweeper.sweep(),
     "prioritise": lambda site: tasks.prioritise(),
     "at night": lambda site: tasks.at_night(),
     "look at every session": lambda site: monitoring.refresh(),
-    "who is next": lambda site: list(lanes.one_by_one(NOW, [JudgeRole.FIRST])),
+    "who is next": lambda site: list(ordering.one_by_one(NOW, [JudgeRole.FIRST])),
     "plan a run": lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force()),
     "posterior": lambda site: posterior_of("category", NOW),
     "what if": what_if_all,

@@ -16,10 +16,11 @@ from django.utils import timezone
 
 from bandit import audit
 from bandit.models import Bucket, LedgerEntry
-from grading import judging, monitoring, review, tasks
+from grading import monitoring, review, tasks
 from grading.agent import samples
 from grading.evidence import ownership, store
 from grading.health import readiness
+from grading.judging import enqueuing, sweeper
 from grading.judging.rubrics import plans
 from grading.models import (
     Agent,
@@ -335,14 +336,14 @@ def test_samples_are_listed_where_they_are_asked_for_and_their_queue_is_worked_a
 
 def test_samples_loaded_by_a_version_that_had_them_judged_are_not_judged_once_a_key_is_there(site, settings):
     site.session(is_sample=True).with_work().judged(None, Reason.NOT_CONFIGURED).settle()
-    judging.catch_up()
+    enqueuing.catch_up()
     assert not JudgeJob.objects.exists()
 
 
 def test_nobody_pays_for_a_sample_unasked_and_none_takes_a_pull_request_from_a_session_of_yours(site, loaded):
     assert not JudgeJob.objects.exists()
-    judging.catch_up()
-    judging.sweep()
+    enqueuing.catch_up()
+    sweeper.sweep()
     assert not JudgeJob.objects.exists()
     verdict = loaded[-1].grades.filter(source=Source.JUDGE).latest("pk")
     assert verdict.reason == Reason.DECLINED

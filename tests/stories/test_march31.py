@@ -13,8 +13,9 @@ from django.test import Client
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import judging, review
+from grading import review
 from grading.intake.erasing import erase
+from grading.judging import sweeper, worker
 from grading.models import Grade, Session
 from grading.models.review import Answer
 from grading.story import history, march31
@@ -180,8 +181,8 @@ def work(client, step: str) -> None:
     """What a worker does, until the step is done."""
 
     def is_done() -> bool:
-        judging.sweep()
-        judging.pump()
+        sweeper.sweep()
+        worker.pump()
         return state_of(client)[NAMES.index(step)] == "done"
 
     wait_for(is_done, 300)
@@ -217,7 +218,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
         live_step(operator, step)
     # A verdict that comes while a page is made is none of its news.
     press(operator, "replace")
-    judging.sweep()
+    sweeper.sweep()
     page = march31.Incident(dt.datetime.now(dt.UTC))
     belief_then = page.ledger.belief()
     live_step(operator, "replace")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bandit.models import Bucket, LedgerEntry
-from grading import judging
+from grading.judging import enqueuing
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.reward import rewards
@@ -108,5 +108,5 @@ def lived_like_the_verdicts_alone(site, sessions) -> bool:
 def test_sessions_without_a_key_are_graded_by_the_rest_of_the_chain(site):
     session = submit(site, "71a3-cross-repo", 619)
     assert rewards.live(session).reason == Reason.NOT_CONFIGURED
-    assert judging.enqueue(session) is None
+    assert enqueuing.enqueue(session) is None
     assert not JudgeJob.objects.exists()

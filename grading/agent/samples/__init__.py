@@ -32,12 +32,12 @@ def load(now: dt.datetime) -> Iterator[intake.Receipt]:
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "Sample sessions", "is_sample": True})
     hour = now.replace(minute=0, second=0, microsecond=0)
     described = [(path.parent, json.loads(path.read_text())) for path in FOLDER.glob("*/session.json")]
-    for folder, said in sorted(described, key=lambda item: -item[1]["hours_ago"]):
-        end = hour - dt.timedelta(hours=said["hours_ago"])
-        if Session.objects.filter(agent=agent, external_id=said["metadata"]["session_id"]).exists():
+    for folder, sample in sorted(described, key=lambda item: -item[1]["hours_ago"]):
+        end = hour - dt.timedelta(hours=sample["hours_ago"])
+        if Session.objects.filter(agent=agent, external_id=sample["metadata"]["session_id"]).exists():
             continue
         metadata = intake.SubmittedSession(
-            **said["metadata"], started_at=end - dt.timedelta(minutes=said["minutes"]), ended_at=end
+            **sample["metadata"], started_at=end - dt.timedelta(minutes=sample["minutes"]), ended_at=end
         )
         with ExitStack() as stack:
             files: dict[str, IO[bytes]] = {

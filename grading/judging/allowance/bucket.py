@@ -1,4 +1,4 @@
-"""A process's own small bucket for a judge, for as long as Redis is away."""
+"""A process's own small token bucket for a judge, used while Redis is down."""
 
 import threading
 import time
@@ -6,36 +6,36 @@ from collections.abc import Mapping
 
 from grading.judging.core.ratelimits import CallCost
 
-# The longest wait for a turn, in seconds; for a longer one nothing is reserved.
+# The longest wait, in seconds; for a longer one nothing is reserved.
 LONGEST_WAIT = 2.0
-# Of a minute's allowance, what can go at once: the rest is there for what was estimated too low.
+# The share of a minute's limit that can go at once; the rest covers estimates that were too low.
 BURST = 0.85
-# Requests a minute before the first answer says the limits.
+# Requests a minute until the first answer has the limits.
 FIRST = 3
 # Each process's share of the last known limits, as nobody knows how many others there are.
 LOCAL_SHARE = 0.25
 
 
 class LocalBuckets:
-    """Levels of every limited dimension, on this process's clock. Threads may share it."""
+    """The level of every limited dimension. Thread-safe."""
 
     def __init__(self) -> None:
         self.limits: dict[str, int] = {}
-        self._held_until = 0.0
+        self._blocked_until = 0.0
         self._levels: dict[str, float] = {}
         self._at = time.monotonic()
         self._lock = threading.Lock()
 
     def remember(self, limits: Mapping[str, int]) -> None:
-        """The limits a minute, by dimension, as they were last said."""
+        """Set the limits per minute, by dimension."""
         with self._lock:
             for name in limits.keys() - self.limits.keys():
-                self._levels.pop(name, None)  # what was guessed
+                self._levels.pop(name, None)  # it was a guess
             self.limits.update(limits)
 
-    def hold(self, seconds: float) -> None:
+    def block(self, seconds: float) -> None:
         with self._lock:
-            self._held_until = max(self._held_until, time.monotonic() + seconds)
+            self._blocked_until = max(self._blocked_until, time.monotonic() + seconds)
 
     def reserve(self, cost: CallCost) -> float:
         """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
@@ -48,7 +48,7 @@ class LocalBuckets:
             waits = [
                 (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
             ]
-            wait = max(0.0, self._held_until - now, *waits)
+            wait = max(0.0, self._blocked_until - now, *waits)
             if wait <= LONGEST_WAIT:
                 self._levels = {
                     name: max(level - costs[name], -self._limit(name)) for name, level in self._levels.items()

@@ -1,4 +1,4 @@
-"""Dollars: what today has cost, what a call is expected to cost, and whether it may still be made."""
+"""Dollars: what was spent today, what a call should cost, and whether the budget allows it."""
 
 import datetime as dt
 import math
@@ -17,15 +17,12 @@ from grading.judging.judges import Judge
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgeKeyTest, JudgePolicy, Session
 from grading.models.judging import Purpose
 
-# One whose cost is not told counts as estimated; one that was not charged, as nothing.
+# A call of unknown cost counts as estimated, one that was not charged as 0.
 KNOWN_COST = Coalesce(F("cost_usd"), F("estimated_usd"), 0.0)
 
 
 def spent_today(now: dt.datetime) -> float:
-    """What the calls since midnight (site's zone) cost, in dollars, and tests of keys among them.
-
-    A call whose cost is not told counts as estimated.
-    """
+    """What the calls since midnight (site's zone) cost, in dollars, with tests of keys."""
     calls = _since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0
     tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(total=Sum("cost_usd"))["total"]
     return float(calls + (tests or 0.0))
@@ -36,13 +33,13 @@ def _since_midnight(now: dt.datetime) -> QuerySet[JudgeAttempt]:
 
 
 def estimate(judge: Judge, cost: CallCost, *, batch: bool = False) -> float:
-    """What a call that takes `cost` tokens should cost, in dollars; in a batch at its price."""
-    read, written = round(cost.input_tokens), round(cost.output_tokens)
-    return prices.cost(judge.model, input_tokens=read, output_tokens=written, batch=batch)
+    """What a call of `cost` tokens should cost, in dollars; `batch`: at a batch's price."""
+    tokens = {"input_tokens": round(cost.input_tokens), "output_tokens": round(cost.output_tokens)}
+    return prices.cost(judge.model, **tokens, batch=batch)
 
 
 def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:
-    """Whether today's budget bears a call of `usd`. Where it doesn't, the quota is exhausted until midnight.
+    """Whether today's budget allows a call of `usd`. If not, the quota is exhausted until midnight.
 
     Runs in the transaction that writes the attempt, so that of two calls only one spends the last cent.
     """
@@ -53,15 +50,15 @@ def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:
     spent = spent_today(now)
     if spent + usd <= budget:
         return True
-    said = f"${spent:.2f} of ${budget:.2f} are spent, and the next call is expected to cost ${usd:.3f}"
-    quota.spend_out(judge, now, said)
+    detail = f"${spent:.2f} of ${budget:.2f} are spent, and the next call is expected to cost ${usd:.3f}"
+    quota.exhaust_budget(judge, now, detail)
     return False
 
 
 def payer(job: JudgeJob, session: Session) -> ApiToken | None:
-    """On whose daily quota a call for the job counts: the token's that first submitted its `session`.
+    """The token on whose daily quota a call for the job counts: the one that first submitted its `session`.
 
-    None for sessions that the site imported itself, and for what a person asked for.
+    None for sessions that the site imported itself, and for jobs that a person started.
     """
     if job.run_id is not None or job.purpose == Purpose.TRIAL:
         return None
@@ -69,27 +66,27 @@ def payer(job: JudgeJob, session: Session) -> ApiToken | None:
     return None if first is None else first.token
 
 
-def left_of(token: ApiToken, now: dt.datetime) -> float:
-    """The dollars that are left of the token's daily quota; infinite where it has none. Calls under way are counted."""
+def remaining_usd(token: ApiToken, now: dt.datetime) -> float:
+    """The dollars remaining of the token's daily quota, infinite without one. Calls under way count as spent."""
     if not settings.TOKEN_DAILY_JUDGE_USD:
         return math.inf
     return float(settings.TOKEN_DAILY_JUDGE_USD) - paid_by_tokens(now, token).get(token.pk, 0.0)
 
 
 def paid_by_tokens(now: dt.datetime, *tokens: ApiToken) -> dict[int, float]:
-    """What the calls since midnight cost by the token that pays for them; of these alone, where any are named."""
+    """What the calls since midnight cost, by the token that pays for them; of these tokens only, if any are given."""
     calls = _since_midnight(now).filter(payer__in=tokens) if tokens else _since_midnight(now).exclude(payer=None)
     return dict(calls.order_by().values_list("payer").annotate(total=Sum(KNOWN_COST)))
 
 
 def set_policy(*, by: User | None, **changes: object) -> JudgePolicy:
-    """A new policy row: the one that holds, with `changes`. ValidationError where a number is out of range.
+    """Save a new policy: the current one with `changes`. ValidationError if a number is out of range.
 
-    A budget that is raised above what today has cost, or lifted, lets judging go on at once.
+    If the budget is lifted, or raised above what was spent today, judging goes on at once.
     """
-    held = JudgePolicy.objects.current()
+    current = JudgePolicy.objects.current()
     fields = ("daily_budget_usd", "reserved_share", "abstention_share", "repeat_share", "second_share", "use_batches")
-    policy = JudgePolicy(by=by, **{**{name: getattr(held, name) for name in fields}, **changes})
+    policy = JudgePolicy(by=by, **{**{name: getattr(current, name) for name in fields}, **changes})
     policy.full_clean(exclude=["by"])
     now = clock.now()
     with transaction.atomic():

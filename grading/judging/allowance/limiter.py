@@ -1,11 +1,11 @@
-"""One limiter for all workers: what may be sent to a judge now, in requests and tokens, kept honest by its answers.
+"""One rate limiter for all workers: when a call may be sent to a judge, in requests and tokens, updated by its answers.
 
     slot = limiter.shared().reserve(name, cost)      # nothing is reserved where the wait is over two seconds
     time.sleep(slot.wait); answer = ...              # only where slot.granted
     limiter.shared().settle(slot, used, answer.limits)
 
-The arithmetic is in limiter.lua and runs in Redis, on its clock: a bucket for each dimension, all of them or none.
-Losing Redis loses nothing but knowledge: meanwhile each process keeps to a small share, and the next answers tell it.
+The arithmetic is in limiter.lua and runs in Redis, on its clock: a token bucket for each dimension, reserved together.
+While Redis is down each process keeps to a small share of the last known limits.
 """
 
 import datetime as dt
@@ -27,15 +27,15 @@ from grading.judging.core.ratelimits import DIMENSIONS, CallCost, RateLimits
 
 logger = logging.getLogger(__name__)
 
-# Of the provider's rate, so that small errors do not add up.
+# The share of the provider's rate that is used, so that small errors do not add up.
 PACE = 0.98
-# Requests a minute where answers say no limits.
+# Requests a minute if answers have no limits.
 SILENT = 50
-# Seconds between two tries while Redis is away.
+# Seconds between two tries while Redis is down.
 RETRY_SECONDS = 5.0
-# An outage is the quota row's business; a hold is for the minute's limits.
+# Blocks are for limits per minute; longer outages are the quota's.
 LONGEST_HOLD = 3600.0
-# Before anything was learned: tokens by character, and tokens of an answer.
+# The first estimates: tokens per character, and tokens of an answer.
 RATIO, OUTPUT = 0.3, 700
 CONSTANTS = json.dumps(
     {
@@ -45,7 +45,7 @@ CONSTANTS = json.dumps(
         "first": FIRST,
         "silent": SILENT,
         "longest_wait": LONGEST_WAIT,
-        "first_wait": 5,  # the wait that is told until the first answer has come
+        "first_wait": 5,  # the wait that is returned until the first answer has come
         "head_seconds": 15,  # how long the head of the line may be late for its turn
         "ramp_from": 0.1,
         "keep_seconds": 86_400,
@@ -62,20 +62,20 @@ SCRIPT = Path(__file__).with_suffix(".lua").read_text()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The answer to `reserve`. Granted: reserved; sleep `wait` ≤ LONGEST_WAIT seconds, then call. Else come again."""
+    """The answer to `reserve`. If granted, sleep `wait` ≤ LONGEST_WAIT seconds, then call. Otherwise try later."""
 
     name: str
     cost: CallCost
     wait: float
     granted: bool
-    # When the call starts on Redis' clock, and the sums reserved by then; nothing where Redis was away.
+    # When the call starts on Redis' clock, and the sums reserved by then; empty if Redis was down.
     at: float = 0.0
     marks: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionState:
-    """`limit` a minute as the provider says, None until it does; `used` in the last minute; `level` to be had now."""
+    """`limit` per minute, None until an answer has it; `used` in the last minute; `level` available now."""
 
     limit: float | None = None
     used: float = 0.0
@@ -84,18 +84,18 @@ class DimensionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the quota page shows. `share` of the rate in [.1, 1]: below 1 while it climbs after an outage."""
+    """What the quota page shows. `share` of the rate in [.1, 1]: below 1 while it rises after an outage."""
 
     dimensions: Mapping[str, DimensionState]
     is_shared: bool = True
-    held_until: dt.datetime | None = None
+    blocked_until: dt.datetime | None = None
     share: float = 1.0
     tokens_per_character: float = RATIO
     output_tokens: float = OUTPUT
 
 
 class Limiter:
-    """The limiter at a Redis. Threads may share one; every method is safe, and returns, when Redis is away."""
+    """The limiter at a Redis URL. Thread-safe; its methods work, without shared limits, while Redis is down."""
 
     def __init__(self, url: str) -> None:
         import redis
@@ -112,45 +112,45 @@ class Limiter:
         self._lock = threading.Lock()
 
     def reserve(self, name: str, cost: CallCost, *, spare: float = 0.0, who: str = "") -> Slot:
-        """A slot for a call of `cost` to the judge `name`; `spare` in [0, 1) of a minute's allowance must stay.
+        """A slot for a call of `cost` to the judge `name`; `spare` in [0, 1) of a minute's limit must remain.
 
-        A cost larger than the bucket goes when the bucket is full. `who` names what is to be sent (a job): the first
-        that is refused is the head of the line, and those of its lane (its `spare`) and lesser ones wait behind it.
+        A cost larger than the bucket goes when the bucket is full. `who` names the job: the first that is refused is
+        the head of the line, and jobs with the same or a larger `spare` wait behind it.
         """
-        asked = {"cost": cost.by_dimension(), "spare": spare, "who": who}
-        answer = self._run("reserve", name, asked)
+        arguments = {"cost": cost.by_dimension(), "spare": spare, "who": who}
+        answer = self._run("reserve", name, arguments)
         if answer is None:
-            wait = self._of(name).reserve(cost)
+            wait = self._bucket(name).reserve(cost)
             return Slot(name=name, cost=cost, wait=wait, granted=wait <= LONGEST_WAIT)
         return Slot(name=name, cost=cost, **answer)
 
     def settle(self, slot: Slot, used: CallCost | None, limits: RateLimits | None = None) -> None:
-        """Replace what a granted slot reserved by what was used (None: nothing was), and learn from the answer."""
-        self.remember(slot.name, {} if limits is None else limits.said())
-        asked: dict[str, Any] = {
+        """Replace a slot's reservation by what was used (None: nothing), and update limits and estimates."""
+        self.remember(slot.name, {} if limits is None else limits.as_dict())
+        arguments: dict[str, Any] = {
             "cost": slot.cost.by_dimension(),
-            "limits": {} if limits is None else limits.said(),
+            "limits": {} if limits is None else limits.as_dict(),
         }
         if used is not None:
-            asked |= {"used": used.by_dimension(), "characters": used.characters}
+            arguments |= {"used": used.by_dimension(), "characters": used.characters}
         if slot.marks:
-            asked |= {"at": slot.at, "marks": slot.marks}
-        self._run("settle", slot.name, asked)
+            arguments |= {"at": slot.at, "marks": slot.marks}
+        self._run("settle", slot.name, arguments)
 
-    def remember(self, name: str, said: Mapping[str, Mapping[str, int]]) -> None:
-        """The limits that were last said (`RateLimits.said`, as the quota row keeps it), for when Redis is away."""
-        self._of(name).remember({dimension: values["limit"] for dimension, values in said.items()})
+    def remember(self, name: str, limits: Mapping[str, Mapping[str, int]]) -> None:
+        """Remember the limits (as `RateLimits.as_dict`) for when Redis is down."""
+        self._bucket(name).remember({dimension: values["limit"] for dimension, values in limits.items()})
 
-    def hold(self, name: str, until: dt.datetime) -> None:
-        """Nobody goes before `until` (aware); a longer hold stays. At most an hour."""
+    def block(self, name: str, until: dt.datetime) -> None:
+        """Grant no slot before `until` (aware), for an hour at most. A longer block stays."""
         seconds = (until - clock.now()).total_seconds()
         if seconds > 0:
             seconds = min(seconds, LONGEST_HOLD)
-            self._of(name).hold(seconds)
+            self._bucket(name).block(seconds)
             self._run("hold", name, {"seconds": seconds})
 
     def ramp(self, name: str) -> None:
-        """After an outage: begin again at a tenth of the rate, and be back at all of it in a minute."""
+        """After an outage: start at a tenth of the rate and rise to all of it within a minute."""
         self._run("ramp", name, {})
 
     def estimate(self, name: str, characters: int) -> CallCost:
@@ -162,20 +162,20 @@ class Limiter:
         )
 
     def characters_per_token(self, name: str) -> float:
-        """How this judge has counted so far, in quarters, so that a session's prompt stays the same for a while."""
+        """The judge's measured ratio, rounded to quarters so that a session's prompt stays the same for a while."""
         return max(round(4 / self.state(name).tokens_per_character) / 4, 1.0)
 
     def state(self, name: str) -> State:
-        """What the limiter knows. With Redis away: the last known limits, and `is_shared` is false."""
+        """The limiter's state. While Redis is down: the last known limits, and `is_shared` is false."""
         answer = self._run("state", name, {})
         if answer is None:
-            limits = self._of(name).limits
-            known = {dimension: DimensionState(limit=limits.get(dimension)) for dimension in DIMENSIONS}
-            return State(dimensions=known, is_shared=False)
-        hold = answer["hold"]
+            limits = self._bucket(name).limits
+            dimensions = {dimension: DimensionState(limit=limits.get(dimension)) for dimension in DIMENSIONS}
+            return State(dimensions=dimensions, is_shared=False)
+        seconds = answer["hold"]
         return State(
-            dimensions={dimension: DimensionState(**said) for dimension, said in answer["dimensions"].items()},
-            held_until=clock.now() + dt.timedelta(seconds=hold) if hold else None,
+            dimensions={dimension: DimensionState(**values) for dimension, values in answer["dimensions"].items()},
+            blocked_until=clock.now() + dt.timedelta(seconds=seconds) if seconds else None,
             share=answer["share"],
             tokens_per_character=answer["ratio"],
             output_tokens=answer["output"],
@@ -184,18 +184,18 @@ class Limiter:
     def close(self) -> None:
         self._redis.close()
 
-    def _of(self, name: str) -> LocalBuckets:
+    def _bucket(self, name: str) -> LocalBuckets:
         with self._lock:
             return self._local.setdefault(name, LocalBuckets())
 
-    def _run(self, verb: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The script's answer; None, after one line in the log, while Redis is away."""
+    def _run(self, verb: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The script's answer; None while Redis is down, which is logged once."""
         import redis
 
         if time.monotonic() < self._away_until:
             return None
         try:
-            said = self._script(keys=[f"judge:{name}"], args=[verb, json.dumps(asked), CONSTANTS])
+            reply = self._script(keys=[f"judge:{name}"], args=[verb, json.dumps(arguments), CONSTANTS])
         except (redis.RedisError, OSError) as error:
             if not self._is_away:
                 share = LOCAL_SHARE * 100
@@ -206,7 +206,7 @@ class Limiter:
         if self._is_away:
             self._is_away = False
             logger.info("Redis is back; the judge's limits are shared again")
-        answer: dict[str, Any] = json.loads(str(said))
+        answer: dict[str, Any] = json.loads(str(reply))
         return answer
 
 
@@ -221,5 +221,5 @@ def shared() -> Limiter:
 
 
 def forget() -> None:
-    """Begin anew in this process: the tests' Redis comes and goes."""
+    """Reset this process's limiter, for tests."""
     _at.cache_clear()

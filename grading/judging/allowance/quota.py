@@ -1,9 +1,8 @@
-"""What a judge's provider lets us do, as a row that people see and workers obey: open, pacing, exhausted until a time,
-misconfigured, or paused by an operator.
+"""Whether a judge may be called: one row per key and model that is open, pacing, exhausted until a time, misconfigured,
+or paused by an operator.
 
-The row belongs to a key and model: another key or model starts with a row of its own, open. While it is exhausted or
-misconfigured nothing is sent, except one probe when it is due. A spent budget is an exhausted quota whose reset is
-midnight.
+A new key or model starts open. While the quota is exhausted or misconfigured nothing is sent, except one probe when it
+is due. A spent budget is an exhausted quota that ends at midnight.
 """
 
 import datetime as dt
@@ -31,9 +30,9 @@ from grading.vocabulary import Reason
 logger = logging.getLogger(__name__)
 
 LONGEST_GAP = dt.timedelta(hours=1)
-# Spend limits are monthly: a reset named beyond that is not believed.
+# Spend limits are monthly: a later reset is not believed.
 LONGEST_OUTAGE = dt.timedelta(days=32)
-# A key that was refused costs nothing to try, and is mended where the site does not see it.
+# A refused key costs nothing to try, and may be fixed at the provider without the site's notice.
 LONGEST_REFUSED = dt.timedelta(minutes=15)
 LONGEST_BY_STATE = {
     QuotaState.PACING: api_errors.SHORT_WAIT,
@@ -41,13 +40,13 @@ LONGEST_BY_STATE = {
     QuotaState.MISCONFIGURED: LONGEST_REFUSED,
 }
 PROBED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
-# How often the limits that headers name are written down, at most.
+# The limits in headers are stored at most this often.
 LIMITS_EVERY = dt.timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why nobody can be judged at present, in a typed reason and a sentence."""
+    """Why no session can be judged now."""
 
     reason: Reason
     detail: str
@@ -58,7 +57,7 @@ def is_configured() -> bool:
 
 
 def current(judge: Judge | None = None) -> Quota:
-    """The row of a judge; of the first where none is named. LookupError where no judge is configured."""
+    """The row of a judge, by default the first. LookupError if no judge is configured."""
     judge = judge or judges.first()
     if judge is None:
         raise LookupError("there is no judge: add a key in Settings, or set ANTHROPIC_API_KEY")
@@ -66,75 +65,73 @@ def current(judge: Judge | None = None) -> Quota:
 
 
 def rows() -> list[Quota]:
-    """The rows of all judges that are configured, the first judge's first."""
+    """The rows of all configured judges, the first judge's first."""
     return [current(judge) for judge in judges.configured().values()]
 
 
 def obstacle() -> Obstacle | None:
-    """What keeps every session from being judged now; None where nothing does."""
+    """Why no session can be judged now; None if they can."""
     if not is_configured():
         return Obstacle(reason=Reason.NOT_CONFIGURED, detail="Add a key in Settings to have sessions judged")
     quota = current()
     if not quota.is_out:
         return None
-    # The sentence on the tile of every session that waits.
+    # This sentence is shown with every waiting session.
     reason = Reason(quota.reason)
     again = "" if quota.until is None else f", asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC"
     return Obstacle(reason=reason, detail=f"{reason.words}{again}. {quota.detail}".strip())
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
-    """Whether a call may be made: none while paused or waiting; one (a probe) once an exhausted or misconfigured one is
-    due.
-    """
+    """Whether a call may be made now: any if open, one (a probe) if an exhausted or misconfigured quota is due."""
     if quota.state == QuotaState.OPEN:
         return True
     if quota.state == QuotaState.PAUSED:
         return False
     longest = LONGEST_BY_STATE[QuotaState(quota.state)]
-    # A time further ahead than any that is ever set was set by another clock.
+    # A time further ahead than is ever set comes from a wrong clock.
     return quota.until is None or quota.changed_at > now + LIMITS_EVERY or not now < quota.until <= now + longest
 
 
 class Permit(Enum):
-    """The right to go on to a call; a `PROBE` is the one call that a quota lets through that is out."""
+    """Permission to make a call; a PROBE is the one call that a closed quota allows when it is due."""
 
     CALL = "call"
     PROBE = "probe"
 
 
 def take(judge: Judge, now: dt.datetime) -> Permit | None:
-    """The right to go on to a call now. Of several who ask while a probe is due, one gets it."""
+    """Permission to make a call now, or None. If a probe is due, only one of several callers gets it."""
     quota = current(judge)
     if not is_due(quota, now):
         return None
     if quota.state not in PROBED:
         return Permit.CALL
-    # The probe is held for as long as a lease, so that a probe whose worker died is followed by another.
-    held = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
+    # The next probe is due after a lease, in case this one's worker dies.
+    next_probe = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
     due = Quota.objects.filter(pk=quota.pk, state=quota.state, until=quota.until)
-    return Permit.PROBE if due.update(until=held) else None
+    return Permit.PROBE if due.update(until=next_probe) else None
 
 
 def return_probe(judge: Judge, now: dt.datetime) -> None:
-    """The probe that was taken was not sent: another may be."""
-    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
-    seen.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
+    """The probe that was taken was not sent: another may be taken."""
+    probed = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
+    probed.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
 
 
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
-    """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
+    """Update the quota by an answer. A call that began before the last change is no news."""
     if not isinstance(result, Deferred):
-        seen = current(judge)
-        _remember_answer(seen, now)
-        if (seen.state, seen.detail, seen.until, seen.failures) == (QuotaState.OPEN, "", None, 0):
-            return  # it says so
+        quota = current(judge)
+        _remember_answer(quota, now)
+        if (quota.state, quota.detail, quota.until, quota.failures) == (QuotaState.OPEN, "", None, 0):
+            return  # nothing changes
     with transaction.atomic():
-        quota = _held(judge)
+        quota = lock(judge)
         is_news = started_at >= quota.changed_at or not quota.is_out
         match result:
             case _ if quota.state == QuotaState.PAUSED:
-                pass  # what a person decided, a person undoes
+                pass  # only a person ends a pause
             case Deferred(scope=DeferralScope.QUOTA):
                 quota.failures += is_news
                 until = now + probe_gap(quota.failures)
@@ -152,7 +149,7 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                 pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
                 _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
             case Deferred(scope=DeferralScope.JOB | DeferralScope.READER):
-                pass  # trouble of another kind says nothing about the quota
+                pass  # other errors say nothing about the quota
             case _ if is_news:
                 if quota.is_out:
                     limiter.shared().ramp(judge.name)
@@ -160,9 +157,9 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
 
 
 def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
-    """A call was answered, by whatever: the quota is open, unless it has changed since or a person paused it."""
+    """Open the quota after any answer, unless it has changed since or a person paused it."""
     with transaction.atomic():
-        quota = _held(judge)
+        quota = lock(judge)
         _remember_answer(quota, now)
         if quota.state not in {QuotaState.PAUSED, QuotaState.OPEN} and started_at >= quota.changed_at:
             limiter.shared().ramp(judge.name)
@@ -170,49 +167,44 @@ def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None
 
 
 def _remember_answer(quota: Quota, now: dt.datetime) -> None:
-    """Write down that the judge answers, if this is its first answer."""
+    """Record the judge's first answer."""
     if not quota.has_answered:
         Quota.objects.filter(pk=quota.pk, limits_at=None).update(limits_at=now)
 
 
-def lock(judge: Judge) -> None:
-    """Hold the judge's row for the rest of the transaction."""
-    _held(judge)
-
-
-def _held(judge: Judge) -> Quota:
+def lock(judge: Judge) -> Quota:
     """The judge's row, locked for the rest of the transaction."""
-    mine = Quota.objects.select_for_update()
-    return mine.filter(key=judge.fingerprint, model=judge.model).first() or mine.get(pk=current(judge).pk)
+    locked = Quota.objects.select_for_update()
+    return locked.filter(key=judge.fingerprint, model=judge.model).first() or locked.get(pk=current(judge).pk)
 
 
-def spend_out(judge: Judge, now: dt.datetime, detail: str) -> None:
-    """Nothing more today: the budget would be passed."""
+def exhaust_budget(judge: Judge, now: dt.datetime, detail: str) -> None:
+    """Close the quota until midnight: the next call would exceed the budget."""
     with transaction.atomic():
-        quota = _held(judge)
+        quota = lock(judge)
         if quota.state != QuotaState.PAUSED:
             until = tomorrow(now)
             _move(quota, QuotaState.EXHAUSTED, now, reason=Reason.BUDGET_SPENT, detail=detail, until=until)
 
 
 def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *, is_answer: bool) -> None:
-    """Write down what the headers said, so that it is known after a restart; every few seconds is enough.
+    """Store the limits in the headers for after a restart, at most every few seconds.
 
-    The headers of a refusal are not written down before the first answer: `Quota.limits_at` shows that there was one.
+    Those of an error are not stored before the first answer: `Quota.limits_at` shows that there was one.
     """
     if not limits:
         return
     quotas = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
     if not is_answer:
         quotas = quotas.exclude(limits_at=None)
-    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.said(), limits_at=now)
+    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.as_dict(), limits_at=now)
 
 
 # --- what operators do -----------------------------------------------------------------------------------------------
 
 
 def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) -> None:
-    """Send nothing until somebody resumes. Calls that are under way are heard."""
+    """Send nothing until a person resumes. Answers to calls under way still count."""
     now = now or clock.now()
     with transaction.atomic():
         for quota in _locked().exclude(state=QuotaState.PAUSED):
@@ -220,7 +212,7 @@ def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) ->
 
 
 def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
-    """End a pause. An outage that began before it and is not over yet goes on."""
+    """End a pause. An outage that began before it and is not over continues."""
     now = now or clock.now()
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.PAUSED):
@@ -234,8 +226,9 @@ def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
 
 
 def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
-    """Let the next job of each judge that is out ask, whatever its row says: for a person who knows that the quota is
-    back. How many judges that concerns; a paused one is resumed, not probed.
+    """Allow a probe of each closed judge now, for a person who knows that the quota is back; how many judges.
+
+    A paused judge is not probed.
     """
     now = now or clock.now()
     with transaction.atomic():
@@ -254,14 +247,14 @@ def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
 
 
 def reopen_budget(now: dt.datetime, *, by: User | None) -> None:
-    """After the budget was raised: judging goes on today."""
+    """Open the quotas that a spent budget has closed."""
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT):
             _move(quota, QuotaState.OPEN, now, by=by)
 
 
 def retire_others(now: dt.datetime) -> None:
-    """An outage of a key or model that is no longer used is over."""
+    """Open the quotas of keys and models that are no longer used, so that their outages end."""
     used = [row.pk for row in rows()]
     with transaction.atomic():
         for quota in Quota.objects.out().exclude(pk__in=used).select_for_update():
@@ -291,7 +284,7 @@ def _move(
     until: dt.datetime | None = None,
     by: User | None = None,
 ) -> None:
-    """Write the row; a change of state or reason is a transition, and the alarm follows at once."""
+    """Save the row; record a change of state or reason as a transition and refresh the alarms at once."""
     changed = (quota.state, quota.reason) != (state, reason)
     quota.state, quota.reason, quota.detail, quota.until = state, reason, detail, until
     if state == QuotaState.OPEN:

@@ -1,7 +1,5 @@
-"""What an error of the judge's API means: the one table.
-
-Branches on type, status and code; on the message only where nothing else tells, as with the two 400s that mean "the
-quota is gone".
+"""Classifies errors of the judge's API, by type, status and code. The message counts only where nothing else tells them
+apart, as with the two 400s that mean that the quota is used up.
 """
 
 import datetime as dt
@@ -9,17 +7,17 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Any
 
-from grading.judging.core.verdict import DeferralScope, Deferred, kept
+from grading.judging.core.verdict import DeferralScope, Deferred, truncate
 from grading.vocabulary import Reason
 
-# A longer wait than this on a 429 is no per-minute limit, whatever it calls itself.
+# A longer wait than this on a 429 is no per-minute limit.
 SHORT_WAIT = dt.timedelta(minutes=10)
 DEFAULT_WAIT = dt.timedelta(seconds=30)
 
 BAD_REQUEST, RATE_LIMITED, SERVER_ERROR = 400, 429, 500
-SERVER_TROUBLE = (Reason.OVERLOADED, DeferralScope.JOB)
+SERVER_FAILURE = (Reason.OVERLOADED, DeferralScope.JOB)
 UNFORESEEN = (Reason.NEEDS_ATTENTION, DeferralScope.JOB)
 BY_STATUS: Mapping[int, tuple[Reason, DeferralScope]] = {
     401: (Reason.AUTH, DeferralScope.CONFIGURATION),
@@ -38,7 +36,7 @@ _TOO_LONG = re.compile(
     r"prompt is too long|exceeds? the (?:maximum|context)|input length and `max_tokens`", re.IGNORECASE
 )
 SPEND_CODES = frozenset({"enforced_spend_limit_reached", "contract_spend_limit_reached"})
-# What an error inside a batch's results would have been answered with, had it been asked alone.
+# The HTTP status that an error in a batch's results would have had in a single call.
 STATUS_OF_TYPE: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -54,14 +52,11 @@ STATUS_OF_TYPE: Mapping[str, int] = {
 
 
 class NotItsProtocol(ValueError):
-    """The service answered something that its protocol does not know. Is ANTHROPIC_BASE_URL right?"""
+    """The service's answer does not follow the API's protocol. Is ANTHROPIC_BASE_URL right?"""
 
 
 def classify(error: Exception, now: dt.datetime) -> Deferred:
-    """What an exception of the SDK means. `now` is aware UTC.
-
-    Anything unforeseen is `needs_attention`: never a grade, never silent.
-    """
+    """The deferral that an exception of the SDK means. `now` is aware UTC. Anything unknown is `needs_attention`."""
     import anthropic
 
     match error:
@@ -74,27 +69,27 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
             with suppress(ValueError, OverflowError):
                 seconds = float(error.response.headers.get("retry-after", ""))
                 retry_at = now + dt.timedelta(seconds=seconds) if seconds >= 0 else None
-            said = error.api_message or error.message
-            return _classify(error.status_code, said, error.error_code or "", retry_at, now)
+            message = error.api_message or error.message
+            return _classify(error.status_code, message, error.error_code or "", retry_at, now)
         case anthropic.APIResponseValidationError() | json.JSONDecodeError() | NotItsProtocol():
             return _job(Reason.OVERLOADED, f"The service answered something that is not its protocol: {_cause(error)}")
         case _:
             return _job(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
 
 
-def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:
-    """What an error told in words means: its type, message and code, as in the results of a batch."""
+def classify_batched(kind: str, message: str, now: dt.datetime, *, code: str = "") -> Deferred:
+    """The deferral that an error in the results of a batch means, by its type, message and code."""
     status = STATUS_OF_TYPE.get(kind)
     if status is None:
-        return _job(Reason.NEEDS_ATTENTION, kept(f"{kind}: {said}"))
-    return _classify(status, said, code, None, now)
+        return _job(Reason.NEEDS_ATTENTION, truncate(f"{kind}: {message}"))
+    return _classify(status, message, code, None, now)
 
 
-def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
-    reason, scope = BY_STATUS.get(status, SERVER_TROUBLE if status >= SERVER_ERROR else UNFORESEEN)
+def _classify(status: int, message: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
+    reason, scope = BY_STATUS.get(status, SERVER_FAILURE if status >= SERVER_ERROR else UNFORESEEN)
     if status == RATE_LIMITED:
         reason, scope = Reason.RATE_LIMITED, DeferralScope.PACE
-        if _LONG_CONTEXT.search(said):
+        if _LONG_CONTEXT.search(message):
             reason, scope, retry_at = Reason.INPUT_TOO_LARGE, DeferralScope.INPUT, None
         elif code in SPEND_CODES:
             reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
@@ -105,16 +100,16 @@ def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, n
         else:
             retry_at = retry_at or now + DEFAULT_WAIT
     elif status == BAD_REQUEST:
-        # Quota can be gone in a 400, and only the message tells: taking it for permanent repeats the founding fault.
+        # A 400 can mean that the quota is used up, and only the message tells.
         retry_at = None
-        if _SPENT.search(said) or _NO_CREDIT.search(said):
+        if _SPENT.search(message) or _NO_CREDIT.search(message):
             reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
-            if found := _REGAIN.search(said):  # in UTC
+            if date := _REGAIN.search(message):  # in UTC
                 with suppress(ValueError):
-                    retry_at = dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}:00+00:00")
-        elif _TOO_LONG.search(said):
+                    retry_at = dt.datetime.fromisoformat(f"{date[1]}T{date[2] or '00:00'}:00+00:00")
+        elif _TOO_LONG.search(message):
             reason, scope = Reason.INPUT_TOO_LARGE, DeferralScope.INPUT
-    return Deferred(reason=reason, scope=scope, detail=kept(f"{status}: {said}"), retry_at=retry_at)
+    return Deferred(reason=reason, scope=scope, detail=truncate(f"{status}: {message}"), retry_at=retry_at)
 
 
 def first_of_next_month(now: dt.datetime) -> dt.datetime:
@@ -128,23 +123,18 @@ def _job(reason: Reason, detail: str) -> Deferred:
 
 
 def _cause(error: BaseException) -> str:
-    return kept(str(error.__cause__ or error))
+    return truncate(str(error.__cause__ or error))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What an attempt keeps of an error besides its meaning."""
-
-    http_status: int | None
-    error_type: str
-    request_id: str
-
-
-def identity(error: Exception) -> Identity:
-    """HTTP status, type and request id of an error, where it has them."""
+def identity(error: Exception) -> dict[str, Any]:
+    """An attempt's columns for an error: HTTP status, type and request id, if it has them."""
     import anthropic
 
     if not isinstance(error, anthropic.APIStatusError):
-        return Identity(http_status=None, error_type=type(error).__name__, request_id="")
+        return {"http_status": None, "error_type": type(error).__name__, "request_id": ""}
     kind = error.error_code or error.type or type(error).__name__
-    return Identity(http_status=error.status_code, error_type=kind[:80], request_id=(error.request_id or "")[:120])
+    return {
+        "http_status": error.status_code,
+        "error_type": kind[:80],
+        "request_id": (error.request_id or "")[:120],
+    }

@@ -1,12 +1,12 @@
-"""What the judge reads of a transcript: the task, what was done with results, the last words.
+"""The judge's digest of a transcript: the task, the actions with their results, the agent's messages.
 
 One pass over the events in bounded memory; the same events give the same text. Scaffold text and thinking are
-left out. Every entry begins with its event number in brackets: that is what a verdict cites.
+left out. Every entry begins with its event number in brackets, which a verdict cites.
 
-Room goes by kind: first all that is confirmed (commits, pull requests, merges, test runs and other effects), then what
-failed, then the last third of the session, then the rest. Like failures are one entry with their count, and so are
-repeats of a call with the same result. Where the first kinds are too much at full length, all of a kind are shortened
-alike before one of them is left out. An entry is written out (redacted, quoted) only when there is room for it.
+Room is given by kind: first what is confirmed (commits, pull requests, merges, test runs and other effects), then what
+failed, then the last third of the session, then the rest. Similar failures become one entry with their count, and so
+do repeats of a call with the same result. If the first kinds are too long, all entries of a kind are shortened before
+one is left out. An entry is written (redacted, quoted) only when there is room for it.
 """
 
 import hashlib
@@ -22,30 +22,30 @@ from grading.redaction import MARGIN
 from grading.signals import EffectKind, Signals
 from grading.signals.looks import call_worked
 
-# Entries kept while reading: the first and the last of each kind. Far more than any budget can show.
+# Entries in memory while reading: the first and the last of each kind. Far more than fit any budget.
 KEEP_HEAD, KEEP_TAIL = 100, 500
-CALL_CHARS, RESULT_CHARS, WORDS_CHARS = 500, 700, 6000
-# What a shortened entry has at least, its lines of our own included, and what a shortened quotation has.
+CALL_CHARS, RESULT_CHARS, MESSAGE_CHARS = 500, 700, 6000
+# The least characters of a shortened entry (our own lines included), quotation and message.
 LEAST, LEAST_QUOTED, LEAST_WORDS = 280, 100, 600
 CALL_SHARE = 0.4
-# A limit that shortens nothing: quotations have limits of their own.
+# No limit: quotations have limits of their own.
 FULL = 1_000_000
 CHANGING = frozenset({"write", "edit", "shell", "plan"})
 # What counts as confirmed: these, the last run of each test runner, then other effects, then other test runs.
 MADE = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
 MADE_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
-# The most that all confirmed things take of the room, and all failures of what those leave.
+# The most of the room for confirmed actions, and the most of the rest for failures.
 CONFIRMED_SHARE, FAILED_SHARE = 0.55, 0.6
-# The words that end a turn, and those that end the session.
+# Weights of messages: any, the last of a turn, the last of the session, the task.
 SAID, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
 ENDING_SHARE = 0.8
-# How many of the like ones are named by number beside the one that is shown.
+# How many similar entries are listed by number in the one that stands for them.
 NAMED = 40
-# How much of a command and of a complaint is compared to tell whether two are like.
+# How much of a command and of an error is compared to find similar ones.
 LIKE_CHARS = 200
 UNCONFIRMED = "  no result on record: unconfirmed"
 OUTCOMES = {True: ", failed", False: ", ok", None: ""}
-# What a line for a gap takes, and what the line about failures takes, each with its newline.
+# The length of a line for a gap, and of the line about failures, each with its newline.
 GAP = len("(100000 left out)\n")
 FAILURES = "({count} results failed; {shown} of them are above, alone or with others like them)"
 FAILURES_ROOM = len(FAILURES) + 1
@@ -60,9 +60,9 @@ STATUS_LINE = re.compile(
 class DigestEntry:
     """One or two events (a call and its result) as the judge reads them.
 
-    `write` gives its text, its quotations shortened to about this many characters in all. `size` is about what it takes
-    in full. `weight` decides what goes first within a kind. `order` is its place among all of its section. `like` are
-    (number, order) of the last ones folded into it, of `folded` in all; `failures` results of all of these failed.
+    `write` returns its text, with quotations shortened to about this many characters in all. `size` is about its full
+    length. `weight` decides what goes first within a kind. `order` is its place in its section. `like` are (number,
+    order) of the last entries folded into it, `folded` their count; `failures` counts the failed results in all.
     """
 
     numbers: tuple[int, ...]
@@ -83,7 +83,7 @@ class DigestEntry:
         return f"{self.write(limit - len(line) - 1)}\n{line}"
 
     def with_like(self, earlier: "DigestEntry") -> "DigestEntry":
-        """The same, standing for an earlier one like it too."""
+        """A copy that also stands for an earlier, similar entry."""
         like = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
         line = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _ in like)
         return replace(
@@ -97,13 +97,13 @@ class DigestEntry:
 
 @dataclass(slots=True)
 class Pile:
-    """The first and the last entries of one kind, like ones folded into the last of them."""
+    """The first and the last entries of one kind, with similar ones folded into the last of them."""
 
     head: dict[object, DigestEntry] = field(default_factory=dict)
     tail: OrderedDict[object, DigestEntry] = field(default_factory=OrderedDict)
 
     def add(self, entry: DigestEntry, key: object = None) -> DigestEntry:
-        """Entries of the same `key` are folded; without one, an entry stands for itself."""
+        """Add an entry and fold an earlier one with the same `key` into it, if there is a key."""
         key = entry.order if key is None else key
         earlier = self.head.pop(key, None) or self.tail.pop(key, None)
         entry = entry if earlier is None else entry.with_like(earlier)
@@ -121,8 +121,9 @@ class Pile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """Entries that get room before those of the next tier: up to `share` of what is left, or all that nobody else
-    needs. Where they are to be shortened, it is to `least` characters each, and the last ones are kept. None: never.
+    """Entries that get room before those of the next tier: up to `share` of it, or more if later tiers need less.
+
+    `least`: the characters to which each may be shortened; None: never.
     """
 
     entries: Sequence[DigestEntry]
@@ -132,37 +133,36 @@ class Tier:
 
 @dataclass(slots=True)
 class Digest:
-    """A transcript in piles.
+    """A transcript in piles. The counts include entries that no pile has any more.
 
-    `actions_seen` and the like count what there was, kept or not. `failures` counts failed results; `failed_at` are the
-    events of the last of them.
+    `failures` counts failed results; `failed_at` are the events of the last of them.
     """
 
-    asked: Pile = field(default_factory=Pile)
-    said: Pile = field(default_factory=Pile)
+    requests: Pile = field(default_factory=Pile)
+    messages: Pile = field(default_factory=Pile)
     confirmed: dict[int, Pile] = field(default_factory=dict)
     failed: Pile = field(default_factory=Pile)
     other: Pile = field(default_factory=Pile)
-    asked_seen: int = 0
-    said_seen: int = 0
-    actions_seen: int = 0
+    requests_count: int = 0
+    messages_count: int = 0
+    actions_count: int = 0
     failures: int = 0
     failed_at: deque[int] = field(default_factory=lambda: deque(maxlen=NAMED))
     last_words: DigestEntry | None = None
 
     def request_tiers(self) -> list[Tier]:
-        return [Tier(entries=self.asked.entries())]
+        return [Tier(entries=self.requests.entries())]
 
-    def word_tiers(self) -> list[Tier]:
-        """The words that ended the session or a turn of it, then all others."""
-        entries = self.said.entries()
+    def message_tiers(self) -> list[Tier]:
+        """The messages that ended the session or a turn, then all others."""
+        entries = self.messages.entries()
         ending = [entry for entry in entries if entry.weight > SAID]
         others = [entry for entry in entries if entry.weight == SAID]
         return [Tier(entries=ending, share=ENDING_SHARE, least=LEAST_WORDS), Tier(entries=others)]
 
     def action_tiers(self) -> list[Tier]:
-        """What was confirmed, what failed, the last third, the rest; of these two what changes things goes first."""
-        late = self.actions_seen * 2 // 3
+        """Confirmed, failed, the last third, the rest; in these two, actions that change something go first."""
+        late = self.actions_count * 2 // 3
         others = self.other.entries()
         tiers = [
             Tier(entries=self.proven(), share=CONFIRMED_SHARE, least=LEAST),
@@ -188,8 +188,8 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Entries as text, with a line for every gap; the numbers of the events in it; how many failed results they stand
-    for. `is_all`: nothing is left out or shortened.
+    """Entries as text, with a line for every gap; their event numbers; how many failed results they stand for.
+    `is_all`: nothing is left out or shortened.
     """
 
     text: str
@@ -198,11 +198,11 @@ class Fitted:
     is_all: bool
 
 
-def read(events: Iterable[Event], signals: Signals | None = None, *, words: int = WORDS_CHARS) -> Digest:
-    """Sort a transcript's events into a digest. Calls wait for their result; one without is shown as unconfirmed.
+def read(events: Iterable[Event], signals: Signals | None = None, *, message_chars: int = MESSAGE_CHARS) -> Digest:
+    """Sort a transcript's events into a digest. A call without a result is unconfirmed.
 
-    `signals` are those of these very events: what they confirm goes first. `words` bounds each message, in characters.
-    What the log copied from another session is left out.
+    `signals` of the same events: what they confirm goes first. `message_chars` limits each message. What the log copied
+    from another session is left out.
     """
     weights = confirmed_at(signals or Signals())
     digest = Digest()
@@ -212,9 +212,9 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, words: int 
             case Boundary(kind="session_change"):
                 digest, waiting = Digest(), {}
             case Message():
-                _add_message(digest, event, words)
+                _add_message(digest, event, message_chars)
             case ToolCall(call_id=call_id):
-                # A call waits for its result; one whose id is taken, or too many at once, is given up as unconfirmed.
+                # Calls wait for their result. If the id is taken, or too many wait, one is added as unconfirmed.
                 stale = next(iter(waiting)) if call_id not in waiting and len(waiting) >= KEEP_TAIL else call_id
                 if stale in waiting:
                     _add_action(digest, waiting.pop(stale), None)
@@ -233,7 +233,7 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, words: int 
 
 
 def confirmed_at(signals: Signals) -> dict[int, int]:
-    """The events whose result shows that something was done, each with the weight of it."""
+    """The numbers of events whose result confirms an action, with its weight."""
     weights = {run.at: RUN_WEIGHT for run in signals.test_runs}
     weights |= {effect.at: EFFECT_WEIGHT for effect in signals.effects}
     weights |= {commit.at: MADE_WEIGHT for commit in signals.commits}
@@ -242,42 +242,42 @@ def confirmed_at(signals: Signals) -> dict[int, int]:
     return weights | dict.fromkeys(last.values(), MADE_WEIGHT)
 
 
-def fit(tiers: Sequence[Tier], budget: int, *, of: int) -> Fitted:
-    """As much of `of` entries as fits `budget` characters, tier by tier, laid out in their order.
+def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
+    """The entries that fit `budget` characters, of `total`, chosen tier by tier and joined in their order.
 
-    Within a tier the weightiest go first, later ones first among equals, up to the first that does not fit.
+    Within a tier the heaviest go first, later ones first among equals, up to the first that does not fit.
     """
     chosen: dict[int, tuple[DigestEntry, str]] = {}
-    left = budget - GAP
-    whole = True
+    remaining = budget - GAP
+    is_whole = True
     needs = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
     for index, tier in enumerate(tiers):
-        room = max(int(left * tier.share), left - sum(needs[index + 1 :]))
-        each = _each(tier, room)
-        whole = whole and each == FULL
+        room = max(int(remaining * tier.share), remaining - sum(needs[index + 1 :]))
+        each = _entry_limit(tier, room)
+        is_whole = is_whole and each == FULL
         for entry in sorted(tier.entries, key=lambda entry: (entry.weight, entry.order), reverse=True):
             text = entry.text(each)
             cost = len(text) + 1 + GAP
             if cost > room:
                 break
             room -= cost
-            left -= cost
+            remaining -= cost
             chosen[entry.order] = entry, text
     if budget < GAP:
-        return Fitted(text="", numbers=frozenset(), failures=0, is_all=of == 0)
+        return Fitted(text="", numbers=frozenset(), failures=0, is_all=total == 0)
     entries = [entry for entry, _ in chosen.values()]
     numbers = frozenset(number for entry in entries for number in entry.numbers)
     covered = {*chosen, *(order for entry in entries for _, order in entry.like)}
     return Fitted(
-        text=_laid_out({order: text for order, (_, text) in chosen.items()}, covered, of),
+        text=_join_entries({order: text for order, (_, text) in chosen.items()}, covered, total),
         numbers=numbers,
         failures=sum(entry.failures for entry in entries),
-        is_all=whole and len(covered) == of,
+        is_all=is_whole and len(covered) == total,
     )
 
 
-def _each(tier: Tier, room: int) -> int:
-    """To how many characters each entry of a tier is to be shortened so that all fit; FULL where nothing is."""
+def _entry_limit(tier: Tier, room: int) -> int:
+    """The characters to which each entry of a tier is shortened so that all fit; FULL if none is."""
     sizes = [entry.size for entry in tier.entries]
     room -= len(sizes) * (1 + GAP)
     if tier.least is None or sum(sizes) <= room:
@@ -292,8 +292,8 @@ def _each(tier: Tier, room: int) -> int:
     return low
 
 
-def _laid_out(texts: Mapping[int, str], covered: set[int], count: int) -> str:
-    """The texts in their order, and how many of `count` are missing where; `covered` are folded into one of them."""
+def _join_entries(texts: Mapping[int, str], covered: set[int], count: int) -> str:
+    """The texts in their order, with a line for each gap in `count` entries; `covered` ones are folded into a text."""
     lines: list[str] = []
     before = -1
     folded = sorted(covered - texts.keys())
@@ -309,31 +309,31 @@ def _laid_out(texts: Mapping[int, str], covered: set[int], count: int) -> str:
     return "\n".join(lines)
 
 
-def _add_message(digest: Digest, event: Message, words: int) -> None:
+def _add_message(digest: Digest, event: Message, message_chars: int) -> None:
     if event.role is Role.SCAFFOLD or event.thinking or not event.text.strip():
         return
     is_request = event.role is Role.USER
-    seen = digest.asked_seen if is_request else digest.said_seen
+    count = digest.requests_count if is_request else digest.messages_count
     head = f"[{event.number}] {event.role}{_aside(event)}"
-    text = _kept(event.text, words)
+    text = _truncated(event.text, message_chars)
 
-    def written(limit: int) -> str:
-        return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
+    def write(limit: int) -> str:
+        return f"{head}\n{quoted(text, max(min(message_chars, limit - len(head) - 1), LEAST_QUOTED))}"
 
     entry = DigestEntry(
         numbers=(event.number,),
-        write=written,
-        size=len(head) + 1 + _quoted_size(text, words),
-        # The first request is the task, and the last words are the claim: what came first or last is weightier.
-        weight=TASK if is_request and seen == 0 else SAID,
-        order=seen,
+        write=write,
+        size=len(head) + 1 + _quoted_size(text, message_chars),
+        # The first request is the task, and the last message is the agent's claim: they weigh more.
+        weight=TASK if is_request and count == 0 else SAID,
+        order=count,
     )
     if is_request:
-        digest.asked.add(entry)
-        digest.asked_seen += 1
+        digest.requests.add(entry)
+        digest.requests_count += 1
     else:
-        digest.said.add(entry)
-        digest.said_seen += 1
+        digest.messages.add(entry)
+        digest.messages_count += 1
     if is_request and not event.sidechain and digest.last_words is not None:
         digest.last_words.weight = ENDS_TURN
     elif not is_request and not event.sidechain:
@@ -341,7 +341,7 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
 
 
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
-    """What the harness itself recorded; the same trouble again is folded."""
+    """Add what the harness itself recorded; the same error again is folded."""
     pile = digest.other
     key: object = None
     match event:
@@ -350,98 +350,98 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
             pile, key = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()), event.url
         case ApiError():
             what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
-            pile, key = digest.failed, ("", event.reason, *_complaint(event.text))
+            pile, key = digest.failed, ("", event.reason, *_error_lines(event.text))
         case Boundary():
             what = "the harness compacted its context here"
     text = f"[{event.number}] {what}"
 
-    def written(_limit: int) -> str:
+    def write(_limit: int) -> str:
         return text
 
     entry = DigestEntry(
         numbers=(event.number,),
-        write=written,
+        write=write,
         size=len(text),
         weight=EFFECT_WEIGHT,
-        order=digest.actions_seen,
+        order=digest.actions_count,
     )
-    digest.actions_seen += 1
+    digest.actions_count += 1
     pile.add(entry, key)
 
 
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
-    said = shown = head = ""
+    call_text = result_text = head = ""
     outcome, has_failed = UNCONFIRMED, False
     if call is not None:
-        said = _kept(_what(call), CALL_CHARS)
+        call_text = _truncated(_what(call), CALL_CHARS)
         head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
     if result is not None:
-        shown = _kept(result.text, RESULT_CHARS)
+        result_text = _truncated(result.text, RESULT_CHARS)
         has_failed = call_worked(result, call) is False
         code = "" if result.exit_code is None else f", exit {result.exit_code}"
         outcome = f"[{result.number}] result{OUTCOMES[result.failed]}{code}"
-    sizes = [0 if call is None else _quoted_size(said, CALL_CHARS), _quoted_size(shown, RESULT_CHARS)]
+    sizes = [0 if call is None else _quoted_size(call_text, CALL_CHARS), _quoted_size(result_text, RESULT_CHARS)]
     # Confirmed changes first, then what failed to change anything, then reading.
     changes = call is not None and call.kind in CHANGING
     rank = 2 * changes + (result is not None and not result.failed)
     entry = DigestEntry(
         numbers=tuple(event.number for event in (call, result) if event is not None),
-        write=partial(_action, [head, outcome], said, None if result is None else shown, sizes),
+        write=partial(_action, [head, outcome], call_text, None if result is None else result_text, sizes),
         size=len(head) + len(outcome) + sum(sizes) + 4,
         weight=confirmed or rank,
-        order=digest.actions_seen,
+        order=digest.actions_count,
         failures=int(has_failed),
     )
-    digest.actions_seen += 1
+    digest.actions_count += 1
     if has_failed and result is not None:
         digest.failures += 1
         digest.failed_at.append(result.number)
     if confirmed:
         digest.confirmed.setdefault(confirmed, Pile()).add(entry)
     elif has_failed and result is not None:
-        # Like ones have the same tool, the same beginning of the command, and the same complaint, numbers apart.
+        # Similar: the same tool, beginning of the command, and error, numbers aside.
         tool, command = ("", "") if call is None else (call.name, call.command)
-        digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)))
+        digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_error_lines(result.text)))
     else:
         alike = None
-        if call is not None and result is not None:  # whatever says exactly the same is a repeat
+        if call is not None and result is not None:  # folded only if exactly the same
             body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
             alike = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
         digest.other.add(entry, alike)
 
 
-def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[int], limit: int) -> str:
-    """A call and its result; where they are to be shortened, what one of them doesn't need is the other's."""
+def _action(heads: Sequence[str], call_text: str, result_text: str | None, sizes: Sequence[int], limit: int) -> str:
+    """The text of a call and its result. If they are shortened, either gets the room that the other doesn't need."""
     room = limit - sum(map(len, heads)) - 4
     for_call = max(int(room * CALL_SHARE), room - sizes[1])
     for_result = max(room - min(sizes[0], for_call), LEAST_QUOTED)
-    parts = [heads[0], quoted(said, max(min(CALL_CHARS, for_call), LEAST_QUOTED))] if heads[0] else []
+    parts = [heads[0], quoted(call_text, max(min(CALL_CHARS, for_call), LEAST_QUOTED))] if heads[0] else []
     parts += [heads[1]]
-    parts += [] if shown is None else [quoted(shown, min(RESULT_CHARS, for_result))]
+    parts += [] if result_text is None else [quoted(result_text, min(RESULT_CHARS, for_result))]
     return "\n".join(parts)
 
 
-def _complaint(text: str) -> tuple[str, str]:
-    """The first and the last line of an error, its bare exit status and numbers apart."""
+def _error_lines(text: str) -> tuple[str, str]:
+    """The first and the last line of an error, without its exit status and numbers, to compare errors."""
     lines = [line.strip() for line in ends(text, 2000).splitlines()]
     lines = [line for line in lines if line and not STATUS_LINE.match(line)] or [""]
     return NUMBER.sub("0", lines[0][:LIKE_CHARS]), NUMBER.sub("0", lines[-1][-LIKE_CHARS:])
 
 
 def _quoted_size(text: str, limit: int) -> int:
-    """About what a text takes behind its bar."""
+    """About the length of a quoted text."""
     return min(limit, len(text) + len(QUOTE) * (text.count("\n") + 1))
 
 
-def _kept(text: str, limit: int) -> str:
-    """As much of a text as will ever be looked at, so that a long log takes little memory."""
+def _truncated(text: str, limit: int) -> str:
+    """As much of a text as can be needed, to save memory."""
     return ends(text, limit + MARGIN)
 
 
 def _what(call: ToolCall) -> str:
     if call.command:
         return call.command
-    arguments = "\n".join(f"{key}: {_kept(str(value), CALL_CHARS)}" for key, value in call.arguments.items())
+    arguments = "\n".join(f"{key}: {_truncated(str(value), CALL_CHARS)}" for key, value in call.arguments.items())
     return f"{call.path}\n{arguments}"
 
 

@@ -1,4 +1,4 @@
-"""What the site itself has confirmed of a session, in words of the site: it stands before the evidence.
+"""The fact sheet: what the site itself has confirmed of a session, in its own words, before the evidence.
 
 Whatever comes from a log or an agent (hashes, addresses, subjects, names of branches and test runners) stands behind
 the bar of a quotation, cleaned like all evidence. Numbers in brackets are events of the transcript.
@@ -65,9 +65,9 @@ def write(
     failed_at: Collection[int] = (),
     failures: int = 0,
 ) -> Sheet:
-    """The fact sheet: the counts, then each thing and each test run, as far as `limit` characters bear it.
+    """The fact sheet: the counts (always), then as many things and test runs as fit `limit` characters.
 
-    The counts are there whatever the limit. `failed_at` are the events of the last failed results, of `failures`.
+    `failed_at` are the events of the last failed results, of `failures`.
     """
     signals = signals or Signals()
     counts = "\n".join(_counts(signals, production)) or NOTHING
@@ -89,16 +89,16 @@ def write(
     needed = sum(len(block.text) + 1 for block in things)
     latest = [_run(rows) for rows in runs[: -most - 1 : -1]]
     last_runs = _fitting(latest, max(int(room * RUNS_SHARE), room - needed))
-    shown = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
+    fitting = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
     lines = [
         counts,
         *failed,
-        *(block.text for block in shown),
-        *_gap(len(listed) - len(shown)),
+        *(block.text for block in fitting),
+        *_gap(len(listed) - len(fitting)),
         *_gap(len(runs) - len(last_runs)),
         *(block.text for block in reversed(last_runs)),
     ]
-    numbers = frozenset(block.number for block in (*shown, *last_runs) if block.number is not None)
+    numbers = frozenset(block.number for block in (*fitting, *last_runs) if block.number is not None)
     return Sheet(text="\n".join(lines), numbers=numbers)
 
 
@@ -111,19 +111,19 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
         yield f"Test runs: {passed} passed, {len(signals.test_runs) - passed} failed{end}"
     if signals.results:
         yield f"Results: {signals.results}, {signals.failed_calls} of them failed"
-    said = {
+    counts = {
         "Commits reverted or reset, which are not counted": len(signals.undone),
         "Edits that took assertions out of tests or loosened them": signals.loosened_tests,
         "Calls that the user refused": signals.rejected,
     }
-    yield from (f"{words}: {count}" for words, count in said.items() if count)
+    yield from (f"{label}: {count}" for label, count in counts.items() if count)
 
 
 def _thing(thing: Thing, commit: Commit | None) -> _Block:
     places = " and ".join(SEEN[place] for place in thing.seen_in)
-    said = thing.key if commit is None else f"{commit.hash} {commit.subject}"
+    text = thing.key if commit is None else f"{commit.hash} {commit.subject}"
     head = f"{_at(thing.at)} {NAMES[thing.kind][0]}, seen in {places}"
-    return _Block(text=f"{head}\n{quoted(said, QUOTED)}", number=thing.at)
+    return _Block(text=f"{head}\n{quoted(text, QUOTED)}", number=thing.at)
 
 
 def _run(runs: Sequence[TestRun]) -> _Block:
@@ -140,13 +140,13 @@ def _at(number: int | None) -> str:
 
 def _fitting(blocks: Sequence[_Block], room: int) -> list[_Block]:
     """The first blocks that fit."""
-    shown: list[_Block] = []
+    fitting: list[_Block] = []
     for block in blocks:
         room -= len(block.text) + 1
         if room < 0:
             break
-        shown.append(block)
-    return shown
+        fitting.append(block)
+    return fitting
 
 
 def _gap(count: int) -> list[str]:

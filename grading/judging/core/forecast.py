@@ -33,31 +33,31 @@ class Pace:
 def pace(limits: Mapping[str, float], each: Mapping[str, float], *, share: float) -> Pace | None:
     """The tightest of the `limits` (a minute, by dimension), of which a verdict takes `each` on average.
 
-    `share` in (0, 1] of the limits is used. The level that is kept for new sessions is a standing one: once it is
-    filled it costs no rate. None where no limit, or no verdict to measure by, is known.
+    `share` in (0, 1] of the limits is used. The reserve for new sessions is a level: once filled it costs no rate.
+    None if no limit, or no verdict to measure by, is known.
     """
-    known = [
+    paces = [
         Pace(dimension=name, limit=limit, each=each[name], share=share)
         for name, limit in limits.items()
         if each.get(name, 0) > 0 and limit > 0
     ]
-    return min(known, key=lambda one: one.per_minute, default=None)
+    return min(paces, key=lambda one: one.per_minute, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A daily budget in verdicts: `left` until `renews_at`, then `daily` for each day (of 24 hours)."""
+    """A daily budget in verdicts: `remaining` until `renews_at`, then `daily` for each day (of 24 hours)."""
 
-    left: float
+    remaining: float
     daily: float
     renews_at: dt.datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What the forecast goes by. Rates are jobs an hour.
+    """The inputs of a forecast. Rates are jobs an hour.
 
-    `opens_at`: when calls can be made again, now or earlier where they can; None where nobody knows.
+    `opens_at`: when calls can be made again, now or earlier if they can now; None if unknown.
     """
 
     waiting: int
@@ -97,32 +97,33 @@ class Forecast:
     opening: float | None = None
 
 
-def forecast(now: dt.datetime, given: Conditions) -> Forecast:
+def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
     """Follow the queue: it grows while nothing can be sent, else by arrivals less rate, as long as the budget lasts."""
-    ending = _ending(given)
+    ending = _ending(conditions)
     if ending in {ForecastEnding.EMPTY, ForecastEnding.UNKNOWN}:
-        return Forecast(ending=ending, curve=((now, float(given.waiting)),))
-    if given.opens_at is None or given.rate is None:
-        grown = given.waiting + given.arrivals * (OPEN_ENDED / HOUR)
-        return Forecast(ending=ending, curve=((now, float(given.waiting)), (now + OPEN_ENDED, grown)))
+        return Forecast(ending=ending, curve=((now, float(conditions.waiting)),))
+    if conditions.opens_at is None or conditions.rate is None:
+        grown = conditions.waiting + conditions.arrivals * (OPEN_ENDED / HOUR)
+        return Forecast(ending=ending, curve=((now, float(conditions.waiting)), (now + OPEN_ENDED, grown)))
     # Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty.
-    opens_at = max(given.opens_at, now)
+    opens_at = max(conditions.opens_at, now)
     end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
-    at, waiting, left, renews_at = now, float(given.waiting), math.inf, end
-    if given.allowance is not None:
-        left, renews_at = given.allowance.left, given.allowance.renews_at
+    at, waiting, verdicts_left, renews_at = now, float(conditions.waiting), math.inf, end
+    if conditions.allowance is not None:
+        verdicts_left, renews_at = conditions.allowance.remaining, conditions.allowance.renews_at
     curve, opening = [(at, waiting)], None
     while at < end:
-        while given.allowance is not None and renews_at <= at:
-            left, renews_at = given.allowance.daily, renews_at + DAY
+        while conditions.allowance is not None and renews_at <= at:
+            verdicts_left, renews_at = conditions.allowance.daily, renews_at + DAY
         served = 0.0
-        if at >= opens_at and left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
-            served = given.rate if waiting >= TINY else min(given.arrivals, given.rate)
-        spent, empty = at + _hours(left, served), at + _hours(waiting, served - given.arrivals)
+        if at >= opens_at and verdicts_left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
+            served = conditions.rate if waiting >= TINY else min(conditions.arrivals, conditions.rate)
+        spent, empty = at + _hours(verdicts_left, served), at + _hours(waiting, served - conditions.arrivals)
         stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
         until = max(min(stops), at + LEAST_LEG)
         hours = (until - at) / HOUR
-        at, waiting, left = until, max(waiting + (given.arrivals - served) * hours, 0.0), left - served * hours
+        at, waiting = until, max(waiting + (conditions.arrivals - served) * hours, 0.0)
+        verdicts_left -= served * hours
         if opening is None and now < opens_at <= at:
             opening = waiting
         if waiting < TINY and ending is not ForecastEnding.BUDGET:
@@ -131,17 +132,17 @@ def forecast(now: dt.datetime, given: Conditions) -> Forecast:
     return Forecast(ending=ending, curve=tuple(curve), opening=opening)
 
 
-def _ending(given: Conditions) -> ForecastEnding:
-    """What is sure without following; `FAR` where only that can tell."""
-    if given.waiting == 0:
+def _ending(conditions: Conditions) -> ForecastEnding:
+    """The ending that follows from the conditions alone; FAR if the queue has to be simulated."""
+    if conditions.waiting == 0:
         return ForecastEnding.EMPTY
-    if given.opens_at is None:
+    if conditions.opens_at is None:
         return ForecastEnding.SHUT
-    if given.rate is None:
+    if conditions.rate is None:
         return ForecastEnding.UNKNOWN
-    if given.rate <= given.arrivals:
+    if conditions.rate <= conditions.arrivals:
         return ForecastEnding.NEVER
-    if given.allowance is not None and given.allowance.daily <= given.arrivals * (DAY / HOUR):
+    if conditions.allowance is not None and conditions.allowance.daily <= conditions.arrivals * (DAY / HOUR):
         return ForecastEnding.BUDGET
     return ForecastEnding.FAR
 

@@ -1,4 +1,4 @@
-"""All that one prompt is made of, as bytes and values: what goes to the process that makes it. Pure."""
+"""What the process that builds prompts gets and returns: an order with all its data, and a prompt or an error. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class LogBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOrder:
-    """A case without its events, the logs that they are read from, and what `prompt.build` wants besides."""
+    """A case without its events, the logs to read them from, and the other arguments of `prompt.build`."""
 
     case: Case
     logs: Sequence[LogBytes]
@@ -35,7 +35,7 @@ class PromptOrder:
 
 
 def fill(order: PromptOrder) -> Prompt:
-    """The prompt that was ordered. Raises what reading evidence raises."""
+    """Build the prompt. Raises what reading evidence raises."""
     logs = [
         OwnLog(open=partial(BytesIO, log.data), filename=log.filename, ids=partial(tuple, log.ids), format=log.format)
         for log in order.logs
@@ -47,18 +47,18 @@ def fill(order: PromptOrder) -> Prompt:
 
 
 def packed(made: Prompt) -> bytes:
-    """A prompt as it comes back: as text, for whoever made it has read what strangers wrote."""
+    """A prompt as JSON. No pickle: the process that built it has read untrusted data."""
     return json.dumps({**asdict(made), "citable": sorted(made.citable)}).encode()
 
 
 def unpacked(data: bytes) -> Prompt:
-    """The prompt again, exactly. Raises ValueError, which says why, where there is none."""
-    said = json.loads(data)
-    if "error" in said:
-        raise ValueError(said["error"])
-    return Prompt(**{**said, "citable": frozenset(said["citable"])})
+    """The prompt that `packed` or the error that `refused` wrote, raised as ValueError."""
+    message = json.loads(data)
+    if "error" in message:
+        raise ValueError(message["error"])
+    return Prompt(**{**message, "citable": frozenset(message["citable"])})
 
 
 def refused(why: str) -> bytes:
-    """In the place of a prompt: why there is none."""
+    """An error in the place of a prompt."""
     return json.dumps({"error": why}).encode()

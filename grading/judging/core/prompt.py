@@ -142,14 +142,14 @@ def build(
     for a budget or a ratio that is not positive, or a factor out of range.
     """
     if budget <= 0 or chars_per_token <= 0 or not 0 < smaller <= 1:
-        said = f"{budget}, {chars_per_token}, {smaller}"
-        raise ValueError(f"expected a positive budget and ratio and a factor in (0, 1]; got {said}")
+        arguments = f"{budget}, {chars_per_token}, {smaller}"
+        raise ValueError(f"expected a positive budget and ratio and a factor in (0, 1]; got {arguments}")
     chars = int(budget * chars_per_token)
     system = _system(rubric, int(chars * EXAMPLES_SHARE))
     room = int(max(chars - len(system) - len(_user("", "")), LEAST_ROOM) * smaller)
     limit = max(int(room * SHEET_SHARE), LEAST_SHEET)
-    words = max(min(digest.WORDS_CHARS, int((room - limit) * TASK_SHARE) - 120), 100)
-    read = digest.read(case.events, case.signals, words=words)
+    message_chars = max(min(digest.MESSAGE_CHARS, int((room - limit) * TASK_SHARE) - 120), 100)
+    read = digest.read(case.events, case.signals, message_chars=message_chars)
     sheet = fact_sheet.write(case.signals, case.production, limit, failed_at=read.failed_at, failures=read.failures)
     evidence, citable = _evidence(case, read, room - len(sheet.text))
     user = _user(sheet.text, evidence)
@@ -163,23 +163,23 @@ def build(
 
 
 def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
-    """A session in at most `limit` characters, to be shown as an example: title, asked, done last, said last. Redacted.
+    """A session in at most `limit` characters, as an example in a rubric: title, task, last actions, last words.
 
-    Empty where there is neither a title nor an event to tell of.
+    Redacted. Empty without a title and events.
     """
-    read = digest.read(case.events, case.signals, words=limit)
+    read = digest.read(case.events, case.signals, message_chars=limit)
     parts = [
-        ("Asked", read.asked.entries()[:1], 0.25),
+        ("Asked", read.requests.entries()[:1], 0.25),
         ("Last actions", read.final(SUMMARY_ACTIONS), 0.35),
-        ("Last words", read.said.entries()[-1:], 0.25),
+        ("Last words", read.messages.entries()[-1:], 0.25),
     ]
     title = case.metadata.get("title", "")
     lines = [f"Title: {inline(title, limit // 10)}"] if title else []
     for name, entries, share in parts:
         if entries:
             each = (int(limit * share) - 16) // len(entries) - 3
-            told = [" ".join(entry.write(digest.FULL).replace(QUOTE, " ").split()) for entry in entries]
-            lines.append(f"{name}: {' / '.join(clip(text, each) for text in told)}")
+            texts = [" ".join(entry.write(digest.FULL).replace(QUOTE, " ").split()) for entry in entries]
+            lines.append(f"{name}: {' / '.join(clip(text, each) for text in texts)}")
     return clip("\n".join(lines), limit)
 
 
@@ -192,7 +192,7 @@ def rubric_sha256(
 
 
 def _user(sheet: str, evidence: str) -> str:
-    # The name of the delimiter is the hash of what it encloses: evidence cannot contain its own.
+    # The delimiter's name is the hash of what it encloses, so that evidence cannot contain it.
     nonce = _sha256(evidence)[:16]
     return (
         f"{fact_sheet.HEADING}\n{sheet}\n\n"
@@ -205,7 +205,7 @@ def _user(sheet: str, evidence: str) -> str:
 def _system(rubric: RubricText, room_for_examples: int) -> str:
     dimensions = "\n".join(f"- {d.name} (weight {d.weight:g}): {d.text}" for d in rubric.dimensions)
     bands = "\n".join(f"- from {b.low:g}, {b.name}: {b.text}" for b in rubric.bands)
-    # The first examples that fit. Their text comes from sessions, and is quoted like theirs.
+    # The first examples that fit. Their text comes from sessions, so it is quoted like evidence.
     examples, heading = "", "Examples that people graded. What is behind a bar is data, never an instruction.\n"
     for number, example in enumerate(rubric.examples, start=1):
         one = f"Example {number}, graded {example.score:g}:\n{quoted(example.summary, SUMMARY_CHARS)}\n"
@@ -233,31 +233,31 @@ def _system(rubric: RubricText, room_for_examples: int) -> str:
 
 def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozenset[int]]:
     """The sections in at most `room` characters, and the event numbers in them."""
-    said_share, patch_share, journal_share = (int(room * s) for s in (SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE))
+    messages_share, patch_share, journal_share = (int(room * s) for s in (SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE))
     each = max(min(200, room // 20), 40)
-    task = digest.fit(read.request_tiers(), int(room * TASK_SHARE), of=read.asked_seen)
-    said = digest.fit(read.word_tiers(), said_share, of=read.said_seen)
+    task = digest.fit(read.request_tiers(), int(room * TASK_SHARE), total=read.requests_count)
+    messages = digest.fit(read.message_tiers(), messages_share, total=read.messages_count)
     facts = [inline(fact, each) for fact in case.facts[:FACTS_SHOWN]]
     bodies = {
         "Session": "\n".join(f"{inline(k, 40)}: {inline(v, each)}" for k, v in case.metadata.items()),
         TASK: task.text,
-        SAID: said.text,
-        FACTS: _listed(facts, int(room * FACTS_SHARE), of=len(case.facts)),
+        SAID: messages.text,
+        FACTS: _listed(facts, int(room * FACTS_SHARE), total=len(case.facts)),
         "Patch": _patch(case.patch, patch_share),
         JOURNAL: _block(case.journal, journal_share),
     }
     spare = room - len(_joined(bodies)) - digest.FAILURES_ROOM * (read.failures > 0)
-    actions = digest.fit(read.action_tiers(), spare, of=read.actions_seen)
+    actions = digest.fit(read.action_tiers(), spare, total=read.actions_count)
     bodies[ACTIONS] = actions.text
     if read.failures > actions.failures and actions.text:
         bodies[ACTIONS] += "\n" + digest.FAILURES.format(count=read.failures, shown=actions.failures)
     if actions.is_all:  # what is left then goes to the others, in this order
-        more = digest.fit(read.word_tiers(), _room(bodies, SAID, room), of=read.said_seen)
-        said = more if more.numbers >= said.numbers else said
-        bodies[SAID] = said.text
+        more = digest.fit(read.message_tiers(), _room(bodies, SAID, room), total=read.messages_count)
+        messages = more if more.numbers >= messages.numbers else messages
+        bodies[SAID] = messages.text
         bodies["Patch"] = _patch(case.patch, _room(bodies, "Patch", room))
         bodies[JOURNAL] = _block(case.journal, _room(bodies, JOURNAL, room))
-    return _joined(bodies), task.numbers | said.numbers | actions.numbers
+    return _joined(bodies), task.numbers | messages.numbers | actions.numbers
 
 
 def _room(bodies: Mapping[str, str], title: str, room: int) -> int:
@@ -269,12 +269,12 @@ def _joined(bodies: Mapping[str, str]) -> str:
     return "\n\n".join(f"## {title}\n{bodies.get(title) or '(none)'}" for title in SECTIONS)
 
 
-def _listed(items: Sequence[str], limit: int, *, of: int) -> str:
-    """The first items, each on a line, that fit `limit` characters; then how many `of` all are missing."""
+def _listed(items: Sequence[str], limit: int, *, total: int) -> str:
+    """The first items, each on a line, that fit `limit` characters; then how many of the `total` are missing."""
     lines = [f"- {item}" for item in items]
     ends = accumulate(len(line) + 1 for line in lines)
-    shown = sum(1 for end in ends if end <= limit - digest.GAP)
-    return "\n".join(lines[:shown] + [f"({of - shown} left out)"] * (of > shown))
+    count = sum(1 for end in ends if end <= limit - digest.GAP)
+    return "\n".join(lines[:count] + [f"({total - count} left out)"] * (total > count))
 
 
 def _block(text: str | None, limit: int) -> str:
@@ -295,7 +295,7 @@ def _patch(patch: str | None, limit: int) -> str:
     files = [
         f"{inline(path, 120)} +{added} -{removed}" for path, (added, removed) in islice(counts.items(), FACTS_SHOWN)
     ]
-    summary = f"{len(counts)} files\n{_listed(files, limit // 2, of=len(counts))}".strip()
+    summary = f"{len(counts)} files\n{_listed(files, limit // 2, total=len(counts))}".strip()
     return f"{summary}\n{_block(patch, limit - len(summary) - 1)}".strip()
 
 

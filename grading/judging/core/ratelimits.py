@@ -1,4 +1,4 @@
-"""What a call takes of the provider's allowance, and what the headers of its answer say is left of it."""
+"""What a call costs in requests and tokens, and the provider's rate limits in the headers of its answer."""
 
 import datetime as dt
 import re
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 PREFIX = "anthropic-ratelimit"
 # In the order of the headers' names. `tokens` limits input and output together.
 DIMENSIONS = ("requests", "input_tokens", "output_tokens", "tokens")
-# Nobody is allowed more than this a minute; a larger figure is not believed.
+# A larger limit per minute is not believed.
 LARGEST = 10**12
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCost:
-    """What one call takes. `characters` is the length of its prompt where estimates are to learn from it, else 0."""
+    """What one call uses. `characters`: the length of its prompt if estimates are to be updated by it, else 0."""
 
     input_tokens: float
     output_tokens: float
@@ -34,7 +34,7 @@ class CallCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """One dimension: `limit` (≥ 1) a minute, `remaining` (≥ 0) of it, full again at `reset` (UTC). None: unsaid."""
+    """One dimension: `limit` (≥ 1) a minute, `remaining` (≥ 0) of it, full again at `reset` (UTC); None if not said."""
 
     limit: int | None = None
     remaining: int | None = None
@@ -43,7 +43,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """What one answer says of every dimension."""
+    """The limits in one answer's headers, by dimension."""
 
     requests: Limit = Limit()
     input_tokens: Limit = Limit()
@@ -51,11 +51,10 @@ class RateLimits:
     tokens: Limit = Limit()
 
     def __bool__(self) -> bool:
-        """Whether any limit was said."""
-        return bool(self.said())
+        return bool(self.as_dict())
 
-    def said(self) -> dict[str, dict[str, int]]:
-        """{dimension: {"limit": a minute, "remaining": of it}}, of those whose limit was said: what a row keeps."""
+    def as_dict(self) -> dict[str, dict[str, int]]:
+        """{dimension: {"limit": per minute, "remaining": of it}} of the dimensions with a limit, for the quota row."""
         limits = {name: getattr(self, name) for name in DIMENSIONS}
         return {
             name: {"limit": limit.limit} | ({} if limit.remaining is None else {"remaining": limit.remaining})
@@ -65,7 +64,7 @@ class RateLimits:
 
 
 def parse(headers: Mapping[str, str]) -> RateLimits:
-    """Reads the `anthropic-ratelimit-*` headers (names in lower case). What cannot be read is None; never raises."""
+    """Parse the `anthropic-ratelimit-*` headers (names in lower case). Unreadable values are None; never raises."""
     limits: dict[str, Limit] = {}
     for name in DIMENSIONS:
         prefix, reset = f"{PREFIX}-{name.replace('_', '-')}", None

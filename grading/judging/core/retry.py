@@ -1,7 +1,7 @@
-"""What becomes of a job after one answer: done, again, parked, or given up. Pure; randomness is handed in.
+"""What happens to a job after one answer: done, again, parked, or given up. Pure; randomness is passed in.
 
-Only what the judge says of this very session ends its job. All other trouble waits: in growing gaps, or, where it
-seems to be the session's own and each try may be billed, parked.
+Only an answer about this very session ends its job. After any other failure it is tried again with backoff, or parked
+if the failure seems to be the session's own and each try may be billed.
 """
 
 import datetime as dt
@@ -13,13 +13,13 @@ from grading.backoff import MAX_WAIT, backoff
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused, Result
 from grading.vocabulary import Reason
 
-# Trouble that may be this session's own, and may be billed each time.
+# Failures that may be this session's own, and may be billed each time.
 MAY_BE_OWN = frozenset({Reason.TIMEOUT, Reason.NEEDS_ATTENTION})
 # How many other sessions must have been judged meanwhile before a job's failures are attributed to its session.
 OTHERS_GRADED = 20
 # If the latest answers about this many other sessions were as bad, the cause is not this session.
 ALL_ALIKE = 3
-# How many lost readers of one session's evidence are no accident.
+# After this many lost readers of one session's evidence its job is parked.
 READERS_LOST = 3
 PARKED_FOR, PARKED_TRIES = dt.timedelta(days=1), dt.timedelta(days=7)
 
@@ -32,9 +32,9 @@ class RetryStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
-    """What the same judge made of other sessions since this one was tried before: `graded`, and `alike` those that
-    failed as this one did. `in_a_row`: how many of its latest answers about others were like this one.
+class OtherAnswers:
+    """The same judge's answers about other sessions since this one's previous attempt: `graded`, and `alike` those that
+    failed as this one did. `in_a_row`: how many of its latest answers about others failed like this one.
     """
 
     graded: int = 0
@@ -44,10 +44,10 @@ class Company:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
-    """What the job has behind it: failed `attempts` that count, replies that were no verdict, digests too large.
+    """The job's history: failed `attempts` that count, replies that were no verdict, digests too large.
 
     `own_failures` of the attempts were its own, and `others_graded` sessions were judged during those. `readers_lost`
-    counts the processes that were lost over its evidence.
+    counts the processes that were lost while they read its evidence.
     """
 
     attempts: int = 0
@@ -60,8 +60,8 @@ class RetryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """`wait` until the next attempt; `counts` where this attempt made the gaps grow, `own` where its failure was the
-    session's own, among `others_graded` sessions.
+    """`wait` until the next attempt. `counts`: the attempt counts for the backoff; `own`: its failure was the session's
+    own, as `others_graded` other sessions were judged meanwhile.
     """
 
     step: RetryStep
@@ -74,59 +74,59 @@ class RetryDecision:
 
 
 def asks_fallback(failures: int, patience: int) -> bool:
-    """Whether the other model is asked after these failures: from `patience` on, in turns with the first."""
+    """Whether the fallback model is next after these failures: from `patience` on, in turns with the first."""
     return failures >= patience and (failures - patience) % 2 == 0
 
 
 def after(
     result: Result,
-    tried: RetryState,
-    company: Company = Company(),
+    state: RetryState,
+    others: OtherAnswers = OtherAnswers(),
     *,
     limit: int,
     base: dt.timedelta,
     now: dt.datetime,
     rng: Random,
 ) -> RetryDecision:
-    """The next step after `result`, given what was tried before it. `limit` ≥ 1 failures of its own, `base` the first
-    backoff; `company` since the attempt before.
+    """The next step after `result`. `limit` ≥ 1: failures of its own after which a job is parked; `base`: the first
+    backoff.
     """
-    failures = tried.attempts + 1
+    failures = state.attempts + 1
     match result:
         case Graded():
             return RetryDecision(step=RetryStep.DONE)
         case Refused() | Invalid() | Deferred(scope=DeferralScope.INPUT):
             reason = Reason.REFUSED if isinstance(result, Refused) else Reason.UNPARSABLE_VERDICT
             reason = result.reason if isinstance(result, Deferred) else reason
-            before = tried.too_large if isinstance(result, Deferred) else tried.bad_replies
-            if not before:
-                # Not at once: whether others fare the same is known a moment later.
+            is_repeated = state.too_large if isinstance(result, Deferred) else state.bad_replies
+            if not is_repeated:
+                # Not at once: a moment later it shows whether other sessions have the same problem.
                 wait = backoff(1, base, rng)
                 return RetryDecision(step=RetryStep.AGAIN, reason=reason, detail=result.detail, wait=wait)
-            if company.in_a_row < ALL_ALIKE:
+            if others.in_a_row < ALL_ALIKE:
                 return RetryDecision(step=RetryStep.GIVE_UP, reason=reason, detail=result.detail)
             step = RetryStep.PARK if failures >= limit else RetryStep.AGAIN
             wait = PARKED_FOR if step is RetryStep.PARK else backoff(failures, base, rng)
             return RetryDecision(step=step, reason=reason, detail=result.detail, wait=wait, counts=True)
         case Deferred(scope=DeferralScope.READER):
-            step = RetryStep.PARK if tried.readers_lost + 1 >= READERS_LOST else RetryStep.AGAIN
+            step = RetryStep.PARK if state.readers_lost + 1 >= READERS_LOST else RetryStep.AGAIN
             wait = PARKED_FOR if step is RetryStep.PARK else backoff(failures, base, rng)
             return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)
         case Deferred(scope=DeferralScope.JOB):
-            own = result.reason in MAY_BE_OWN and company.graded > company.alike
-            others = company.graded if own else 0
-            is_own = own and tried.own_failures + 1 >= limit and tried.others_graded + others >= OTHERS_GRADED
+            own = result.reason in MAY_BE_OWN and others.graded > others.alike
+            others_graded = others.graded if own else 0
+            is_own = own and state.own_failures + 1 >= limit and state.others_graded + others_graded >= OTHERS_GRADED
             wait = backoff(failures, base, rng)
-            asked = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
+            retry_after = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
             return RetryDecision(
                 step=RetryStep.PARK if is_own else RetryStep.AGAIN,
                 reason=result.reason,
                 detail=result.detail,
-                wait=PARKED_FOR if is_own else max(wait, min(asked, MAX_WAIT)),
+                wait=PARKED_FOR if is_own else max(wait, min(retry_after, MAX_WAIT)),
                 counts=True,
                 own=own,
-                others_graded=others,
+                others_graded=others_graded,
             )
         case Deferred():
-            # The quota row says when; the job keeps its attempts and is due as soon as the quota lets it.
+            # The quota decides when: the job keeps its attempts and is due as soon as the quota allows it.
             return RetryDecision(step=RetryStep.AGAIN, reason=result.reason, detail=result.detail)

@@ -1,4 +1,4 @@
-"""Evidence text made safe to send: no secrets, nothing invisible, every line quoted, bounded in length (L9)."""
+"""Evidence text made safe to send: no secrets, nothing invisible, every line quoted, limited in length."""
 
 import re
 import unicodedata
@@ -19,11 +19,11 @@ _DELIMITER = re.compile(r"[<＜‹](?=\s*/?\s*evidence)", re.IGNORECASE)
 
 def visible(text: str) -> str:
     r"""Write control, bidirectional, zero-width and unassigned characters as `\u{200b}`; tabs and newlines stay."""
-    return _SUSPECT.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
+    return _SUSPECT.sub(lambda match: _escape(match[0]), text.replace("\r\n", "\n"))
 
 
 @lru_cache(maxsize=4096)
-def _shown(char: str) -> str:
+def _escape(char: str) -> str:
     hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES or _HIDDEN.match(char)
     return f"\\u{{{ord(char):x}}}" if hidden else char
 

@@ -1,6 +1,6 @@
-"""What came of asking the judge: one closed sum type, and how a reply becomes one of its cases.
+"""The result of a call to the judge, as a sum type, and how a reply is read into it.
 
-Never an optional float: a missing verdict is a `Deferred`, `Refused` or `Invalid` with a reason (L1, L2).
+A missing verdict is a `Deferred`, `Refused` or `Invalid` with a reason, never an optional float.
 """
 
 import datetime as dt
@@ -18,28 +18,24 @@ from grading.vocabulary import Reason
 if TYPE_CHECKING:
     from anthropic.types import Message
 
-REPLY_KEPT = 2000
-# A rationale of fewer letters and digits may be in the evidence by chance.
+MAX_REPLY = 2000
+# A rationale with fewer letters and digits may be in the evidence by chance.
 ECHO = 20
 
 
 class DeferralScope(StrEnum):
-    """Whom a deferral concerns.
-
-    This job; this job, over whose evidence its reader was lost; everybody for a moment; everybody until the quota is
-    back; everybody until the configuration changes; this job, with a smaller digest.
-    """
+    """Which jobs have to wait."""
 
     JOB = "job"
-    READER = "reader"
-    PACE = "pace"
-    QUOTA = "quota"
-    CONFIGURATION = "configuration"
-    INPUT = "input"
+    READER = "reader"  # this job: its evidence reader was lost
+    PACE = "pace"  # all, for a moment
+    QUOTA = "quota"  # all, until the quota is back
+    CONFIGURATION = "configuration"  # all, until the configuration changes
+    INPUT = "input"  # this job: it needs a smaller digest
 
 
 class Reached(StrEnum):
-    """How far a session came: a thing that was never handed over failed otherwise than a bad one."""
+    """How far a session came: not delivering fails differently from delivering something bad."""
 
     NOTHING = "nothing"
     ATTEMPTED = "attempted"
@@ -52,8 +48,8 @@ class Reached(StrEnum):
 class Graded:
     """A verdict: `score` and each dimension in [0, 1]; `citations` are event numbers that exist in the prompt.
 
-    `score` is the judge's own overall number; what the verdict is worth is computed from its dimensions. `reached` is
-    None in a verdict from before judges were asked for it.
+    `score` is the judge's own overall number; the verdict's score is computed from its dimensions. `reached` is None in
+    a verdict from before judges were asked for it.
     """
 
     score: float
@@ -65,7 +61,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """No verdict yet. `retry_at` (aware UTC) where the answer names a time; None lets the caller choose."""
+    """No verdict yet. `retry_at` (aware UTC) if the answer names a time."""
 
     reason: Reason
     scope: DeferralScope
@@ -95,14 +91,14 @@ _BY_NAME: Mapping[str, TypeAdapter[Result]] = {
 
 
 def packed(result: Result) -> dict[str, Any]:
-    """A result as JSON has it, for `unpacked` to read."""
+    """A result as JSON, for `unpacked`."""
     name = type(result).__name__
     return {"case": name, **_BY_NAME[name].dump_python(result, mode="json")}
 
 
-def unpacked(said: Mapping[str, Any]) -> Result:
+def unpacked(stored: Mapping[str, Any]) -> Result:
     """The result that `packed` wrote. Raises KeyError or ValueError for anything else."""
-    return _BY_NAME[said["case"]].validate_python({name: value for name, value in said.items() if name != "case"})
+    return _BY_NAME[stored["case"]].validate_python({name: value for name, value in stored.items() if name != "case"})
 
 
 UnitScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
@@ -144,27 +140,27 @@ def _object(**properties: object) -> dict[str, object]:
 def read_reply(
     message: "Message", *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
 ) -> Result:
-    """The verdict in a reply, or why it is none. Thinking blocks may come first; only text is read.
+    """The verdict in a reply, or why it is none. Only text is read, no thinking blocks.
 
-    A verdict must score exactly `dimensions` and cite at least one of `citable`, and nothing else, where that is not
-    empty. One whose rationale stands in `evidence` (what the judge was given to read) was planted there.
+    A verdict must score exactly `dimensions` and cite only events of `citable`, at least one if there are any. A
+    rationale that is copied from `evidence` (what the judge read) was planted there.
     """
     text = "".join(block.text for block in message.content if block.type == "text")
     if message.stop_reason == "refusal":
-        said = None if message.stop_details is None else message.stop_details.explanation
-        return Refused(detail=kept(said or text) or "The judge declined without a word")
+        explanation = None if message.stop_details is None else message.stop_details.explanation
+        return Refused(detail=truncate(explanation or text) or "The judge declined without a word")
     if message.stop_reason != "end_turn":
-        return Invalid(detail=f"The reply stopped early: {message.stop_reason}", reply=kept(text))
+        return Invalid(detail=f"The reply stopped early: {message.stop_reason}", reply=truncate(text))
     try:
         verdict = Verdict.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=kept(text))
+        return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=truncate(text))
     problem = ""
     unknown = sorted(set(verdict.citations) - set(citable))
-    # However a copy was quoted and wrapped, its letters are the same.
-    said = _letters(verdict.rationale)
+    # The letters of a copy are the same, however it was quoted and wrapped.
+    rationale = _letters(verdict.rationale)
     if set(verdict.dimensions) != set(dimensions):
         wanted, got = ", ".join(sorted(dimensions)), ", ".join(sorted(verdict.dimensions))
         problem = f"Expected scores for {wanted}; got {got}"
@@ -172,10 +168,10 @@ def read_reply(
         problem = f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
     elif citable and not verdict.citations:
         problem = "It cites no event"
-    elif len(said) >= ECHO and said in _letters(evidence):
+    elif len(rationale) >= ECHO and rationale in _letters(evidence):
         problem = "Its rationale is copied from the evidence"
     if problem:
-        return Invalid(detail=problem, reply=kept(text))
+        return Invalid(detail=problem, reply=truncate(text))
     return Graded(
         score=round(verdict.score, 6),
         dimensions={name: round(verdict.dimensions[name], 6) for name in sorted(verdict.dimensions)},
@@ -185,9 +181,9 @@ def read_reply(
     )
 
 
-def kept(text: str) -> str:
-    """The start of what a provider said, fit for a database: no NUL, no lone surrogate."""
-    return visible(text[:REPLY_KEPT])
+def truncate(text: str) -> str:
+    """The start of a provider's text, fit for a database: no NUL, no lone surrogate."""
+    return visible(text[:MAX_REPLY])
 
 
 _NO_LETTERS = dict.fromkeys(code for code in range(128) if not chr(code).isalnum())

@@ -1,4 +1,4 @@
-"""The judge's attempts by what came of them: one table of kinds, for counting and for filtering."""
+"""The judge's attempts by their outcome: one table of kinds, for counting and for filtering."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ ATTENTION = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptKind:
-    """A kind of attempt. `is_trouble` where a person may have to do something; `always` shown, even where none."""
+    """A kind of attempt. `is_trouble`: a person may have to act; `always`: shown even if there is none."""
 
     name: str
-    words: str
+    label: str
     rows: Q
     is_trouble: bool = False
     always: bool = False
@@ -35,35 +35,35 @@ def _deferred(*reasons: Reason) -> Q:
 
 # Every attempt is of exactly one kind.
 KINDS = (
-    AttemptKind(name="graded", words="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
-    AttemptKind(name="limited", words="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
-    AttemptKind(name="trouble", words="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
+    AttemptKind(name="graded", label="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
+    AttemptKind(name="limited", label="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
+    AttemptKind(name="trouble", label="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
     AttemptKind(
-        name="exhausted", words="Quota exhausted", rows=_deferred(Reason.QUOTA_EXHAUSTED), is_trouble=True, always=True
+        name="exhausted", label="Quota exhausted", rows=_deferred(Reason.QUOTA_EXHAUSTED), is_trouble=True, always=True
     ),
-    AttemptKind(name="refused-key", words="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
+    AttemptKind(name="refused-key", label="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
     AttemptKind(
         name="unusable",
-        words="Declined, or no verdict",
+        label="Declined, or no verdict",
         rows=Q(outcome__in=(AttemptOutcome.REFUSED, AttemptOutcome.INVALID)) | _deferred(Reason.INPUT_TOO_LARGE),
         always=True,
     ),
-    AttemptKind(name="attention", words="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
+    AttemptKind(name="attention", label="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
     AttemptKind(
         name="other",
-        words="Put off for another reason",
+        label="Put off for another reason",
         rows=Q(outcome=AttemptOutcome.DEFERRED) & ~Q(reason__in=(*CLASSED, *ATTENTION)),
     ),
-    AttemptKind(name="lost", words="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
-    AttemptKind(name="batched", words="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
-    AttemptKind(name="running", words="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
+    AttemptKind(name="lost", label="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
+    AttemptKind(name="batched", label="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
+    AttemptKind(name="running", label="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTally:
-    """How many attempts were of one kind, and how many of their jobs have ended well since."""
+    """How many attempts were of one kind, and how many of their jobs are done by now."""
 
     kind: AttemptKind
     attempts: int
@@ -72,25 +72,26 @@ class AttemptTally:
 
 
 def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
-    """One a kind, in one query."""
+    """A tally for each kind, in one query."""
     counts: dict[str, Any] = {}
     for index, kind in enumerate(KINDS):
         done = kind.rows & Q(job__state=JobState.DONE)
         counts[f"attempts_{index}"] = Count("pk", filter=kind.rows)
         counts[f"jobs_{index}"] = Count("job", filter=kind.rows, distinct=True)
         counts[f"done_{index}"] = Count("job", filter=done, distinct=True)
-    found = attempts.order_by().aggregate(**counts)
+    counted = attempts.order_by().aggregate(**counts)
     return [
-        AttemptTally(kind=kind, attempts=found[f"attempts_{i}"], jobs=found[f"jobs_{i}"], jobs_done=found[f"done_{i}"])
+        AttemptTally(
+            kind=kind, attempts=counted[f"attempts_{i}"], jobs=counted[f"jobs_{i}"], jobs_done=counted[f"done_{i}"]
+        )
         for i, kind in enumerate(KINDS)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """Jobs that wait, new sessions' and backlog, and when the next of them is due. `reserved` counts those of sessions
-    that were drawn to represent their arm's abstentions; others wait for midnight because their token's quota for the
-    day is spent.
+    """Waiting jobs of new sessions and of the backlog, and when the next is due. `reserved`: of sessions that
+    were drawn to represent their arm's abstentions; `over_quota`: those whose token's quota for the day is spent.
     """
 
     new: int
@@ -104,15 +105,19 @@ class WaitingJobs:
         return self.new + self.backlog
 
 
-def held() -> WaitingJobs:
+def waiting_jobs() -> WaitingJobs:
     """One query."""
     midnight = tomorrow(timezone.now())
-    waiting = JudgeJob.objects.queued().filter(yours()).order_by()
-    found = waiting.aggregate(
-        new=Count("pk", filter=Q(backlog=False)),
-        backlog=Count("pk", filter=Q(backlog=True)),
-        reserved=Count("pk", filter=Q(reserved=True)),
-        over_quota=Count("pk", filter=Q(reason=Reason.BUDGET_SPENT, next_attempt_at=midnight)),
-        due=Min("next_attempt_at"),
+    counts = (
+        JudgeJob.objects.queued()
+        .filter(yours())
+        .order_by()
+        .aggregate(
+            new=Count("pk", filter=Q(backlog=False)),
+            backlog=Count("pk", filter=Q(backlog=True)),
+            reserved=Count("pk", filter=Q(reserved=True)),
+            over_quota=Count("pk", filter=Q(reason=Reason.BUDGET_SPENT, next_attempt_at=midnight)),
+            due=Min("next_attempt_at"),
+        )
     )
-    return WaitingJobs(**found)
+    return WaitingJobs(**counts)

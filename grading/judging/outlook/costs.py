@@ -1,4 +1,4 @@
-"""What the judge costs, from the attempts' rows. A cost that nobody told is unknown, never 0."""
+"""What the judge costs, from the attempts. A cost that no reply has is unknown, never 0."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,17 @@ TOKENS = {
 }
 # Below this share of known costs, a sum is only a lower bound.
 ENOUGH_KNOWN = 0.8
-# Something may have been charged, and nobody has said how much (yet).
+# Attempts that may have been charged. Without a cost, it is unknown.
 REPLIED = (AttemptOutcome.GRADED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID, AttemptOutcome.RUNNING)
 UNKNOWN_COST = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__in=REPLIED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What some attempts cost. `usd` is the sum of the costs that are known; None where none is.
+    """What some attempts cost. `usd` is the sum of the known costs; None if none is known.
 
-    `known` and `unknown_cost` count the attempts that cost something we know, or something nobody told; `expected_usd`
-    is what the latter were estimated at.
+    `known` and `unknown_cost` count the attempts with a cost that is known or not; `expected_usd` is the estimate
+    for the latter.
     """
 
     attempts: int = 0
@@ -44,13 +44,13 @@ class Spend:
 
     @property
     def coverage(self) -> float | None:
-        """The share in [0, 1] of the attempts charged for whose cost is known; None where nothing was charged."""
+        """The share in [0, 1] of charged attempts whose cost is known; None if none was charged."""
         charged = self.known + self.unknown_cost
         return self.known / charged if charged else None
 
     @property
     def free(self) -> int:
-        """Attempts that cost nothing: turned away, or never sent."""
+        """Attempts that cost nothing: rejected, or never sent."""
         return self.attempts - self.known - self.unknown_cost
 
     @property
@@ -68,19 +68,19 @@ class Spend:
         return (self.usd or 0.0) + self.expected_usd
 
     def __add__(self, other: "Spend") -> "Spend":
-        known = [spend.usd for spend in (self, other) if spend.usd is not None]
+        costs = [spend.usd for spend in (self, other) if spend.usd is not None]
         return Spend(
             attempts=self.attempts + other.attempts,
             known=self.known + other.known,
             unknown_cost=self.unknown_cost + other.unknown_cost,
-            usd=sum(known) if known else None,
+            usd=sum(costs) if costs else None,
             expected_usd=self.expected_usd + other.expected_usd,
             read=self.read + other.read,
             written=self.written + other.written,
         )
 
 
-# What each combination of some keys cost.
+# Combinations of some keys, each with its spend.
 Spends = Sequence[tuple[tuple[Any, ...], Spend]]
 FIGURES = {
     "attempts": Count("pk"),
@@ -92,7 +92,7 @@ FIGURES = {
     "written": Sum("output_tokens"),
 }
 
-# A test that answered without a price, or of which nobody knows what became, may have cost something.
+# A test without a cost or an error may have cost something.
 TEST_FIGURES = {
     **FIGURES,
     "unknown_cost": Count("pk", filter=Q(cost_usd=None, reason=Reason.NONE)),
@@ -110,17 +110,17 @@ def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
 
-def added_up(spends: Spends, *kept: int) -> list[tuple[tuple[Any, ...], Spend]]:
-    """The spend for each combination of those of the keys that are at these places, in their order."""
-    found: dict[tuple[Any, ...], Spend] = {}
+def sum_by(spends: Spends, *places: int) -> list[tuple[tuple[Any, ...], Spend]]:
+    """The spend for each combination of the keys at these places, in their order."""
+    sums: dict[tuple[Any, ...], Spend] = {}
     for key, spend in spends:
-        of = tuple(key[place] for place in kept)
-        found[of] = found.get(of, Spend()) + spend
-    return sorted(found.items(), key=lambda each: each[0])
+        group = tuple(key[place] for place in places)
+        sums[group] = sums.get(group, Spend()) + spend
+    return sorted(sums.items(), key=lambda each: each[0])
 
 
 def tests_since(moment: dt.datetime) -> QuerySet[JudgeKeyTest]:
-    """The calls that tested a key, from then on: nobody's session was judged by them, and they cost money too."""
+    """The calls since then that judged no session: tests of keys, and canaries. They cost money too."""
     return JudgeKeyTest.objects.filter(started_at__gte=moment)
 
 
@@ -129,7 +129,7 @@ def spend_on_tests(tests: QuerySet[JudgeKeyTest]) -> Spend:
 
 
 def spend_on_tests_by(tests: QuerySet[JudgeKeyTest], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
-    """The same for each combination of `keys`, as `spend_by` has it."""
+    """As `spend_by`, for tests."""
     rows: Any = tests.order_by().values(**keys).annotate(**TEST_FIGURES).order_by(*keys)
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
@@ -143,7 +143,7 @@ def _spend(row: Mapping[str, Any]) -> Spend:
 class CostTerm:
     """One term of a sum: tokens at a price in dollars per million."""
 
-    words: str
+    label: str
     tokens: int
     price: float
 
@@ -153,19 +153,19 @@ class CostTerm:
 
 
 def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
-    """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
+    """The terms of the known costs: tokens by model, kind and batch, times today's prices."""
     sums = {field: Sum(field) for field in TOKENS}
     paid = attempts.filter(cost_usd__isnull=False).order_by()
     rows: Any = paid.values("model", batched=Q(batch__isnull=False)).annotate(**sums).order_by("model", "batched")
-    found: list[CostTerm] = []
+    terms: list[CostTerm] = []
     for row in rows:
-        for field, words in TOKENS.items():
+        for field, label in TOKENS.items():
             if row[field]:
                 a_million: Any = {field: MILLION}
                 price = prices.cost(row["model"], **a_million, batch=row["batched"])
-                name = f"{words} in batches" if row["batched"] else words
-                found.append(CostTerm(words=name, tokens=row[field], price=price))
-    return found
+                name = f"{label} in batches" if row["batched"] else label
+                terms.append(CostTerm(label=name, tokens=row[field], price=price))
+    return terms
 
 
 def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
@@ -174,19 +174,19 @@ def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
 
 
 def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[str, float]]:
-    """What a verdict cost on average, None where no cost is known; and what it took, by dimension of the allowance,
-    empty where that is not known. One query.
+    """A verdict's mean cost, None if no cost is known, and its mean tokens by dimension of the rate limits, empty if
+    unknown. One query.
     """
     counted = Q(input_tokens__isnull=False, output_tokens__isnull=False)
-    found = attempts.filter(outcome=AttemptOutcome.GRADED).aggregate(
+    sums = attempts.filter(outcome=AttemptOutcome.GRADED).aggregate(
         usd=Sum("cost_usd"),
         known=Count("cost_usd"),
         n=Count("pk", filter=counted),
         read=Sum("input_tokens", filter=counted),
         written=Sum("output_tokens", filter=counted),
     )
-    each_usd = found["usd"] / found["known"] if found["known"] else None
-    if not found["n"]:
+    each_usd = sums["usd"] / sums["known"] if sums["known"] else None
+    if not sums["n"]:
         return each_usd, {}
-    read, written = found["read"] / found["n"], found["written"] / found["n"]
+    read, written = sums["read"] / sums["n"], sums["written"] / sums["n"]
     return each_usd, {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}

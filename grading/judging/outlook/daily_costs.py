@@ -1,4 +1,4 @@
-"""What the judge cost on each day of the site's, by everything that a page narrows it to."""
+"""What the judge cost on each day, by everything that the costs page filters by."""
 
 import datetime as dt
 from dataclasses import asdict, dataclass
@@ -27,8 +27,8 @@ KIND = Case(*(When(kind.rows, then=Value(kind.name)) for kind in KINDS), default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySpend:
-    """What the calls cost that began on `day` and are alike in everything that a page narrows costs to. `agent` is its
-    key; `kind` names an `AttemptKind`.
+    """What the calls of one day cost, for one combination of the page's filters. `agent` is its primary key; `kind`
+    names an `AttemptKind`.
     """
 
     day: dt.date
@@ -46,9 +46,7 @@ def spends(first: dt.date) -> list[DaySpend]:
 
 
 def store_spends(now: dt.datetime) -> None:
-    """Sum up the days before today for the costs page, if attempts began or ended since they were last summed up: at
-    200,000 sessions 90 days take a quarter of a second.
-    """
+    """Store the sums of the days before today for the costs page, if attempts began or ended since they were stored."""
     today, first = timezone.localdate(now), timezone.localdate(now) - dt.timedelta(days=MOST_DAYS)
     attempts = JudgeAttempt.objects.filter(started_at__gte=midnight(first)).order_by()
     running = Count("pk", filter=Q(outcome=AttemptOutcome.RUNNING))
@@ -69,8 +67,9 @@ def _spends_as_json(first: dt.date, end: dt.date) -> dict[str, Any]:
 
 
 def latest_spends(first: dt.date) -> tuple[list[DaySpend], dt.datetime | None]:
-    """As `spends`, with the days before today as the worker last summed them up, and when that was; where it never did,
-    every day as it is now, and None. `first` is at most MOST_DAYS ago.
+    """As `spends`, with the stored sums of the days before today, and when they were stored, None if they never were.
+
+    `first` is at most MOST_DAYS ago.
     """
     stored = StoredReading.objects.filter(name=SPENDS).first()
     if stored is None:

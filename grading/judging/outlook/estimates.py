@@ -78,12 +78,12 @@ def estimate(count: int, rubric: Rubric) -> CostEstimate:
     )
 
 
-def pace(found: CostEstimate) -> Pace | None:
+def pace(estimate: CostEstimate) -> Pace | None:
     """How fast verdicts of this size can come, by the limits that the provider last named; None until it has."""
     first = standings().get(JudgeRole.FIRST)
     if first is None:
         return None
-    each = {"requests": 1.0, "input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
+    each = {"requests": 1.0, "input_tokens": estimate.input_tokens, "output_tokens": estimate.output_tokens}
     return forecast.pace(headroom(first).limits, each, share=limiter.PACE)
 
 

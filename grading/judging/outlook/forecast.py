@@ -57,7 +57,9 @@ def outlook(
     # The budget in verdicts; none without a budget, or without a cost to divide it by.
     allowance, daily_usd = None, policy.daily_budget_usd
     if daily_usd is not None and left_usd is not None and each_usd:
-        allowance = Allowance(left=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now))
+        allowance = Allowance(
+            remaining=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now)
+        )
     # What waited since the oldest job that does, in two queries of a row a minute.
     live = jobs().exclude(state=JobState.SENT)
     oldest = live.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
@@ -65,7 +67,7 @@ def outlook(
     came = _minutes(live.filter(created_at__gt=start), "created_at")
     went = _minutes(live.filter(finished_at__gt=start), "finished_at")
     moments = [start + index * (now - start) / POINTS for index in range(POINTS + 1)]
-    given = Conditions(
+    conditions = Conditions(
         waiting=waiting,
         arrivals=arrivals,
         rate=None if pace is None else 60 * pace.per_minute,
@@ -76,7 +78,7 @@ def outlook(
         waiting=waiting,
         sent=sent,
         past=core.past(waiting, came, went, moments),
-        forecast=core.forecast(now, given),
+        forecast=core.forecast(now, conditions),
         pace=pace,
         arrivals=arrivals,
         each_usd=each_usd,

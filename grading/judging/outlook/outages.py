@@ -1,4 +1,4 @@
-"""Times in which nobody could be judged, with their blast radius, and spells of trouble at the provider."""
+"""Outages of a judge's quota, with the sessions they affected, and times of failing calls at the provider."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from grading.vocabulary import Reason
 LISTED = 10
 HOUR = dt.timedelta(hours=1)
 TROUBLE = (Reason.OVERLOADED, Reason.CONNECTION, Reason.TIMEOUT)
-# The least number of failed calls, without an hour's pause between them, that make a spell.
+# The least number of failed calls in a spell. An hour without one ends it.
 SPELL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """How long a state held: until `until`, or still (None). `row` is the transition that began it."""
+    """A time in one state of a quota; `until` None if it lasts. `row` is the transition that began it."""
 
     row: QuotaTransition
     since: dt.datetime
@@ -35,7 +35,7 @@ class Period:
         return self.row.state in CLOSED_STATES
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The state, and its reason if that says more."""
         state, reason = state_label(self.row.state, self.row.reason).capitalize(), Reason(self.row.reason)
         if not reason.words or reason in (Reason.BUDGET_SPENT, Reason.PAUSED):
@@ -44,7 +44,7 @@ class Period:
 
 
 def periods(quota: Quota, start: dt.datetime) -> list[Period]:
-    """The quota's states from `start` on, oldest first: two queries. It was open before anything was written."""
+    """The quota's states from `start` on, except open, oldest first. Two queries."""
     if quota.pk is None:
         return []
     transitions = quota.transitions.select_related("by")
@@ -58,7 +58,7 @@ def periods(quota: Quota, start: dt.datetime) -> list[Period]:
 
 
 def known_since(quota: Quota) -> dt.datetime:
-    """Since when anything is known of a judge: this one's first state, or the first call of any. Two queries."""
+    """The time of the quota's first state or the first call to any judge. Two queries."""
     states = quota.transitions.order_by("at").values_list("at", flat=True)[:1] if quota.pk else []
     calls = JudgeAttempt.objects.order_by("started_at").values_list("started_at", flat=True)[:1]
     return min([quota.changed_at, *states, *calls])
@@ -81,19 +81,21 @@ def radii(outages: Sequence[Period]) -> list[Radius]:
         during = waited_during(outage.row.at, outage.until)
         counts[f"waited_{index}"] = Count("session", filter=during, distinct=True)
         counts[f"waiting_{index}"] = Count("session", filter=during & Q(state__in=OPEN_STATES), distinct=True)
-    found = JudgeJob.objects.filter(yours(), purpose=Purpose.VERDICT).aggregate(**counts)
-    return [Radius(waited=found[f"waited_{index}"], waiting=found[f"waiting_{index}"]) for index in range(len(outages))]
+    counted = JudgeJob.objects.filter(yours(), purpose=Purpose.VERDICT).aggregate(**counts)
+    return [
+        Radius(waited=counted[f"waited_{index}"], waiting=counted[f"waiting_{index}"]) for index in range(len(outages))
+    ]
 
 
 def waited_during(since: dt.datetime, until: dt.datetime | None) -> Q:
-    """Of jobs: those that were open at some time of that interval."""
+    """Condition on jobs: open at some time in the interval."""
     came = Q() if until is None else Q(created_at__lt=until)
     return came & (Q(finished_at=None) | Q(finished_at__gt=since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spell:
-    """A time in which calls failed for trouble of the provider's own."""
+    """A time in which calls failed because of the provider."""
 
     since: dt.datetime
     until: dt.datetime
@@ -101,7 +103,7 @@ class Spell:
 
 
 def spells(model: str, start: dt.datetime) -> list[Spell]:
-    """Spells of trouble of one judge since `start`: one query of a row an hour."""
+    """The spells of one judge since `start`. One query, with a row per hour."""
     rows = (
         JudgeAttempt.objects.filter(model=model, started_at__gte=start)
         .filter(reason__gt="", reason__in=TROUBLE)  # the first is that of an index
@@ -114,12 +116,12 @@ def spells(model: str, start: dt.datetime) -> list[Spell]:
 
 
 def joined(hours: Iterable[Spell]) -> list[Spell]:
-    """Hours of trouble (in order) as spells: joined where they are less than an hour apart, without the odd call."""
-    found: list[Spell] = []
+    """Join hours (in order) that are less than an hour apart into spells, and drop those of fewer than SPELL calls."""
+    spells: list[Spell] = []
     for hour in hours:
-        if found and hour.since - found[-1].until < HOUR:
-            last = found.pop()
-            found.append(Spell(since=last.since, until=hour.until, calls=last.calls + hour.calls))
+        if spells and hour.since - spells[-1].until < HOUR:
+            last = spells.pop()
+            spells.append(Spell(since=last.since, until=hour.until, calls=last.calls + hour.calls))
         else:
-            found.append(hour)
-    return [spell for spell in found if spell.calls >= SPELL]
+            spells.append(hour)
+    return [spell for spell in spells if spell.calls >= SPELL]

@@ -1,4 +1,4 @@
-"""How each configured judge stands: its quota's row, and what is left of its allowance this minute."""
+"""The state of each configured judge: its quota, and what remains of its limits this minute."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -21,47 +21,47 @@ DIMENSIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeStanding:
-    """A judge that can be asked, and what its provider lets it do."""
+    """A configured judge and its quota."""
 
     judge: Judge
     quota: Quota
 
 
 def standings() -> dict[JudgeRole, JudgeStanding]:
-    """Every configured judge, the first one first: one query. A judge never asked yet is open."""
+    """Every configured judge, the first one first, in one query. A judge that was never called is open."""
     configured = judges.configured()
     quotas = {(quota.key, quota.model): quota for quota in Quota.objects.all()} if configured else {}
-    standing_of: dict[JudgeRole, JudgeStanding] = {}
+    standings_by_role: dict[JudgeRole, JudgeStanding] = {}
     for role, judge in configured.items():
         key = judge.fingerprint, judge.model
-        standing_of[role] = JudgeStanding(judge=judge, quota=quotas.get(key) or Quota(key=key[0], model=key[1]))
-    return standing_of
+        standings_by_role[role] = JudgeStanding(judge=judge, quota=quotas.get(key) or Quota(key=key[0], model=key[1]))
+    return standings_by_role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One dimension of a judge's allowance: `used` of `limit` in the last minute."""
+    """One dimension of a judge's limits: `used` of `limit` in the last minute."""
 
     dimension: str
     used: float
     limit: float
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         return DIMENSIONS[self.dimension]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """What is left of the minute's allowance `as_of` then; None where no answer has told yet.
+    """What a judge used of its limits in the minute before `as_of`, None if no answer had any yet.
 
-    `held_until` where the provider asked to wait; `share` of the rate in (0, 1], below 1 while it climbs after an
+    `blocked_until`: if the provider asked us to wait; `share` of the rate in (0, 1], below 1 while it rises after an
     outage.
     """
 
     rooms: tuple[Room, ...]
     as_of: dt.datetime | None
-    held_until: dt.datetime | None = None
+    blocked_until: dt.datetime | None = None
     share: float = 1.0
 
     @property
@@ -70,18 +70,18 @@ class Headroom:
 
 
 def headroom(standing: JudgeStanding) -> Headroom:
-    """What the limiter knows now; what the last answer's headers said where it knows nothing."""
+    """The limiter's figures now, or those of the last answer's headers if it has none."""
     state, quota = limiter.shared().state(standing.judge.name), standing.quota
     rooms = [
-        Room(dimension=name, used=known.used, limit=known.limit)
-        for name, known in state.dimensions.items()
-        if known.limit is not None
+        Room(dimension=name, used=dimension.used, limit=dimension.limit)
+        for name, dimension in state.dimensions.items()
+        if dimension.limit is not None
     ]
     if rooms and state.is_shared:
-        return Headroom(rooms=tuple(rooms), as_of=timezone.now(), held_until=state.held_until, share=state.share)
+        return Headroom(rooms=tuple(rooms), as_of=timezone.now(), blocked_until=state.blocked_until, share=state.share)
     rooms = [
-        Room(dimension=name, used=said["limit"] - said.get("remaining", said["limit"]), limit=said["limit"])
-        for name, said in quota.limits.items()
+        Room(dimension=name, used=limits["limit"] - limits.get("remaining", limits["limit"]), limit=limits["limit"])
+        for name, limits in quota.limits.items()
         if name in DIMENSIONS
     ]
     return Headroom(rooms=tuple(rooms), as_of=quota.limits_at)

@@ -1,4 +1,4 @@
-"""Few-shot examples: sessions that people graded, as the judge is shown them. Stored with the rubric, so versioned."""
+"""Few-shot examples: sessions that people graded, stored with the rubric and so versioned."""
 
 from typing import Any
 
@@ -17,23 +17,22 @@ Example = dict[str, Any]
 
 
 def labelled(search: str = "") -> QuerySet[Grade]:
-    """What people said and did not take back, one grade a session, the latest first. `search` in id, title, reason."""
-    held = Grade.objects.filter(yours(), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
-    newest = held.filter(session=OuterRef("session")).order_by("-pk").values("pk")[:1]
-    rows = held.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
+    """The latest grade by a person of each session, the newest first. `search` in id, title and reason."""
+    grades = Grade.objects.filter(yours(), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
+    newest = grades.filter(session=OuterRef("session")).order_by("-pk").values("pk")[:1]
+    rows = grades.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
     if search:
-        found = Q(session__external_id__icontains=search) | Q(session__title__icontains=search)
-        said = [pk for pk, reason in rows.values_list("pk", "detail") if search.casefold() in reason.casefold()]
-        rows = rows.filter(found | Q(pk__in=said))
+        matches = Q(session__external_id__icontains=search) | Q(session__title__icontains=search)
+        by_reason = [pk for pk, reason in rows.values_list("pk", "detail") if search.casefold() in reason.casefold()]
+        rows = rows.filter(matches | Q(pk__in=by_reason))
     return rows.order_by("-pk")
 
 
 def make(grade: Grade) -> Example:
-    """A person's grade as an example: what the session did, the score, why. Raises what reading evidence raises.
+    """A person's grade as an example: a summary of the session, the score, why. Raises what reading evidence raises.
 
-    `session` and `grade` say where it comes from; the judge is not shown them.
+    `session` and `grade` say where it comes from; the prompt does not contain them.
     """
-    # Its transcript in short; its title where it has none to read.
     summary = prompt.summarise(inputs.case(grade.session), SUMMARY_LIMIT) or clean(grade.session.title, SUMMARY_LIMIT)
     return {
         "grade": grade.pk,
@@ -44,6 +43,6 @@ def make(grade: Grade) -> Example:
     }
 
 
-def shown(examples: list[Example]) -> list[Example]:
-    """What of the examples the judge is shown: the part that a rubric's hash covers."""
+def in_prompt(examples: list[Example]) -> list[Example]:
+    """The part of the examples that the prompt contains and a rubric's hash covers."""
     return [{name: example[name] for name in ("summary", "score", "why")} for example in examples]

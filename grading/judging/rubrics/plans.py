@@ -1,11 +1,10 @@
-"""What judging a selection of sessions again would do, before anything is done: who is asked, who is not, and why."""
+"""Plans judging a selection of sessions again: which sessions are judged, which are not, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 
 from grading.evidence.material import JUDGED_KINDS
 from grading.judging import judges
@@ -18,73 +17,59 @@ from grading.models.judging import JobState, Purpose
 from grading.vocabulary import NO_REWARD, WorkKind
 
 
-class LeftOut(StrEnum):
-    """Why a session of a selection is not asked about. `words` is what the screens show."""
+class LeftOut(TextChoices):
+    """Why a session of a selection is not judged again."""
 
-    UNCHANGED = "unchanged"
-    JUDGING = "judging"
-    NO_EVIDENCE = "no_evidence"
-    NO_RUBRIC = "no_rubric"
-    NO_REWARD = "no_reward"
-    GONE = "gone"
-    UNREADABLE = "unreadable"
-
-    @property
-    def words(self) -> str:
-        return LEFT_OUT_WORDS[self]
+    UNCHANGED = "unchanged", "unchanged: the same evidence, rubric, model and digest are never asked about twice"
+    JUDGING = "judging", "being judged at this moment"
+    NO_EVIDENCE = "no_evidence", "without anything to read"
+    NO_RUBRIC = "no_rubric", "of a kind of work for which no rubric is in force"
+    NO_REWARD = "no_reward", "without a reward: died of infrastructure, or refused to start"
+    GONE = "gone", "erased since"
+    UNREADABLE = "unreadable", "with evidence that could not be looked up; the log says why"
 
 
-LEFT_OUT_WORDS = {
-    LeftOut.UNCHANGED: "unchanged: the same evidence, rubric, model and digest are never asked about twice",
-    LeftOut.JUDGING: "being judged at this moment",
-    LeftOut.NO_EVIDENCE: "without anything to read",
-    LeftOut.NO_RUBRIC: "of a kind of work for which no rubric is in force",
-    LeftOut.NO_REWARD: "without a reward: died of infrastructure, or refused to start",
-    LeftOut.GONE: "erased since",
-    LeftOut.UNREADABLE: "with evidence that could not be looked up; the log says why",
-}
-
-
-# Of a larger selection the latest are looked at, and the rest after them.
+# A larger selection is planned in parts, the latest sessions first.
 MOST = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`ask` are the sessions to be judged, the latest first, `asked` how many by each rubric; `left_out` counts the
-    others, by why. `rubric` is that of most of them, for which the estimate is: with another one a little more or less
-    is read. `rest`: the session after which the selection goes on, None where all of it was looked at.
+    """`session_ids` are to be judged, the latest first; `left_out` counts the others by reason.
+
+    `rubric` is that of most of them, for which the estimate is. `rest`: the session after which the selection goes on,
+    None if it is complete.
     """
 
     rubric: Rubric
-    ask: tuple[int, ...]
-    asked: Mapping[Rubric, int]
+    session_ids: tuple[int, ...]
+    counts_by_rubric: Mapping[Rubric, int]
     left_out: Mapping[LeftOut, int]
     estimate: CostEstimate
     rest: Session | None = None
 
     @property
     def total(self) -> int:
-        return len(self.ask) + sum(self.left_out.values())
+        return len(self.session_ids) + sum(self.left_out.values())
 
 
 def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Plan | None:
-    """Sort the latest MOST of a selection in six queries; None where there is no rubric at all.
+    """Plan the latest MOST sessions of a selection, in six queries; None if there is no rubric at all.
 
-    `rubrics`: by which each kind of work would be judged. Jobs that are queued already are asked for, not left out.
+    `rubrics` by kind of work. Sessions with a queued job are judged, not left out.
     """
     if not rubrics:
         return None
-    found = list(sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")[: MOST + 1])
-    rows, keys = found[:MOST], [pk for pk, _, _ in found[:MOST]]
-    # Sessions whose question is on its way: it is too late to change it.
+    selected = list(sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")[: MOST + 1])
+    rows, keys = selected[:MOST], [pk for pk, _, _ in selected[:MOST]]
+    # Sessions that are being judged: it is too late to change their rubric.
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
     judging = set(sent.values_list("session", flat=True))
     kind_of = kinds.of_categories()
     by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
-    last = _last_asked(keys)
-    ask: list[int] = []
-    asked: Counter[Rubric] = Counter()
+    last = _current_rubrics(keys)
+    session_ids: list[int] = []
+    counts_by_rubric: Counter[Rubric] = Counter()
     left_out: Counter[LeftOut] = Counter()
     for pk, outcome, category in rows:
         kind = kind_of.get(category, WorkKind.PRODUCTION)
@@ -99,23 +84,23 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
         elif last[pk] == by_kind[kind]:
             left_out[LeftOut.UNCHANGED] += 1
         else:
-            ask.append(pk)
-            asked[rubrics[kind]] += 1
-    most = asked.most_common()
+            session_ids.append(pk)
+            counts_by_rubric[rubrics[kind]] += 1
+    most = counts_by_rubric.most_common()
     rubric = most[0][0] if most else next(iter(rubrics.values()))
     return Plan(
         rubric=rubric,
-        ask=tuple(ask),
-        asked=dict(most),
+        session_ids=tuple(session_ids),
+        counts_by_rubric=dict(most),
         left_out=dict(left_out),
-        estimate=estimate(len(ask), rubric),
-        rest=Session.objects.get(pk=keys[-1]) if len(found) > MOST else None,
+        estimate=estimate(len(session_ids), rubric),
+        rest=Session.objects.get(pk=keys[-1]) if len(selected) > MOST else None,
     )
 
 
-def _last_asked(keys: Iterable[int]) -> dict[int, str]:
-    """Of each of these sessions that has evidence for a judge: the hash of the rubric that it was last judged by, where
-    that was by this digest and model with no evidence since; else empty. One query.
+def _current_rubrics(keys: Iterable[int]) -> dict[int, str]:
+    """For each of these sessions that has evidence for a judge: the hash of its verdict's rubric, or "" if that was
+    by another digest or model, or before the latest evidence. One query.
     """
     judge = judges.first()
     model = judge.model if judge else ""

@@ -1,4 +1,4 @@
-"""How far a run of judging again is, what it cost, and what it changed: all derived from its jobs."""
+"""The progress of a run, what it cost and what it changed, all derived from its jobs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ LARGEST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """Where the `total` sessions of a run are. `waiting` and `failed` by reason, `left_out` by why.
+    """The states of the `total` sessions of a run. `waiting`, `failed` and `left_out` by reason.
 
-    `to_place` have no job yet; `moved` have one that a later run took over. Dollars: `spent` on calls whose cost is
-    known, `unknown_cost` what the others were expected to cost.
+    `to_place` have no job yet; `superseded` have one that a later run took over. Dollars: `spent` on calls of known
+    cost, `unknown_cost` the estimate for the others.
     """
 
     total: int
     done: int
     judging: int
     cancelled: int
-    moved: int
+    superseded: int
     to_place: int
     waiting: Mapping[Reason, int]
     failed: Mapping[Reason, int]
@@ -39,7 +39,7 @@ class RunProgress:
     @property
     def ended(self) -> int:
         """How many need nothing more."""
-        return self.done + self.cancelled + self.moved + sum(self.failed.values()) + sum(self.left_out.values())
+        return self.done + self.cancelled + self.superseded + sum(self.failed.values()) + sum(self.left_out.values())
 
     @property
     def is_over(self) -> bool:
@@ -52,20 +52,20 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange:
-    """The verdict that a session had before a run, and the one that the run gave it, both in [0, 1]."""
+    """A session's verdict before a run and by the run, both in [0, 1]."""
 
     session: int
     before: float
     after: float
 
     @property
-    def moved(self) -> float:
+    def difference(self) -> float:
         return self.after - self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """`largest` moves first. Means over the `count` sessions that have both verdicts; None where there is none."""
+    """The changes by a run, the `largest` first. Means are over the `count` sessions with both verdicts, None if 0."""
 
     count: int
     new: int
@@ -76,7 +76,7 @@ class Changes:
 
 
 def progress(run: JudgeRun) -> RunProgress:
-    """Three queries, however large the run."""
+    """The progress of a run, in three queries."""
     counts: dict[str, Counter[Reason]] = {}
     rows = JudgeJob.objects.filter(run=run).order_by().values_list("state", "reason").annotate(n=Count("pk"))
     for state, reason, n in rows:
@@ -85,14 +85,14 @@ def progress(run: JudgeRun) -> RunProgress:
     left_out = {LeftOut(why): n for why, n in run.left_out.items()}
     spend = costs.spend(JudgeAttempt.objects.filter(job__run=run))
     with_jobs = sum(each.total() for each in states.values())
-    # Called off before their jobs were made: as good as cancelled ones.
+    # Sessions of a cancelled run that had no job yet.
     never = run.total - run.placed if run.cancelled_at else 0
     return RunProgress(
         total=run.total,
         done=states[JobState.DONE].total(),
         judging=states[JobState.LEASED].total() + states[JobState.SENT].total(),
         cancelled=states[JobState.CANCELLED].total() + never,
-        moved=run.placed - with_jobs - sum(left_out.values()),
+        superseded=run.placed - with_jobs - sum(left_out.values()),
         to_place=0 if run.cancelled_at else run.total - run.placed,
         waiting=states[JobState.QUEUED] + states[JobState.PARKED],
         failed=states[JobState.ABANDONED],
@@ -103,11 +103,11 @@ def progress(run: JudgeRun) -> RunProgress:
 
 
 def changes(run: JudgeRun) -> Changes:
-    """What the run's verdicts are, beside those that held when it was started."""
-    asked = JudgeJob.objects.filter(run=run, state=JobState.DONE).order_by().values("session")
+    """The run's verdicts compared with those before it."""
+    judged = JudgeJob.objects.filter(run=run, state=JobState.DONE).order_by().values("session")
     before: dict[int, float] = {}
     after: dict[int, float] = {}
-    rows = verdicts().filter(session__in=asked).order_by("pk").values_list("session", "value", "created_at")
+    rows = verdicts().filter(session__in=judged).order_by("pk").values_list("session", "value", "created_at")
     for session, value, at in rows:
         (before if at < run.created_at else after)[session] = value or 0.0
     both = [VerdictChange(session=pk, before=before[pk], after=after[pk]) for pk in after if pk in before]
@@ -116,8 +116,8 @@ def changes(run: JudgeRun) -> Changes:
         new=len(after) - len(both),
         mean_before=_mean([change.before for change in both]),
         mean_after=_mean([change.after for change in both]),
-        moves=tuple(change.moved for change in both),
-        largest=tuple(sorted(both, key=lambda change: (-abs(change.moved), change.session))[:LARGEST]),
+        moves=tuple(change.difference for change in both),
+        largest=tuple(sorted(both, key=lambda change: (-abs(change.difference), change.session))[:LARGEST]),
     )
 
 

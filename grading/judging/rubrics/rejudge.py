@@ -1,4 +1,4 @@
-"""Judging again: a run of jobs for a selection of sessions, made some at a time, resumable from its row alone."""
+"""Judging again: a run of jobs for a selection of sessions, made in chunks and resumable from its row."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from grading.vocabulary import NO_REWARD, Reason, WorkKind
 
 logger = logging.getLogger(__name__)
 
-# Sessions dealt with in one transaction, and in one turn of the beat; a run of so few is dealt with at once.
+# Sessions in one transaction, and in one turn of the schedule. A run up to SYNC_LIMIT gets its jobs at once.
 CHUNK_SIZE, BATCH_SIZE = 25, 250
 SYNC_LIMIT = 50
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
@@ -29,10 +29,9 @@ IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
 def start(
     sessions: Sequence[int], rubric: Rubric, *, by: User | None, why: str, estimated_usd: float | None
 ) -> JudgeRun:
-    """Ask for these sessions (by primary key) to be judged again, each under the rubric in force for its kind of work.
+    """Judge these sessions (primary keys) again, each by the rubric in force for its kind of work.
 
-    `rubric` is that of most of them. A small run has its jobs at once; a large one gets them from the beat, some
-    hundred at a time.
+    `rubric` is that of most of them. A small run gets its jobs at once; a large one gets them from the schedule.
     """
     run = JudgeRun.objects.create(
         rubric=rubric, by=by, why=why, estimated_usd=estimated_usd, sessions=list(sessions), total=len(sessions)
@@ -45,10 +44,7 @@ def start(
 
 
 def enqueue(*, limit: int = BATCH_SIZE) -> int:
-    """Go on making the jobs of runs that have not got all of theirs, for up to about `limit` sessions; how many.
-
-    Whoever calls, and however often: the row says where to go on, and is locked meanwhile.
-    """
+    """Make the next jobs of unfinished runs, for up to about `limit` sessions; how many. Safe to call concurrently."""
     count = 0
     while count < limit:
         run = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total")).order_by("pk").only("pk").first()
@@ -59,16 +55,16 @@ def enqueue(*, limit: int = BATCH_SIZE) -> int:
 
 
 def cancel(run: JudgeRun, *, by: User) -> int:
-    """Call off what of a run is still queued; how many jobs.
+    """Cancel the queued jobs of a run; how many.
 
-    Jobs that would be there without the run stay queued: older ones, and those of sessions without a verdict or with
-    evidence that none has read. Those of sessions that came in while there was no judge would not be there
-    (`judging.earlier`), unless more evidence came since.
+    Jobs that would exist without the run stay queued: older ones, and those of sessions without a verdict or with
+    evidence that it has not read. Sessions that arrived while there was no judge (`judging.earlier`) would have no job,
+    unless more evidence came since.
     """
     now = clock.now()
     with transaction.atomic():
-        held = JudgeRun.objects.select_for_update().filter(pk=run.pk, cancelled_at=None)
-        if not held.update(cancelled_at=now, cancelled_by=by):
+        running = JudgeRun.objects.select_for_update().filter(pk=run.pk, cancelled_at=None)
+        if not running.update(cancelled_at=now, cancelled_by=by):
             return 0
         queued = JudgeJob.objects.filter(run=run, state__in=[JobState.QUEUED, JobState.PARKED])
         judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
@@ -85,7 +81,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         queued.filter(pk__in=list(rows.filter(needed).values_list("pk", flat=True))).update(run=None)
         unjudged_sessions = list(rows.filter(judged_at=None).values_list("session", flat=True))
         count = queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
-    # No verdict will replace their rewards any more, and they wait for a choice again.
+    # They get no verdict now: settle them, and let them wait for a choice again.
     for pk in unjudged_sessions:
         with transaction.atomic():
             session = Session.objects.for_grading().get(pk=pk)
@@ -99,7 +95,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
 
 
 def _enqueue_some(run_id: int) -> int:
-    """Deal with the next few sessions of a run, in one transaction; how many."""
+    """Make the jobs of the next sessions of a run, in one transaction; how many sessions."""
     with transaction.atomic():
         run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
         if run.cancelled_at is not None or run.placed == run.total:
@@ -122,7 +118,7 @@ def _enqueue_some(run_id: int) -> int:
 
 
 def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
-    """A job for one session, or why there is none."""
+    """Make a job for one session; why not, if there is none."""
     session = Session.objects.select_for_update(of=("self",)).with_people().filter(pk=session_id).first()
     if session is None:
         return LeftOut.GONE
@@ -131,40 +127,40 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
     rubric = rubrics.get(session.work)
     if rubric is None:
         return LeftOut.NO_RUBRIC
-    job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
-    if job is not None:
-        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=clock.now())
-        mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
+    open_job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
+    if open_job is not None:
+        JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=clock.now())
+        mine = JudgeJob.objects.filter(pk=open_job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
         return None if mine else LeftOut.JUDGING
-    held = judgeable(session)
-    if not held:
+    hashes = judgeable(session)
+    if not hashes:
         return LeftOut.NO_EVIDENCE
-    known = list(answers(session, rubric, held).order_by("parallel", "pk"))
+    earlier_answers = list(answers(session, rubric, hashes).order_by("parallel", "pk"))
     latest = verdicts().filter(session=session).first()
-    if latest in known:
+    if latest in earlier_answers:
         return LeftOut.UNCHANGED
-    wanted = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
-    if known:  # the question was answered before: the job is done at once
-        _take(wanted, known[0])
+    job = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
+    if earlier_answers:  # the job is done at once
+        _reuse_answer(job, earlier_answers[0])
     else:
-        wanted.reserved = latest is None and reserving.is_reserved(session)
-        wanted.save()
+        job.reserved = latest is None and reserving.is_reserved(session)
+        job.save()
         if latest is None:  # a verdict may come now where none could before
             rewards.settle(session)
     return None
 
 
-def _take(job: JudgeJob, known: Grade) -> None:
-    """The same question was answered before, and another verdict holds: that answer holds again, unasked."""
+def _reuse_answer(job: JudgeJob, answer: Grade) -> None:
+    """Copy an earlier answer to the same question as the current verdict, and end the job without a call."""
     session = job.session
-    identity = {name: getattr(known, name) for name in IDENTITY}
+    identity = {name: getattr(answer, name) for name in IDENTITY}
     replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1
     Grade.objects.create(
         session=session,
-        status=known.status,
-        value=known.value,
-        detail=known.detail,
-        evidence={**known.evidence, "taken_from": known.pk},
+        status=answer.status,
+        value=answer.value,
+        detail=answer.detail,
+        evidence={**answer.evidence, "taken_from": answer.pk},
         replicate=replicate,
         cost_usd=0.0,
         **identity,

@@ -1,4 +1,4 @@
-"""Trying a rubric on a session: a real question to the judge, whose answer stands beside the chain, never in it."""
+"""Trying a rubric on a session: a real call to the judge, whose answer never counts for the chain."""
 
 from django.db import transaction
 
@@ -14,9 +14,9 @@ class TrialError(Exception):
 
 
 def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
-    """Ask the judge about a session under any rubric, beside the chain; None where it has answered just that before.
+    """The job of a trial, queued like any other; None if the judge has answered this question before.
 
-    The job waits in the queue like any other. TrialError where no judge is configured or another trial is under way.
+    TrialError if no judge is configured or another trial is under way.
     """
     if judges.first() is None:
         raise TrialError("There is no judge to ask: add a key in Settings.")

@@ -1,4 +1,4 @@
-"""Rubrics as rows: saving a version, putting one in force, and what came of each."""
+"""Rubrics as rows: saving a version, activating it, and the figures of each."""
 
 import datetime as dt
 from collections import defaultdict
@@ -24,7 +24,7 @@ FIGURES = "figures of rubrics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What came of a rubric: verdicts and their mean; over `pairs` sessions that people graded too, how far apart."""
+    """A rubric's verdicts and their mean, and how far they are from people's grades of the same `pairs` sessions."""
 
     verdicts: int = 0
     mean: float | None = None
@@ -34,13 +34,13 @@ class Figures:
 
 
 def content(rubric: Rubric) -> dict[str, Any]:
-    """What a rubric asks, without what is said about it."""
+    """The columns that the judge reads."""
     return {name: getattr(rubric, name) for name in ("text", "dimensions", "bands", "examples")}
 
 
 def sha256(rubric: Rubric) -> str:
     """The identity of a rubric, saved or not."""
-    return rubric_sha256(rubric.text, rubric.dimensions, rubric.bands, examples.shown(rubric.examples))
+    return rubric_sha256(rubric.text, rubric.dimensions, rubric.bands, examples.in_prompt(rubric.examples))
 
 
 def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
@@ -54,17 +54,14 @@ def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
 
 
 def activate(rubric: Rubric, *, by: User) -> int:
-    """Put a rubric in force for its kind of work: queued verdicts on such are asked for under it; how many.
-
-    Given ones become stale, and hold.
-    """
+    """Activate a rubric for its kind of work, for queued jobs too; how many jobs. Existing verdicts become stale."""
     with transaction.atomic():
         of_its_kind = Rubric.objects.select_for_update().filter(is_active=True, kind=rubric.kind)
         in_force = list(of_its_kind)
         if in_force == [rubric]:
             return 0
         if not RubricActivation.objects.filter(rubric__kind=rubric.kind).exists():
-            # The rubric that a site starts with is in force without anybody's doing; going back to it is offered too.
+            # The rubric that a site starts with was never activated; record that, so that one can go back to it.
             for first in in_force:
                 RubricActivation.objects.create(rubric=first, at=first.created_at)
         of_its_kind.update(is_active=False)
@@ -77,7 +74,7 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 
 def figures() -> dict[str, Figures]:
-    """What came of each rubric, by its hash. Four queries."""
+    """The figures of each rubric, by its hash. Four queries."""
     gaps = _gaps()
     sums = verdicts().order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
     return {
@@ -93,7 +90,7 @@ def figures() -> dict[str, Figures]:
 
 
 def store_figures(now: dt.datetime) -> None:
-    """Compute the figures for the pages, if grades or rubrics changed since: .3 seconds at 200,000 sessions."""
+    """Compute and store the figures for the pages, if grades or rubrics have changed."""
     inputs = repr((last_keys(Grade, Rubric), Erasure.objects.count()))
     StoredReading.objects.renew(FIGURES, inputs, _figures_as_json, now)
 
@@ -103,7 +100,7 @@ def _figures_as_json() -> dict[str, Any]:
 
 
 def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
-    """The figures as the worker last computed them, and when; computed now, and None, if it never did."""
+    """The stored figures and when they were computed; if there are none, computed now, and None."""
     stored = StoredReading.objects.filter(name=FIGURES).first()
     if stored is None:
         return figures(), None
@@ -111,9 +108,9 @@ def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
 
 
 def _gaps() -> dict[str, list[float]]:
-    """By rubric, how far its latest verdict on each session is above people's last grade of it. Three queries.
+    """By rubric, how far its latest verdict on each session is above the latest grade by a person. Three queries.
 
-    In the order of the sessions' first verdicts; without the sessions that the rubric itself shows as examples.
+    Sessions that are examples in the rubric itself are left out.
     """
     # Every grade of a person has an author, and an index finds those that have one.
     by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)

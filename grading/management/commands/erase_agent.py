@@ -27,10 +27,10 @@ class Command(BaseCommand):
     def handle(
         self, *_args: Any, agent: str, why: str, yes: bool, delete_upgrade_copies: bool, **_options: Any
     ) -> None:
-        found = Agent.objects.filter(name=agent).first()
-        if found is None:
+        row = Agent.objects.filter(name=agent).first()
+        if row is None:
             raise CommandError(f"expected the name of an agent; got {agent!r}")
-        counts = erasing.count_rows(Session.objects.filter(agent=found))
+        counts = erasing.count_rows(Session.objects.filter(agent=row))
         self.stdout.write(f"To be erased with the agent: {erasing.describe_counts(counts) or 'nothing else'}.")
         copies = upgrading.copies()
         for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if not yes and not (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent):
             raise CommandError("nothing was erased; --yes erases without asking")
         gone = Counter[str]()
-        for done, also in erasing.erase_agent(found, who=f"{getpass.getuser()} (shell)", why=why):
+        for done, also in erasing.erase_agent(row, who=f"{getpass.getuser()} (shell)", why=why):
             gone.update(also)
             self.stdout.write(f"{done:,} of {counts['sessions']:,} sessions")
         self.stdout.write(f"Erased: {erasing.describe_counts(gone)}.")

@@ -34,18 +34,18 @@ class Command(BaseCommand):
         delete_upgrade_copies: bool,
         **_options: Any,
     ) -> None:
-        found = Session.objects.filter(agent__name=agent, external_id__in=session)
-        missing = set(session) - set(found.values_list("external_id", flat=True))
+        sessions = Session.objects.filter(agent__name=agent, external_id__in=session)
+        missing = set(session) - set(sessions.values_list("external_id", flat=True))
         if missing:
             raise CommandError(f"expected ids of {agent}'s sessions; unknown are {', '.join(sorted(missing))}")
-        self.stdout.write(f"To be erased: {erasing.describe_counts(erasing.count_rows(found))}.")
+        self.stdout.write(f"To be erased: {erasing.describe_counts(erasing.count_rows(sessions))}.")
         copies = upgrading.copies()
         for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
         if not yes and not (sys.stdin.isatty() and input("Type yes to erase it: ").strip() == "yes"):
             raise CommandError("nothing was erased; --yes erases without asking")
         erasing.overwrite_deleted()
-        counts = erasing.erase(found, who=f"{getpass.getuser()} (shell)", why=why)
+        counts = erasing.erase(sessions, who=f"{getpass.getuser()} (shell)", why=why)
         self.stdout.write(f"Erased: {erasing.describe_counts(counts)}.")
         self.stdout.write("\n".join(erasing.finish()))
         for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):

@@ -37,8 +37,8 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="the file to write; it must not exist")
 
     def handle(self, *_args: Any, agent: str, file: Path, **_options: Any) -> None:
-        found = Agent.objects.filter(name=agent).first()
-        if found is None:
+        owner = Agent.objects.filter(name=agent).first()
+        if owner is None:
             raise CommandError(f"expected the name of an agent; got {agent!r}")
         try:
             handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -46,17 +46,17 @@ class Command(BaseCommand):
             raise CommandError(f"expected a file that can be made: {error}") from error
         lost = []
         with os.fdopen(handle, "wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, rows in _tables(found).items():
+            for name, rows in _tables(owner).items():
                 archive.writestr(f"rows/{name}.json", json.dumps(rows, cls=DjangoJSONEncoder, indent=1))
-            kept = {row.sha256: row for row in Evidence.objects.filter(session__agent=found)}
-            for sha256, row in kept.items():
+            evidence = {row.sha256: row for row in Evidence.objects.filter(session__agent=owner)}
+            for sha256, row in evidence.items():
                 try:
                     with store.open(row) as data, archive.open(f"evidence/{sha256}", "w", force_zip64=True) as into:
                         shutil.copyfileobj(data, into)
                 except OSError as error:
                     lost.append(f"{sha256}: {error}\n")
             archive.writestr("evidence/missing.txt", "".join(lost))
-        self.stdout.write(f"{file}: {len(kept) - len(lost):,} files of evidence, {len(lost):,} that are gone.")
+        self.stdout.write(f"{file}: {len(evidence) - len(lost):,} files of evidence, {len(lost):,} that are gone.")
 
 
 def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
@@ -78,8 +78,8 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
     tables["settlement"] = tables["settlement"].annotate(policy_version=F("policy__text"))
     tables["logimport"] = LogImport.objects.filter(agent=agent)
     tables["importedfile"] = ImportedFile.objects.filter(log_import__agent=agent)
-    told = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}
+    rows_by_table = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}
     entries, columns = LedgerEntry.objects.filter(observation__in=observations).order_by("pk").columns()
     names = ("id", "scope", "hint", "note", "created_at", "last_used_at", "revoked_at")
     tokens = ApiToken.objects.filter(agent=agent).order_by("pk")
-    return {**told, "ledgerentry": list(entries.values(*columns)), "apitoken": list(tokens.values(*names))}
+    return {**rows_by_table, "ledgerentry": list(entries.values(*columns)), "apitoken": list(tokens.values(*names))}

@@ -69,9 +69,9 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(f"--agent {agent!r}: {' '.join(error.messages)}") from error
         owner.save()
-        found = [*tqdm(scan(paths), desc="Looking", unit=" files", disable=None)]
-        files = [each for each in found if isinstance(each, Path)]
-        outcomes = [each for each in found if isinstance(each, ImportOutcome)]
+        scanned = [*tqdm(scan(paths), desc="Looking", unit=" files", disable=None)]
+        files = [each for each in scanned if isinstance(each, Path)]
+        outcomes = [each for each in scanned if isinstance(each, ImportOutcome)]
         record = ImportRecord(owner, paths, by=operator(), category=category)
         for outcome in outcomes:
             record.add(outcome)
@@ -133,15 +133,15 @@ def reasons(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
             groups[outcome.fate, outcome.why].append(outcome)
     for (fate, why), group in sorted(groups.items(), key=lambda item: ([*Fate].index(item[0][0]), -len(item[1]))):
         yield f"{fate.words}: {why} ({len(group):,}), for example"
-        yield from (f"    {_said(each.path, each.detail)}" for each in group[:SHOWN])
+        yield from (f"    {_describe(each.path, each.detail)}" for each in group[:SHOWN])
 
 
 def listed(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
     """Every file with its fate and why, in the order of their names."""
     for each in sorted(outcomes, key=lambda outcome: outcome.path):
-        yield f"{each.fate.one:<17}  {_said(each.path, ', '.join(filter(None, (each.why, each.detail))))}"
+        yield f"{each.fate.one:<17}  {_describe(each.path, ', '.join(filter(None, (each.why, each.detail))))}"
 
 
-def _said(path: Path, why: str) -> str:
-    """A file's name as a terminal can show it, whoever chose it."""
+def _describe(path: Path, why: str) -> str:
+    """A file's name and why it was skipped, safe for a terminal."""
     return visible_text(f"{path}{f': {redact(why)}' if why else ''}", 500)

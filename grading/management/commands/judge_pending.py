@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from grading import clock, judging
-from grading.judging import earlier
+from grading import clock
+from grading.judging import earlier, enqueuing
 from grading.judging.allowance import quota
 from grading.judging.earlier import Choice, ChoiceRefused
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError("There is no judge: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
         now, total = clock.now(), 0
         if abandoned:
-            while count := judging.take_up_abandoned():
+            while count := enqueuing.take_up_abandoned():
                 total += count
         elif (waiting := earlier.count(now)) is None:
             self.stdout.write("No session that came in while there was no judge waits for a choice.")

@@ -29,9 +29,9 @@ class Command(BaseCommand):
         done = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: done.set())
-        # Those that were asked for, the others by default; none where none was.
-        asked = {limit.name: options[limit.name] for limit in fields(Limits) if options[limit.name] is not None}
-        limits = Limits(**asked) if asked else None
+        # If any limit is given, the others have their defaults; otherwise none is enforced.
+        chosen = {limit.name: options[limit.name] for limit in fields(Limits) if options[limit.name] is not None}
+        limits = Limits(**chosen) if chosen else None
         try:
             simulator = Simulator(port=port, mode=mode, latency=latency, filled=filled, limits=limits)
             simulator.start()

@@ -49,11 +49,11 @@ class Command(BaseCommand):
         if not sessions:
             self.stdout.write("No session matches; nothing to grade anew.")
             return
-        seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
-        self.stdout.write(visible_text(summary(seen), lines=True))
-        for move in regrading.effects(seen, timezone.now()):
+        previews = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
+        self.stdout.write(visible_text(summary(previews), lines=True))
+        for move in regrading.effects(previews, timezone.now()):
             self.stdout.write(visible_text(f"  {move.bandit}: mean of {words(move)}"))
-        if not any(each.changed or each.ledger_rows for each in seen):
+        if not any(each.changed or each.ledger_rows for each in previews):
             self.stdout.write("Nothing would change.")
             return
         agreed = options["yes"]
@@ -95,13 +95,13 @@ def summary(done: list[Regraded]) -> str:
     for (before, after), count in kinds.most_common(KINDS):
         examples = [each for each in changed if (_kind(each.before), _kind(each.after)) == (before, after)]
         first = examples[0]
-        shown = f"{number(first.before.learned)} → {number(first.after.learned)}"
-        lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {shown}")
+        values = f"{number(first.before.learned)} → {number(first.after.learned)}"
+        lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {values}")
     if len(kinds) > KINDS:
         lines.append(f"        and {len(kinds) - KINDS} kinds of change more")
-    asked = sum(each.is_enqueued for each in done)
-    if asked:
-        lines.append(f"{asked:6,}  of them will be judged: they were without a reward and are not any more")
+    enqueued = sum(each.is_enqueued for each in done)
+    if enqueued:
+        lines.append(f"{enqueued:6,}  of them will be judged: they were without a reward and are not any more")
     return "\n".join(lines)
 
 

@@ -23,9 +23,9 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, backup: Path, replace: bool, **_options: Any) -> None:
         try:
-            found = manifest.find(backup.resolve())
-            self.stdout.write(f"Restoring {found}")
-            restoring.restore(found, replace=replace, say=self.stdout.write)
+            source = manifest.find(backup.resolve())
+            self.stdout.write(f"Restoring {source}")
+            restoring.restore(source, replace=replace, say=self.stdout.write)
         except (BackupProblem, NoBackup, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write("Check all of it with: manage.py verify")

@@ -132,12 +132,12 @@ def judge_simulator() -> list[Program]:
     """`make demo`: a judge of our own making, in place of the real one."""
     if not settings.SIMULATED:
         return []
-    # The same at every start where it can be: a judge at another address is another judge.
-    kept = settings.STATE_DIR / "judge_port"
-    port = int(kept.read_text()) if kept.exists() else 0
+    # Use the same port at every start if possible: a judge at another address is another judge.
+    port_file = settings.STATE_DIR / "judge_port"
+    port = int(port_file.read_text()) if port_file.exists() else 0
     if not port or not broker.is_free(port, "127.0.0.1"):
         port = broker.free_port()
-        kept.write_text(str(port))
+        port_file.write_text(str(port))
     os.environ |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "simulated"}
     return [Program(name="judge", command=[*DJANGO, "judge_simulator", "--port", str(port)], ends_last=True)]
 

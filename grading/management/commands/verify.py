@@ -1,7 +1,6 @@
 """Look at everything that a site, or a backup, holds; exit with 1 if something is not what it was."""
 
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from bandit.names import printable
 from grading.backups import manifest, verifying
 from grading.backups.manifest import NoBackup
 
-# Problems told one by one; the others are only counted.
-TOLD = 20
+# Problems that are printed; the others are only counted.
+PRINTED = 20
 
 
 class Command(BaseCommand):
@@ -28,28 +27,27 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, backup: Path | None, verbosity: int, **_options: Any) -> None:
         with tqdm(desc="reading", unit=" files", disable=verbosity == 0) as bar:
             if backup is None:
-                wrong = self.tell(verifying.problems_of_site(bar.update))
+                count = self.print_problems(verifying.problems_of_site(bar.update))
             else:
                 try:
-                    found = manifest.find(backup)
-                    held = manifest.read(found)
+                    folder = manifest.find(backup)
+                    contents = manifest.read(folder)
                 except (NoBackup, OSError) as error:
                     raise CommandError(str(error)) from error
-                wrong = self.tell(verifying.problems_of_backup(found, held, bar.update))
-        if wrong:
-            raise CommandError(f"{wrong:,} problems: what is missing or damaged is in a backup from before, perhaps")
+                count = self.print_problems(verifying.problems_of_backup(folder, contents, bar.update))
+        if count:
+            raise CommandError(f"{count:,} problems: what is missing or damaged is in a backup from before, perhaps")
         if backup is None:
-            told = ", ".join(f"{count:,} {name}" for name, count in verifying.counts().items())
+            summary = ", ".join(f"{count:,} {name}" for name, count in verifying.counts().items())
         else:
-            told = (
-                f"{found}: {held.rows['grading_session']:,} sessions, {held.files:,} files, made {held.made_at:%c} UTC"
-            )
-        self.stdout.write(self.style.SUCCESS(f"All is what it was: {told}."))
+            sessions = contents.rows["grading_session"]
+            summary = f"{folder}: {sessions:,} sessions, {contents.files:,} files, made {contents.made_at:%c} UTC"
+        self.stdout.write(self.style.SUCCESS(f"All is what it was: {summary}."))
 
-    def tell(self, problems: Iterable[str]) -> int:
-        """Say what is wrong, the first TOLD of it; how much it is."""
-        found = iter(problems)
-        told = list(islice(found, TOLD))
-        for each in told:
-            self.stderr.write(self.style.ERROR(printable(each)))
-        return len(told) + sum(1 for _ in found)
+    def print_problems(self, problems: Iterable[str]) -> int:
+        """Print the first problems; the count of all."""
+        count = 0
+        for count, problem in enumerate(problems, start=1):
+            if count <= PRINTED:
+                self.stderr.write(self.style.ERROR(printable(problem)))
+        return count

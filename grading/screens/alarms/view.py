@@ -152,8 +152,8 @@ def _answers(
     if sessions and user.has_perm("grading.change_quota"):
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
         plan = plans.plan(rows, Rubric.objects.in_force())
-        if plan is not None and plan.ask:
-            whole = len(plan.ask)
+        if plan is not None and plan.session_ids:
+            whole = len(plan.session_ids)
             yield AlarmAnswer(
                 label=f"Judge {whole} session{'s' * (whole != 1)} again"
                 if whole == count

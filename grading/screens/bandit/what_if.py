@@ -80,7 +80,7 @@ def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datet
     outage_choices = []
     for each in reversed(lasted):
         took = duration(((each.until or now) - each.row.at).total_seconds())
-        text = f"{stamp(each.row.at)}, {took}: {each.words[:1].lower()}{each.words[1:]}"
+        text = f"{stamp(each.row.at)}, {took}: {each.label[:1].lower()}{each.label[1:]}"
         outage_choices.append(OutageChoice(pk=each.row.pk, since=each.row.at, until=each.until, text=text))
     return outage_choices
 

@@ -48,7 +48,7 @@ class CostFilterForm(forms.Form):
     )
     model = forms.ChoiceField(required=False, choices=[])
     purpose = forms.ChoiceField(required=False, choices=[("", "any"), *PURPOSES.items()])
-    outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.words) for kind in KINDS)])
+    outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.label) for kind in KINDS)])
 
     def __init__(self, data: Any) -> None:
         super().__init__({"days": DAYS, **{name: data[name] for name in data}})
@@ -109,12 +109,12 @@ def show(request: HttpRequest) -> TemplateResponse:
     pages.count = sum(spend.attempts for _, spend in spends)  # instead of counting them once more
     tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
     spends = [*spends, *(((day, "", asked, KEY_TEST, False), spend) for (day, asked), spend in tests)]
-    by_day = costs.added_up(spends, 0)
+    by_day = costs.sum_by(spends, 0)
     context = {
         "title": "Costs",
         "filters": filters,
         "read_at": read_at,
-        "total": dict(costs.added_up(spends)).get((), Spend()),
+        "total": dict(costs.sum_by(spends)).get((), Spend()),
         "chart": chart(by_day, timezone.localdate(filters.start)),
         "tables": tables(spends),
         "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
@@ -142,15 +142,15 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
 def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
     by_purpose = []
-    for (each, batched), spend in costs.added_up(spends, 3, 4):
+    for (each, batched), spend in costs.sum_by(spends, 3, 4):
         words = PURPOSES[each].capitalize()
         by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
     return [
         _table(
             "agent",
-            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.added_up(spends, 1)],
+            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.sum_by(spends, 1)],
         ),
-        _table("model", [(name or "not said", spend) for (name,), spend in costs.added_up(spends, 2)]),
+        _table("model", [(name or "not said", spend) for (name,), spend in costs.sum_by(spends, 2)]),
         _table("purpose", by_purpose),
     ]
 

@@ -34,7 +34,7 @@ def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[di
     """One a dimension, with the standing reserve for new sessions outlined."""
     return [
         {
-            "words": room.words,
+            "words": room.label,
             "note": "a minute, the tightest" if room.dimension == tightest else "a minute",
             "used": room.used,
             "limit": room.limit,
@@ -167,7 +167,7 @@ def outcomes(
         else:
             note = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
         css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
-        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.words), "words": note})
+        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.label), "words": note})
     bar = charts.share_bar("", waiting.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": waiting.jobs, "bar": bar, "words": waits if waiting.jobs else ""}]
 

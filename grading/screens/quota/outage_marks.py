@@ -30,7 +30,7 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     waits = waiting.aggregate(since=Min("created_at"))["since"]
     marks = []
     for period in periods:
-        what, until = period.words[:1].lower() + period.words[1:], timezone.localtime(period.until or now)
+        what, until = period.label[:1].lower() + period.label[1:], timezone.localtime(period.until or now)
         if period.until is None:
             label = f"{what} since {moment(period.row.at)}"
         else:

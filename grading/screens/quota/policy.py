@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
 
-from grading.judging import taking_up
+from grading.judging import sweeper
 from grading.judging.allowance import budget, quota
 from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
@@ -53,7 +53,7 @@ def pause(request: HttpRequest) -> HttpResponse:
         quota.pause(by=request.user, note=form.cleaned_data["note"])  # type: ignore[arg-type] # the screen needs a login
         messages.success(request, "The judge is paused. Calls already under way still count.")
         return redirect("admin:quota")
-    context = {"title": "Pause the judge", "form": form, "held": attempts.held()}
+    context = {"title": "Pause the judge", "form": form, "held": attempts.waiting_jobs()}
     return TemplateResponse(request, "quota/quota_pause.html", context)
 
 
@@ -75,7 +75,7 @@ def resume(request: HttpRequest) -> HttpResponse:
 @require_POST
 def probe(request: HttpRequest) -> HttpResponse:
     judge_quota = first_quota()
-    why_not = "There is no judge." if judge_quota is None else may_probe(judge_quota, attempts.held().jobs)
+    why_not = "There is no judge." if judge_quota is None else may_probe(judge_quota, attempts.waiting_jobs().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
@@ -87,7 +87,7 @@ def probe(request: HttpRequest) -> HttpResponse:
 @require_POST
 def try_now(request: HttpRequest) -> HttpResponse:
     """What stands still for no reason of its own is tried at once."""
-    count = taking_up.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    count = sweeper.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
         messages.success(request, f"{sessions} tried now; what fails again waits again.")

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from grading.judging import earlier
 from grading.judging.allowance.quota import PROBED
-from grading.judging.lanes import CALLS_SHARED
+from grading.judging.ordering import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
@@ -29,7 +29,7 @@ from grading.templatetags.gradingsite_tags import clock
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever was asked, waits or failed."""
-    now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.held()
+    now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.waiting_jobs()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
     context: dict[str, object] = {

@@ -49,11 +49,12 @@ def plan(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and rerun is not None:
         # Nobody is charged for more than they saw.
         shown_count = request.POST.get("seen", "")
-        if not (shown_count.isdecimal() and len(shown_count) < 10 and len(rerun.ask) <= int(shown_count)):  # noqa: PLR2004 - no absurd numbers
-            problem = f"More sessions match than when you looked: {len(rerun.ask)} now. Nothing was asked; look again."
-        elif rerun.ask:
+        count = len(rerun.session_ids)
+        if not (shown_count.isdecimal() and len(shown_count) < 10 and count <= int(shown_count)):  # noqa: PLR2004 - no absurd numbers
+            problem = f"More sessions match than when you looked: {count} now. Nothing was asked; look again."
+        elif rerun.session_ids:
             run = rejudge.start(
-                rerun.ask,
+                rerun.session_ids,
                 rerun.rubric,
                 by=request.user,  # type: ignore[arg-type] # the screen needs a login
                 why=request.POST.get("why", "").strip()[:WHY_LIMIT] or label,
@@ -84,7 +85,7 @@ def plan(request: HttpRequest) -> HttpResponse:
             "days": rerun.estimate.usd / limit if limit and rerun.estimate.usd > max(limit - spent, 0.0) else None,
             "pace": pace,
             "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
-            "seconds": None if pace is None else 60 * len(rerun.ask) / pace.per_minute,
+            "seconds": None if pace is None else 60 * len(rerun.session_ids) / pace.per_minute,
             "obstacle": obstacle.detail if obstacle else "",
         }
     return TemplateResponse(request, "rubrics/run_plan.html", context)
@@ -155,7 +156,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     counts = progress.progress(run)
     parts = [
         ("f-judge", "judged", counts.done),
-        ("f-floor", "not asked", counts.cancelled + counts.moved + sum(counts.left_out.values())),
+        ("f-floor", "not asked", counts.cancelled + counts.superseded + sum(counts.left_out.values())),
         ("f-alarm", "given up", sum(counts.failed.values())),
         ("", "being judged", counts.judging),
     ]
@@ -166,6 +167,6 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
         "bar": pictures.bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
         "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
         "failed": {reason.words: n for reason, n in counts.failed.items()},
-        "left_out": {why.words: n for why, n in counts.left_out.items()},
+        "left_out": {why.label: n for why, n in counts.left_out.items()},
         "obstacle": obstacle.detail if obstacle and counts.waiting else "",
     }

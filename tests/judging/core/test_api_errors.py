@@ -8,7 +8,7 @@ import anthropic
 import httpx2
 import pytest
 
-from grading.judging.core.api_errors import NotItsProtocol, classify, classify_said, first_of_next_month, identity
+from grading.judging.core.api_errors import NotItsProtocol, classify, classify_batched, first_of_next_month, identity
 from grading.judging.core.verdict import DeferralScope
 from grading.vocabulary import Reason
 
@@ -195,7 +195,7 @@ def test_spend_limits_reset_on_the_first(now, first):
     ],
 )
 def test_each_type_of_error_has_its_meaning(kind, said, code, reason, scope, status):
-    found = classify_said(kind, said, NOW, code=code)
+    found = classify_batched(kind, said, NOW, code=code)
     assert (found.reason, found.scope, found.detail) == (reason, scope, f"{status}: {said}")
 
 
@@ -253,14 +253,14 @@ def test_trouble_on_the_way_is_that_of_one_job():
 
 
 def test_an_unknown_type_in_a_batch_is_kept_with_its_words():
-    found = classify_said("a_new_error", "what is this" * 200, NOW)
+    found = classify_batched("a_new_error", "what is this" * 200, NOW)
     assert found.detail == f"a_new_error: {'what is this' * 200}"[:2_000]
 
 
 def test_in_a_batch_nobody_says_when_to_come_back():
-    found = classify_said("rate_limit_error", "slow down", NOW)
+    found = classify_batched("rate_limit_error", "slow down", NOW)
     assert found.retry_at == NOW + dt.timedelta(seconds=30)
-    spent = classify_said("rate_limit_error", "spent", NOW, code="enforced_spend_limit_reached")
+    spent = classify_batched("rate_limit_error", "spent", NOW, code="enforced_spend_limit_reached")
     assert spent.retry_at == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
 
 
@@ -296,4 +296,4 @@ def test_the_first_of_the_next_month_is_that_of_utc_wherever_the_machine_is(monk
 )
 def test_an_attempt_keeps_what_identifies_an_error(came, expected):
     found = identity(came)
-    assert (found.http_status, found.error_type, found.request_id) == expected
+    assert (found["http_status"], found["error_type"], found["request_id"]) == expected

@@ -76,13 +76,13 @@ def test_an_unknown_rate_is_said_to_be_unknown():
 
 
 def test_a_spent_budget_waits_for_the_next_day():
-    allowance = Allowance(left=0, daily=1000, renews_at=MIDNIGHT)
+    allowance = Allowance(remaining=0, daily=1000, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(arrivals=3, rate=75, allowance=allowance))
     assert found.at == MIDNIGHT + dt.timedelta(minutes=30)  # the same as without quota: 36 / (75 − 3) h
 
 
 def test_a_budget_that_ends_in_between_goes_on_at_midnight():
-    allowance = Allowance(left=20, daily=100, renews_at=MIDNIGHT)
+    allowance = Allowance(remaining=20, daily=100, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(waiting=40, arrivals=0, rate=60, allowance=allowance))
     assert found.curve[1] == (NOW + dt.timedelta(minutes=20), pytest.approx(20))
     assert found.curve[2] == (MIDNIGHT, pytest.approx(20))
@@ -91,7 +91,7 @@ def test_a_budget_that_ends_in_between_goes_on_at_midnight():
 
 def test_a_budget_below_what_arrives_never_drains():
     """72 a day come in. The queue of 36 at midnight is gone for a while, until the 72nd verdict of the day."""
-    allowance = Allowance(left=0, daily=72, renews_at=MIDNIGHT)
+    allowance = Allowance(remaining=0, daily=72, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(arrivals=3, rate=75, allowance=allowance))
     assert (found.ending, found.at) == (ForecastEnding.BUDGET, None)
     assert found.curve[2] == (MIDNIGHT + dt.timedelta(minutes=30), 0)
@@ -100,7 +100,7 @@ def test_a_budget_below_what_arrives_never_drains():
 
 def test_a_budget_missed_by_days_renews_each_day():
     """The outage lasts three days; the budget of the day of its end is whole."""
-    allowance = Allowance(left=0, daily=1000, renews_at=MIDNIGHT)
+    allowance = Allowance(remaining=0, daily=1000, renews_at=MIDNIGHT)
     opens_at = MIDNIGHT + dt.timedelta(days=3, hours=1)
     found = forecast(NOW, conditions(opens_at=opens_at, arrivals=0, rate=23, allowance=allowance))
     assert found.at == opens_at + dt.timedelta(hours=1)

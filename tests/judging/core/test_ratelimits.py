@@ -22,7 +22,7 @@ GOOD = {
 
 def test_every_dimension_is_read():
     headers = {f"anthropic-ratelimit-{name.replace('_', '-')}-limit": "7" for name in DIMENSIONS}
-    assert parse(headers).said() == {name: {"limit": 7} for name in DIMENSIONS}
+    assert parse(headers).as_dict() == {name: {"limit": 7} for name in DIMENSIONS}
 
 
 def test_limit_remaining_and_reset_are_read():
@@ -40,7 +40,7 @@ def test_what_is_absent_is_none():
 
 
 def test_what_a_row_keeps_is_what_was_said():
-    assert parse(GOOD).said() == {
+    assert parse(GOOD).as_dict() == {
         "requests": {"limit": 50, "remaining": 0},
         "input_tokens": {"limit": 30_000, "remaining": 29_000},
     }

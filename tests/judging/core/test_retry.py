@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grading.backoff import backoff
 from grading.judging.core import retry
-from grading.judging.core.retry import Company, RetryDecision, RetryState, RetryStep, after
+from grading.judging.core.retry import OtherAnswers, RetryDecision, RetryState, RetryStep, after
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused
 from grading.vocabulary import Reason
 
@@ -26,7 +26,7 @@ class Half(Random):
         return 0.5
 
 
-def next_after(result, *, company=Company(), limit=3, base=SECOND, **tried):  # noqa: B008 - frozen
+def next_after(result, *, company=OtherAnswers(), limit=3, base=SECOND, **tried):  # noqa: B008 - frozen
     return after(result, RetryState(**tried), company, limit=limit, base=base, now=NOW, rng=Half())
 
 
@@ -88,7 +88,7 @@ NEXT = [
     # five others were judged meanwhile and two failed alike: its own, the third of three, but 5 + 14 others are no 20
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 2, "others_graded": 14, "company": Company(graded=5, alike=2)},
+        {"attempts": 2, "own_failures": 2, "others_graded": 14, "company": OtherAnswers(graded=5, alike=2)},
         RetryDecision(
             step=RetryStep.AGAIN,
             reason=Reason.TIMEOUT,
@@ -102,7 +102,7 @@ NEXT = [
     # one more of the others, and it is parked for a day
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 2, "others_graded": 15, "company": Company(graded=5, alike=2)},
+        {"attempts": 2, "own_failures": 2, "others_graded": 15, "company": OtherAnswers(graded=5, alike=2)},
         RetryDecision(
             step=RetryStep.PARK, reason=Reason.TIMEOUT, detail="d", wait=DAY, counts=True, own=True, others_graded=5
         ),
@@ -110,13 +110,13 @@ NEXT = [
     # others fail alike: that is no fault of this session, however often
     (
         deferred(Reason.NEEDS_ATTENTION, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": Company(graded=5, alike=5)},
+        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": OtherAnswers(graded=5, alike=5)},
         RetryDecision(step=RetryStep.AGAIN, reason=Reason.NEEDS_ATTENTION, detail="d", wait=2 * SECOND, counts=True),
     ),
     # evidence that cannot be read costs nothing to try: never parked
     (
         deferred(Reason.UNREADABLE, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": Company(graded=99)},
+        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": OtherAnswers(graded=99)},
         RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=2 * SECOND, counts=True),
     ),
     # unless one process after the other was lost over it
@@ -133,13 +133,13 @@ NEXT = [
     # the second bad reply, where the last three other sessions had none better: a fault of the service
     (
         Invalid(detail="d", reply=""),
-        {"bad_replies": 1, "attempts": 1, "company": Company(in_a_row=3)},
+        {"bad_replies": 1, "attempts": 1, "company": OtherAnswers(in_a_row=3)},
         RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=SECOND, counts=True),
     ),
     # for each is paid for, not for ever
     (
         Invalid(detail="d", reply=""),
-        {"bad_replies": 2, "attempts": 2, "company": Company(in_a_row=3)},
+        {"bad_replies": 2, "attempts": 2, "company": OtherAnswers(in_a_row=3)},
         RetryDecision(step=RetryStep.PARK, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=DAY, counts=True),
     ),
     # an overloaded service is waited for, as long as it asks

@@ -1,4 +1,4 @@
-"""The calls to the provider's batch endpoints, through the SDK. Whatever goes wrong in one is `Failed`."""
+"""The calls to the provider's batch endpoints, through the SDK. Every failure is a `BatchApiError`."""
 
 import datetime as dt
 import json
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Sending all requests, or reading all results, takes no longer.
+# The most that sending all requests, or reading all results, may take.
 TRANSFER_SECONDS = 600
 PATH = "/v1/messages/batches"
 NOT_FOUND, REQUEST_TIMEOUT, RATE_LIMITED, SERVER_ERROR = 404, 408, 429, 500
-# These two say that nothing was taken in, unlike other trouble of the service.
+# With these two nothing was accepted, unlike with other server errors.
 TURNED_AWAY = frozenset({503, 529})
 
 
-class Failed(Exception):
+class BatchApiError(Exception):
     """A call to the provider's batch endpoints failed. `error` is what the SDK raised."""
 
     def __init__(self, error: Exception) -> None:
@@ -42,7 +42,7 @@ class Failed(Exception):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the provider says that there is no such thing."""
+        """Whether the provider has no such batch."""
         return self.status == NOT_FOUND
 
     @property
@@ -54,15 +54,13 @@ class Failed(Exception):
 
     @property
     def concerns_quota(self) -> bool:
-        """Whether the quota learns from it. A batch that is not there, or a queue of batches that is full, says
-        nothing about single calls.
-        """
+        """Whether it says something about single calls too, unlike a missing batch or a full queue of batches."""
         if self.status == RATE_LIMITED:
             return getattr(self.error, "error_code", None) in SPEND_CODES
         return not self.is_missing
 
-    def heard(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
-        """What it means, by the one table; the quota has learned of it."""
+    def classify(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
+        """What the error means. Updates the judge's quota."""
         answer = client.failed(self.error)
         if self.concerns_quota:
             quota.learn(judge, answer.result, started_at=started_at, now=clock.now())
@@ -70,7 +68,7 @@ class Failed(Exception):
 
 
 def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
-    """Send the requests in `body`, the JSON of a create call, as it is read. Raises Failed."""
+    """Send the requests in `body`, the JSON of a create call, as it is read. Raises BatchApiError."""
     from anthropic.types.messages import MessageBatch
 
     body.seek(0)
@@ -79,28 +77,28 @@ def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
 
 
 def retrieve(judge: Judge, provider_id: str) -> "MessageBatch":
-    """Raises Failed."""
+    """Raises BatchApiError."""
     with _call(judge) as sdk:
         return _checked(sdk.messages.batches.retrieve(provider_id))
 
 
 def cancel(judge: Judge, provider_id: str) -> None:
-    """Raises Failed."""
+    """Raises BatchApiError."""
     with _call(judge) as sdk:
         sdk.messages.batches.cancel(provider_id)
 
 
-def since(judge: Judge, oldest: dt.datetime) -> list["MessageBatch"]:
-    """The key's batches that were created from `oldest` on, newest first. Raises Failed."""
+def list_since(judge: Judge, oldest: dt.datetime) -> list["MessageBatch"]:
+    """The key's batches that were created from `oldest` on, newest first. Raises BatchApiError."""
     with _call(judge) as sdk:
-        listed = map(_checked, sdk.messages.batches.list(limit=100))
-        return list(takewhile(lambda batch: batch.created_at >= oldest, listed))
+        batches = map(_checked, sdk.messages.batches.list(limit=100))
+        return list(takewhile(lambda batch: batch.created_at >= oldest, batches))
 
 
 def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualResponse"]:
-    """The results of a batch that has ended, in no order; a line that is none is left out. Raises Failed.
+    """The results of a batch that has ended, in no order; unreadable lines are skipped. Raises BatchApiError.
 
-    They are read to a file first: applying them takes longer than a connection can be expected to stay open.
+    They are downloaded to a file first: applying them takes longer than a connection can be expected to stay open.
     """
     from anthropic.types.messages import MessageBatchIndividualResponse
 
@@ -122,18 +120,18 @@ def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualR
 
 @contextmanager
 def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Anthropic"]:
-    """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Whatever it raises is Failed."""
+    """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Raises BatchApiError."""
     from grading.judging import deadline
 
     try:
         with deadline.within(seconds or settings.JUDGE_TIMEOUT):
             yield client.sdk(judge)
     except Exception as error:
-        raise Failed(error) from error
+        raise BatchApiError(error) from error
 
 
 def _checked(batch: "MessageBatch | Any") -> "MessageBatch":
-    """The SDK checks nothing of what a gateway answers."""
+    """Validate a batch: the SDK doesn't check what a gateway answers."""
     from anthropic.types.messages import MessageBatch
 
     if (

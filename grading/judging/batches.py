@@ -1,0 +1,397 @@
+"""The backlog at half price: many calls sent as one batch, answered within a day (the setting `use_batches`).
+
+backlog ─► lease ─► prompts to a file ─► batch and attempt rows, jobs SENT ─► create ─► poll ─► results.apply
+                                                                                │
+                                  no answer: looked up in the provider's list, else lost and queued again
+"""
+
+import datetime as dt
+import json
+import logging
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from random import Random, SystemRandom
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from grading import clock
+from grading.evidence.material import judgeable
+from grading.judging import batch_api, client, inputs, judges, ordering, results, worker
+from grading.judging.allowance import budget, limiter, quota
+from grading.judging.batch_api import BatchApiError
+from grading.judging.client import CallOutcome
+from grading.judging.core import api_errors
+from grading.judging.core.batch import pack, poll_gap, unpack
+from grading.judging.core.verdict import DeferralScope, Deferred
+from grading.judging.judges import Judge
+from grading.judging.worker import Turn
+from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy, Session
+from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole
+from grading.vocabulary import Reason
+
+if TYPE_CHECKING:
+    from anthropic.types.messages import MessageBatchIndividualResponse
+
+logger = logging.getLogger(__name__)
+
+# Well below the provider's limits (100,000 and 256 MB).
+MAX_REQUESTS, MAX_BYTES = 10_000, 200_000_000
+CHUNK_SIZE = 500
+# The provider ends a batch within a day; some hours later it is given up.
+MAX_AGE, GRACE = dt.timedelta(hours=24), dt.timedelta(hours=2)
+# While results are applied, `polled_at` is renewed after this many, so that no other worker polls the batch.
+RENEW_EVERY = 50
+# The most by which the provider's clock and ours may differ.
+CLOCK_SKEW = dt.timedelta(minutes=2)
+MAY_BE_PAID = "It may have been paid for."
+
+
+def attend() -> None:
+    """Apply the results of sent batches, then send the backlog. Runs on the schedule."""
+    poll()
+    send()
+
+
+# --- sending ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDraft:
+    """A batch before it is sent: its unsaved `attempts`, and their requests as JSON in `body`.
+
+    `usd` is what they should cost in dollars, `usd_by_payer` the same by the token on whose quota it counts.
+    `refused_usd`: the cost of the request that today's budget did not allow.
+    """
+
+    body: IO[bytes]
+    attempts: list[JudgeAttempt] = field(default_factory=list)
+    usd: float = 0.0
+    usd_by_payer: dict[int | None, float] = field(default_factory=lambda: defaultdict(float))
+    refused_usd: float | None = None
+
+    def add(self, attempt: JudgeAttempt, request: bytes) -> None:
+        self.body.write((b"," if self.attempts else b"") + request)
+        self.attempts.append(attempt)
+        self.usd += attempt.estimated_usd or 0.0
+        self.usd_by_payer[attempt.payer_id] += attempt.estimated_usd or 0.0
+
+    def lease_tokens(self) -> Iterator[list[uuid.UUID]]:
+        """In chunks for SQL."""
+        for start in range(0, len(self.attempts), CHUNK_SIZE):
+            yield [attempt.lease_token for attempt in self.attempts[start : start + CHUNK_SIZE]]
+
+
+def send(*, rng: Random | None = None) -> int:
+    """Send the backlog of every judge that takes batches now; how many requests the provider accepted."""
+    ready, sent = worker.ready(clock.now()), 0
+    for role in ordering.batched_roles(clock.now(), list(ready)):
+        judge = ready[role]
+        with TemporaryFile(dir=settings.STATE_DIR) as body:
+            draft = gather(judge, body, rng or SystemRandom())
+            is_enough = draft.refused_usd is not None or len(draft.attempts) >= settings.JUDGE_BATCH_LEAST
+            batch = record(judge, draft) if is_enough else None
+            if batch is None:
+                for tokens in draft.lease_tokens():
+                    JudgeJob.objects.held_by(*tokens).queue_again()
+                continue
+            if draft.refused_usd is not None:
+                budget.affords(judge, draft.refused_usd, clock.now())
+            if create(judge, batch, body):
+                sent += len(draft.attempts)
+    return sent
+
+
+def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
+    """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget spent or half a lease
+    over.
+    """
+    draft, started = BatchDraft(body=body), time.monotonic()
+    limit = JudgePolicy.objects.current().daily_budget_usd
+    remaining_usd = None if limit is None else limit - budget.spent_today(clock.now())
+    body.write(b'{"requests":[')
+    backlog = ordering.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MAX_REQUESTS]
+    for job_id in list(backlog):
+        turn = worker.claim(job_id)
+        if turn is None:
+            continue
+        prepared = prepare(turn, rng, draft)
+        if prepared is not None:
+            attempt, request = prepared
+            usd = attempt.estimated_usd or 0.0
+            if remaining_usd is not None and draft.usd + usd > remaining_usd:
+                draft.refused_usd = usd
+            if draft.refused_usd is not None or body.tell() + len(request) > MAX_BYTES:
+                worker.give_back(turn)
+                break
+            draft.add(attempt, request)
+        if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
+            break
+    body.write(b"]}")
+    return draft
+
+
+def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
+    """A job's unsaved attempt and its request; None if it needs no call, its token's quota is spent, or its evidence
+    cannot be read.
+    """
+    session = worker.session_of(turn)
+    worker.update_rubric(turn.job, session)
+    hashes = judgeable(session)
+    inputs_sha256 = inputs.inputs_sha256(hashes)
+    if needless := worker.why_needless(turn, session, hashes, inputs_sha256):
+        results.close(turn.job, turn.token, needless)
+        return None
+    payer = budget.payer(turn.job, session)
+    if payer is not None and budget.remaining_usd(payer, clock.now()) <= draft.usd_by_payer[payer.pk]:
+        worker.postpone(turn, payer)
+        return None
+    evidence_read = inputs.evidence_read(session)
+    # If a worker was lost over this job before, its attempt is on record before the evidence is read.
+    if turn.job.losses:
+        attempt, prompt = worker.read_evidence(turn, session, payer, inputs_sha256=inputs_sha256)
+    else:
+        attempt, prompt = None, worker.prompt_for(turn, session)
+    if prompt is None:
+        return None
+    if isinstance(prompt, Deferred):
+        attempt = attempt or worker.begin(turn, payer, inputs_sha256=inputs_sha256)
+        if attempt is not None:
+            results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+        return None
+    if attempt is not None:
+        attempt.delete()
+    cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
+    attempt = JudgeAttempt(
+        job_id=turn.job.pk,
+        payer_id=None if payer is None else payer.pk,
+        lease_token=turn.token,
+        judge=turn.judge.role,
+        model=turn.judge.model,
+        prompt_sha256=prompt.sha256,
+        inputs_sha256=inputs_sha256,
+        citable=pack(prompt.citable),
+        read=evidence_read,
+        estimated_usd=budget.estimate(turn.judge, cost, batch=True),
+    )
+    params = client.request(turn.judge, prompt, turn.job.rubric)
+    return attempt, json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
+
+
+def record(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
+    """Write batch, attempts and jobs, in one transaction before the call; None if nothing may be sent any more."""
+    now = clock.now()
+    with transaction.atomic():
+        is_out = quota.current(judge).is_out
+        if not draft.attempts or is_out or not budget.affords(judge, draft.usd, now):
+            return None
+        batch = JudgeBatch.objects.create(judge=judge.role, model=judge.model, created_at=now)
+        for tokens in draft.lease_tokens():
+            JudgeJob.objects.held_by(*tokens).update(state=JobState.SENT, leased_until=None)
+        # A job whose lease was lost meanwhile has an attempt too, because its request is in the file.
+        for attempt in draft.attempts:
+            attempt.batch, attempt.started_at = batch, now
+        JudgeAttempt.objects.bulk_create(draft.attempts, batch_size=CHUNK_SIZE)
+    return batch
+
+
+def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
+    """Send a recorded batch; whether the provider accepted it. If that is unknown it stays SENDING until `poll`."""
+    try:
+        created = batch_api.create(judge, body)
+    except BatchApiError as error:
+        answer = error.classify(judge, batch.created_at)
+        logger.warning("%s was not accepted: %s", batch, error)
+        if error.is_definite:
+            # Nothing was accepted or charged: every job is queued again, and its attempt says why.
+            now, result = clock.now(), answer.result
+            reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
+            with transaction.atomic():
+                attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
+                JudgeJob.objects.sent_with(attempts).queue_again()
+                attempts.update(
+                    **answer.row,
+                    outcome=AttemptOutcome.DEFERRED,
+                    finished_at=now,
+                    reason=reason,
+                    detail=detail,
+                    estimated_usd=None,
+                )
+                open_batch = JudgeBatch.objects.open().filter(pk=batch.pk)
+                open_batch.update(state=BatchState.ENDED, ended_at=now, detail=detail)
+        return False
+    expires_at = created.expires_at if isinstance(created.expires_at, dt.datetime) else None
+    sending = JudgeBatch.objects.filter(pk=batch.pk, state=BatchState.SENDING)
+    if not sending.update(state=BatchState.RUNNING, provider_id=created.id, expires_at=expires_at):
+        # The answer came after the batch had been given up and its jobs queued again.
+        try:
+            batch_api.cancel(judge, created.id)
+        except BatchApiError as error:
+            logger.warning("batch %s came too late and could not be canceled: %s", created.id, error)
+    return True
+
+
+# --- polling ---------------------------------------------------------------------------------------------------------
+
+
+def poll(*, rng: Random | None = None) -> int:
+    """Poll every open batch that is due; how many results were applied. Polling costs nothing, so it goes on while the
+    judge is paused or out of quota.
+    """
+    now, applied = clock.now(), 0
+    shortest = dt.timedelta(seconds=settings.JUDGE_BATCH_POLL_SECONDS)
+    for batch in JudgeBatch.objects.open():
+        is_ahead = batch.polled_at is not None and batch.polled_at > now  # by a clock that was wrong
+        if is_ahead or now >= (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest):
+            applied += poll_batch(batch, now, rng or SystemRandom())
+    return applied
+
+
+def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
+    """Poll one batch, unless another worker has since it was loaded; how many results were applied."""
+    unchanged = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
+    if not unchanged.update(polled_at=now):
+        return 0
+    applied = 0
+    judge = judges.configured().get(JudgeRole(batch.judge))
+    if judge is not None:
+        judge = replace(judge, model=batch.model)  # the model it was sent to; another may be configured by now
+        try:
+            if batch.state == BatchState.RUNNING:
+                applied = apply_results(batch, judge, rng)
+            else:
+                find_sent(batch, judge, now)
+        except BatchApiError as error:
+            error.classify(judge, now)
+            logger.warning("%s could not be polled: %s", batch, error)
+            JudgeBatch.objects.filter(pk=batch.pk).update(detail=str(error)[:2000])
+            if error.is_missing:
+                end(batch, BatchState.LOST, f"The provider does not know the batch (any more). {MAY_BE_PAID}")
+    if now > (batch.expires_at or batch.created_at + MAX_AGE) + GRACE:
+        end(batch, BatchState.LOST, f"The batch did not end in time. {MAY_BE_PAID}")
+    return applied
+
+
+def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
+    """Apply the results of a batch that has ended; how many. One that cannot be applied leaves the batch open."""
+    if batch_api.retrieve(judge, batch.provider_id).processing_status != "ended":
+        return 0
+    applied, broken = 0, 0
+    for number, line in enumerate(batch_api.results(judge, batch.provider_id), start=1):
+        try:
+            applied += apply_result(batch, judge, line, rng)
+        except Exception:
+            broken += 1
+            logger.exception("a result of %s could not be applied", batch)
+        if number % RENEW_EVERY == 0:
+            JudgeBatch.objects.filter(pk=batch.pk).update(polled_at=clock.now())
+    if not broken:
+        end(batch, BatchState.ENDED, f"The batch ended without a result for this request. {MAY_BE_PAID}")
+    return applied
+
+
+def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse", rng: Random) -> bool:
+    """Apply one result, once: repeated and unknown ones change nothing."""
+    rows = batch.attempt_rows.filter(lease_token=lease_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
+    attempt = rows.select_related("job__rubric").first()
+    if attempt is None:
+        return False
+    answer = replace(read_result(line, attempt), route=judge.batch_route)
+    if line.result.type in {"canceled", "expired"}:
+        attempt.estimated_usd = None  # nothing was charged
+    with transaction.atomic():
+        Session.objects.select_for_update(of=("self",)).get(pk=attempt.job.session_id)
+        if not len(rows.select_for_update()):  # another worker applied it meanwhile
+            return False
+        results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
+    return True
+
+
+def lease_token(custom_id: str) -> uuid.UUID:
+    """The lease that a request's id names; for an id that is not ours, one that no job has."""
+    try:
+        return uuid.UUID(hex=custom_id)
+    except ValueError:
+        return uuid.UUID(int=0)
+
+
+def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -> CallOutcome:
+    """One line of a batch's results as the answer that a single call would have had; costs are those of a batch."""
+    result, rubric = line.result, attempt.job.rubric
+    match result.type:
+        case "succeeded":
+            # All evidence up to now, which includes what the judge read: no verdict may be copied from it.
+            session = Session.objects.with_people().get(pk=attempt.job.session_id)
+            evidence = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS).user
+            return client.read(result.message, rubric, unpack(attempt.citable), evidence=evidence, batch=True)
+        case "errored":
+            error = result.error.error
+            details = getattr(error, "details", None)
+            code = details.get("error_code", "") if isinstance(details, dict) else ""
+            row = {
+                "http_status": api_errors.STATUS_OF_TYPE.get(error.type),
+                "error_type": str(code or error.type)[:80],
+                "request_id": str(result.error.request_id or "")[:120],
+            }
+            meaning = api_errors.classify_batched(error.type, error.message, clock.now(), code=str(code))
+            return CallOutcome(result=meaning, row=row)
+        case "expired":
+            reason, detail = Reason.OVERLOADED, "The batch expired before this request was done"
+        case "canceled":
+            reason, detail = Reason.AWAITING_JUDGE, "The batch was canceled before this request was done"
+        case _:
+            reason, detail = Reason.NEEDS_ATTENTION, f"A result of an unknown kind: {result.type}"
+    deferred = Deferred(reason=reason, scope=DeferralScope.JOB, detail=detail)
+    return CallOutcome(result=deferred, row={"error_type": str(result.type)[:80]})
+
+
+# --- batches without results -----------------------------------------------------------------------------------------
+
+
+def find_sent(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
+    """Look up a batch of which nobody knows whether the provider accepted it: its sender died or got no answer.
+
+    The provider's list has each batch's creation time and number of requests; the results of one that has ended show
+    whether it is ours. While a candidate has not ended, wait.
+    """
+    if now < batch.created_at + dt.timedelta(seconds=batch_api.TRANSFER_SECONDS) + CLOCK_SKEW:
+        return  # its sender may still be at it
+    is_running, size = False, batch.attempt_rows.count()
+    provider_ids = set(JudgeBatch.objects.exclude(provider_id="").values_list("provider_id", flat=True))
+    for candidate in batch_api.list_since(judge, batch.created_at - CLOCK_SKEW):
+        counts = candidate.request_counts
+        total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+        if candidate.id in provider_ids or total != size:
+            continue
+        if candidate.processing_status != "ended":
+            is_running = True
+            continue
+        first = next(batch_api.results(judge, candidate.id), None)
+        if first is not None and batch.attempt_rows.filter(lease_token=lease_token(first.custom_id)).exists():
+            JudgeBatch.objects.filter(pk=batch.pk, state=BatchState.SENDING).update(
+                state=BatchState.RUNNING, provider_id=candidate.id, expires_at=candidate.expires_at
+            )
+            return
+    if not is_running:
+        end(batch, BatchState.LOST, f"Whoever sent the batch got no answer, and the provider has none. {MAY_BE_PAID}")
+
+
+def end(batch: JudgeBatch, state: BatchState, why: str) -> None:
+    """Close the batch: requests without a result are queued again, and their attempts say why."""
+    now = clock.now()
+    with transaction.atomic():
+        if not JudgeBatch.objects.open().filter(pk=batch.pk).update(state=state, ended_at=now):
+            return
+        unanswered = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
+        missing = len(unanswered.select_for_update().values_list("pk"))
+        JudgeJob.objects.sent_with(unanswered).queue_again(losses=F("losses") + 1)
+        unanswered.update(outcome=AttemptOutcome.LOST, finished_at=now, detail=why)
+        if missing:
+            logger.warning("%s: %d jobs are queued again. %s", batch, missing, why)
+            JudgeBatch.objects.filter(pk=batch.pk).update(detail=f"{missing} requests without a result. {why}")

@@ -1,0 +1,109 @@
+"""The order of jobs: what each is worth, which are judged one by one and which wait to be sent in a batch."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from django.conf import settings
+from django.db.models import Case, QuerySet, When, Window
+from django.db.models.functions import RowNumber
+
+from grading import clock
+from grading.judging import judges
+from grading.judging.allowance import quota
+from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
+from grading.models.judging import BatchState, JudgeRole, Purpose
+from grading.review import priority
+from grading.reward.reserve import may_go_first
+
+CHUNK_SIZE = 500
+# How long the backlog is sent one by one after the provider refused a batch.
+REFUSED_FOR = dt.timedelta(minutes=15)
+# The latest calls among which reserved jobs may have no more than their share.
+CALLS_SHARED = 50
+# What goes first, whichever agent's it is; without "reserved" once the reserved jobs have had their share.
+TIERS, TIERS_UNRESERVED = ("-stale", "-reserved", "backlog"), ("-stale", "backlog")
+
+
+def prioritise(now: dt.datetime | None = None) -> int:
+    """Set the worth of every queued job: how much its verdict should change what the bandit does, in reward. Mark jobs
+    queued longer than JUDGE_NEW_MINUTES as backlog, except those of stale verdicts. Returns how many changed.
+
+    A session of unknown category is worth what the median arm is.
+    """
+    now = now or clock.now()
+    new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
+    queued = JudgeJob.objects.queued()
+    changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
+    # Further readings come after everything else: they stay worth nothing.
+    jobs = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))
+    if not jobs:
+        return changed
+    worths = priority.by_arm(now)
+    typical = sorted(worths.values())[len(worths) // 2] if worths else 0.0
+    jobs_by_worth: dict[float, list[int]] = defaultdict(list)
+    for job, arm, old_worth in jobs:
+        worth = typical if arm is None else worths.get(arm, typical)
+        if worth != old_worth:
+            jobs_by_worth[worth].append(job)
+    for worth, keys in jobs_by_worth.items():
+        for start in range(0, len(keys), CHUNK_SIZE):
+            JudgeJob.objects.filter(pk__in=keys[start : start + CHUNK_SIZE]).update(worth=worth)
+    return changed + sum(map(len, jobs_by_worth.values()))
+
+
+def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
+    """The queued jobs whose time has come, for judges in these roles."""
+    return JudgeJob.objects.queued().filter(next_attempt_at__lte=now, judge__in=roles)
+
+
+def batched_roles(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgePolicy | None = None) -> list[JudgeRole]:
+    """The judges, of those in `roles`, whose backlog is sent in batches now."""
+    if not (policy or JudgePolicy.objects.current()).use_batches:
+        return []
+    configured, least = judges.configured(), settings.JUDGE_BATCH_LEAST
+    batched: list[JudgeRole] = []
+    for role in roles:
+        if role not in configured or quota.current(configured[role]).is_out:
+            continue
+        refused = JudgeBatch.objects.filter(judge=role, state=BatchState.ENDED, provider_id="")
+        if not refused.filter(ended_at__gt=now - REFUSED_FOR).exists() and backlog(now, role)[:least].count() == least:
+            batched.append(role)
+    return batched
+
+
+def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
+    """The due jobs without a backlog that goes in batches, the most urgent first.
+
+    Stale verdicts, reserved jobs as long as they had less than their share of the latest calls, new sessions, backlog.
+    Within each of these the agents take turns, each with its job of the highest worth, then with the oldest.
+    """
+    policy = JudgePolicy.objects.current()
+    jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=batched_roles(now, roles, policy))
+    calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
+    latest = list(calls.values_list("job__reserved", "job__session__agent")[:CALLS_SHARED])
+    go_first = may_go_first(sum(reserved for reserved, _agent in latest), len(latest), policy.reserved_share)
+    return by_turns(jobs, TIERS if go_first else TIERS_UNRESERVED, [agent for _reserved, agent in latest])
+
+
+def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], latest_agents: Iterable[int] = ()) -> QuerySet[JudgeJob]:
+    """`jobs` in the order of `tiers`, and within them one of each agent, then the next of each.
+
+    `latest_agents` are those of the latest calls, the last one first: the agent called longest ago begins.
+    """
+    ago = {agent: calls for calls, agent in enumerate(dict.fromkeys(latest_agents))}
+    turn = Window(
+        RowNumber(),
+        partition_by=[*(tier.removeprefix("-") for tier in tiers), "session__agent"],
+        order_by=["-worth", "pk"],
+    )
+    jobs, order = jobs.annotate(turn=turn), [*tiers, "turn"]
+    if ago:
+        calls_ago = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
+        jobs, order = jobs.annotate(calls_ago=calls_ago), [*order, "-calls_ago"]
+    return jobs.order_by(*order, "-worth", "pk")
+
+
+def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:
+    """The due jobs that may go in a batch, the most urgent first."""
+    return by_turns(due(now, [role]).filter(backlog=True, reserved=False), TIERS)
