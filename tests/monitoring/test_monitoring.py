@@ -438,7 +438,7 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, 
     monitoring.watch_at_night()
     seen = Liveness(every=5)
     for moment in range(100):
-        seen.look({}, moment, moment)
+        seen.observe({}, moment, moment)
     attending.look(seen)
     client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/alarms/"))
