@@ -159,7 +159,7 @@ class Sliders:
     @property
     def last(self) -> str:
         """The latest outage in words."""
-        return self.marks[-1].words if self.marks else ""
+        return self.marks[-1].label if self.marks else ""
 
 
 def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:

@@ -135,7 +135,7 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
         words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
         if spend.unknown_cost:
             words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
-        bars.append(charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words))
+        bars.append(charts.DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=words))
     return charts.costs(bars)
 
 
