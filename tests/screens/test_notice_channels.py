@@ -13,7 +13,7 @@ from grading.models import Alarm, AuditEvent, Notice, NoticeChannel
 from grading.models.notices import PURPOSE, Mail, Webhook
 from grading.monitoring import notices
 from grading.monitoring.alarms import run_rules
-from grading.monitoring.notices import guarded
+from grading.monitoring.notices import webhook
 from grading.monitoring.operation import notices_fail
 from grading.monitoring.rule import Finding, Rule
 from gradingsite.sealing import seal, unseal
@@ -219,18 +219,18 @@ def test_a_channel_that_gave_up_is_an_advisory_until_it_is_removed(olga, web):
     ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200", "224.0.0.1"],
 )
 def test_addresses_that_no_webhook_has_are_never_called(address):
-    with pytest.raises(guarded.ForbiddenAddress):
-        guarded.check(address)
+    with pytest.raises(webhook.ForbiddenAddress):
+        webhook.check_address(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.0.9", "::1", "93.184.216.34", "2001:db8::1"])
 def test_a_network_of_one_s_own_may_be_called(address):
-    guarded.check(address)
+    webhook.check_address(address)
 
 
 def test_the_address_is_looked_at_after_connecting_whatever_its_name_led_to_before(olga, web, monkeypatch):
     add_webhook(olga, web.url.replace("127.0.0.1", "localhost"))
-    monkeypatch.setattr(guarded, "METADATA", frozenset({guarded.ip_address("127.0.0.1")}))
+    monkeypatch.setattr(webhook, "METADATA", frozenset({webhook.ip_address("127.0.0.1")}))
     ((_level, words),) = told(do(olga, "test"))
     assert "localhost was not called: 127.0.0.1 is an address that notices are never sent to" in words
     assert web.posts == []
